@@ -1,0 +1,54 @@
+"""Demand: what one manifest asks for right now. Made by the demand package, placed by placement, reported by plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.model.buffers import Recreation
+from reconciler.model.conditions import Condition
+from reconciler.model.pods import PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef, SourcePosition
+
+POD_KIND = "Pod"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGroup:
+    """Chunks of one shape. A buffer has one group, a provisioning request one for each pod set."""
+
+    shape: PodShape
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """ref: the manifest (`Pod/NAMESPACE/NAME` for a pending pod). desired: chunks, None when not ready (conditions say
+    why, groups are empty then).
+
+    opens_nodes: may new nodes be made for it (False for pending pods without `--include-pending`, and for
+    check-capacity); whole: all or nothing; recreation: KeepMinimum counts chunks against allocatable less daemons;
+    explanation: how the size came about, in words, one fact a line; replicas, template: what status shows;
+    pod_template: name of the PodTemplate the shape came from and its generation, for status.
+    """
+
+    ref: ObjectRef
+    groups: tuple[ChunkGroup, ...] = ()
+    desired: int | None = None
+    source: SourcePosition | None = None
+    priority: int = 0
+    opens_nodes: bool = True
+    whole: bool = False
+    recreation: Recreation = Recreation.KEEP_EMPTY
+    conditions: tuple[Condition, ...] = ()
+    explanation: tuple[str, ...] = ()
+    pod_template: tuple[str, int | None] | None = None
+    fulfilment: str = "placeholder"
+    limited_by: str = ""
+
+    @property
+    def is_pending_pod(self) -> bool:
+        return self.ref.kind == POD_KIND
+
+    def requests(self) -> Resources:
+        return Resources.total(group.shape.requests * group.count for group in self.groups)

@@ -1,0 +1,186 @@
+"""Nodes, NodeClaims, NodePools and what can be launched. Decoded by manifests, cluster and catalog; read by the core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import SourcePosition
+from reconciler.model.requirements import Requirement, Taint
+
+Labels = tuple[tuple[str, str], ...]
+"""Sorted key and value pairs: hashable, and equal when the maps are."""
+
+NODEPOOL_LABEL = "karpenter.sh/nodepool"
+CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
+INITIALIZED_LABEL = "karpenter.sh/initialized"
+REGISTERED_LABEL = "karpenter.sh/registered"
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+REGION_LABEL = "topology.kubernetes.io/region"
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+ARCHITECTURE_LABEL = "kubernetes.io/arch"
+OPERATING_SYSTEM_LABEL = "kubernetes.io/os"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+NODEPOOL_HASH = "karpenter.sh/nodepool-hash"
+NODEPOOL_HASH_VERSION = "karpenter.sh/nodepool-hash-version"
+DISRUPTED_TAINT = "karpenter.sh/disrupted"
+UNREGISTERED_TAINT = "karpenter.sh/unregistered"
+PLACEHOLDER_LABEL = "headroom.dev/placeholder"
+"""On every NodeClaim that headroom made; Karpenter copies it to the node. The value is always "true"."""
+HELD_ANNOTATION = "headroom.dev/held"
+"""Headroom's own mark beside `do-not-disrupt`, so that a person's do-not-disrupt is never taken away."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClassRef:
+    group: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the cluster. `annotations` only those headroom acts on."""
+
+    name: str
+    allocatable: Resources
+    labels: Labels = ()
+    annotations: Labels = ()
+    taints: tuple[Taint, ...] = ()
+    capacity: Resources = field(default_factory=Resources)
+    uid: str = ""
+    provider_id: str = ""
+    ready: bool = True
+    unschedulable: bool = False
+    deleting: bool = False
+    created: datetime | None = None
+
+    def label(self, key: str) -> str | None:
+        return next((value for name, value in self.labels if name == key), None)
+
+    def annotation(self, key: str) -> str | None:
+        return next((value for name, value in self.annotations if name == key), None)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClaim:
+    """A NodeClaim, ours (label `headroom.dev/placeholder`) or Karpenter's.
+
+    node_name: set once registered; conditions: type → status; capacity, allocatable: from its status, empty before launch.
+    """
+
+    name: str
+    labels: Labels = ()
+    annotations: Labels = ()
+    requirements: tuple[Requirement, ...] = ()
+    requests: Resources = field(default_factory=Resources)
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    node_class: NodeClassRef | None = None
+    uid: str = ""
+    node_name: str | None = None
+    provider_id: str = ""
+    conditions: tuple[tuple[str, str], ...] = ()
+    capacity: Resources = field(default_factory=Resources)
+    allocatable: Resources = field(default_factory=Resources)
+    created: datetime | None = None
+    deleting: bool = False
+    expire_after: timedelta | None = None
+
+    def label(self, key: str) -> str | None:
+        return next((value for name, value in self.labels if name == key), None)
+
+    def annotation(self, key: str) -> str | None:
+        return next((value for name, value in self.annotations if name == key), None)
+
+    def condition(self, kind: str) -> str:
+        """The status as written: True, False or Unknown (also when absent)."""
+        return next((status for name, status in self.conditions if name == kind), "Unknown")
+
+    @property
+    def is_placeholder(self) -> bool:
+        return self.label(PLACEHOLDER_LABEL) == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClaimTemplate:
+    """`spec.template` of a NodePool: what each of its NodeClaims copies. expire_after None: Never."""
+
+    labels: Labels = ()
+    annotations: Labels = ()
+    requirements: tuple[Requirement, ...] = ()
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    node_class: NodeClassRef | None = None
+    expire_after: timedelta | None = timedelta(hours=720)
+    termination_grace_period: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """One budget as written (seed 003): `reasons` None names every reason, an empty tuple none; nodes "10%" or "5"."""
+
+    nodes: str = "10%"
+    reasons: tuple[str, ...] | None = None
+    schedule: str | None = None
+    duration: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """A NodePool that can be planned with: whole, from Git or the cluster.
+
+    limits: None is unlimited, 0 of a resource means none of it may be added; budgets None: the field is absent (one of
+    10%), (): unlimited; consolidate_after None: Never; node_limit: `limits.nodes`; replicas: a static pool's size;
+    usage: `status.resources` (observed); ready: condition Ready is not False; hash, hash_version: its drift annotations.
+    """
+
+    name: str
+    template: NodeClaimTemplate
+    weight: int = 0
+    limits: tuple[tuple[str, int], ...] | None = None
+    budgets: tuple[DisruptionBudget, ...] | None = None
+    consolidate_after: timedelta | None = timedelta(0)
+    consolidation_policy: str = "WhenEmptyOrUnderutilized"
+    replicas: int | None = None
+    labels: Labels = ()
+    annotations: Labels = ()
+    uid: str = ""
+    ready: bool = True
+    deleting: bool = False
+    hash: str | None = None
+    hash_version: str | None = None
+    usage: Resources = field(default_factory=Resources)
+    position: SourcePosition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """One way to buy an instance type. price: USD an hour; requirements: all of its labels (zone, capacity type, …)."""
+
+    zone: str
+    capacity_type: str
+    price: float
+    available: bool = True
+    requirements: tuple[Requirement, ...] = ()
+    reservation_capacity: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """What a provider can launch. allocatable is capacity − overhead, before daemons; labels: its single-valued labels
+    (instance-type, arch and os among them; `kubernetes.io/os` may be several, see operating_systems)."""
+
+    name: str
+    architecture: str
+    operating_systems: tuple[str, ...]
+    capacity: Resources
+    overhead: Resources
+    offerings: tuple[Offering, ...]
+    labels: Labels = ()
+
+    @property
+    def allocatable(self) -> Resources:
+        return self.capacity - self.overhead

@@ -1,0 +1,22 @@
+"""NodeOverlays: price and capacity adjustments of instance types. Read by manifests, applied by placement's candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.requirements import Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOverlay:
+    """price: absolute USD an hour as written, or None; price_adjustment: "+5%", "-0.10"; at most one of both."""
+
+    ref: ObjectRef
+    requirements: tuple[Requirement, ...] = ()
+    weight: int = 0
+    price: str | None = None
+    price_adjustment: str | None = None
+    capacity: Resources = field(default_factory=Resources)
+    position: SourcePosition | None = None

@@ -1,0 +1,115 @@
+"""Pods as scheduling sees them. Decoded by manifests and cluster; grouped and placed by placement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import LabelSelector, Requirement, Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelectorTerm:
+    """Requirements that hold together; `fields` are matchFields (only `metadata.name` exists)."""
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredNodeTerm:
+    weight: int
+    term: NodeSelectorTerm
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySpread:
+    """A topologySpreadConstraint. `when_unsatisfiable` is DoNotSchedule or ScheduleAnyway."""
+
+    topology_key: str
+    max_skew: int
+    when_unsatisfiable: str
+    selector: LabelSelector | None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodAffinityTerm:
+    """namespaces empty and no namespace_selector: the pod's own namespace."""
+
+    topology_key: str
+    selector: LabelSelector | None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedPodAffinityTerm:
+    weight: int
+    term: PodAffinityTerm
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    port: int
+    protocol: str = "TCP"
+    address: str = "0.0.0.0"  # noqa: S104 - Kubernetes' own default for an absent hostIP, nothing is bound here
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """Everything about a pod that scheduling looks at; equal shapes form a group, so everything here is hashable.
+
+    requests: what kube-scheduler counts: the larger of init and app containers, sidecars, overhead, and `pods: 1`;
+    requests absent with limits given are the limits (as the API server defaults them). labels, node_selector: sorted.
+    volume_claims, resource_claims: names of PersistentVolumeClaims / ResourceClaims (templates) the pod uses.
+    """
+
+    namespace: str
+    requests: Resources = field(default_factory=Resources)
+    labels: tuple[tuple[str, str], ...] = ()
+    node_selector: tuple[tuple[str, str], ...] = ()
+    required_node_terms: tuple[NodeSelectorTerm, ...] = ()
+    preferred_node_terms: tuple[PreferredNodeTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread: tuple[TopologySpread, ...] = ()
+    pod_affinity: tuple[PodAffinityTerm, ...] = ()
+    pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    preferred_pod_affinity: tuple[WeightedPodAffinityTerm, ...] = ()
+    preferred_pod_anti_affinity: tuple[WeightedPodAffinityTerm, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    volume_claims: tuple[str, ...] = ()
+    resource_claims: tuple[str, ...] = ()
+    scheduler_name: str = "default-scheduler"
+    priority_class_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A real pod. Terminal pods (Succeeded, Failed) are never decoded into a view; `node_name` None is pending."""
+
+    namespace: str
+    name: str
+    shape: PodShape
+    node_name: str | None = None
+    uid: str = ""
+    phase: str = "Pending"
+    priority: int = 0
+    created: datetime | None = None
+    deleting: bool = False
+    gated: bool = False
+    owner_kind: str = ""
+    owner_name: str = ""
+    annotations: tuple[tuple[str, str], ...] = ()
+    """Only those that headroom acts on: do-not-disrupt and the provisioning request consumption pair."""
+
+    @property
+    def is_daemon(self) -> bool:
+        """Daemon and mirror pods come and go with their node and are never moved."""
+        return self.owner_kind in {"DaemonSet", "Node"}

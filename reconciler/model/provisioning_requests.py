@@ -1,0 +1,41 @@
+"""Provisioning requests and their classes (seed 002) as typed values. Read by manifests, planned by demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.model.conditions import Condition
+from reconciler.model.nodes import Labels
+from reconciler.model.refs import ObjectRef, SourcePosition
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    pod_template: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisioningRequest:
+    """created: RFC 3339 creation time in the cluster, "" when only in Git; parameters: sorted."""
+
+    ref: ObjectRef
+    class_name: str
+    pod_sets: tuple[PodSet, ...]
+    parameters: Labels = ()
+    annotations: Labels = ()
+    position: SourcePosition | None = None
+    created: str = ""
+    generation: int | None = None
+    status_conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisioningClass:
+    """Seed 002's future kind: default parameters for a class, and the parameters it allows (None: all)."""
+
+    ref: ObjectRef
+    class_name: str
+    defaults: Labels = ()
+    allowed: tuple[str, ...] | None = None
+    position: SourcePosition | None = None

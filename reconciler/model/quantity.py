@@ -1,0 +1,168 @@
+"""Kubernetes quantities and resource lists as exact integers. Used by every decoder, by demand and by placement.
+
+Amounts are what kube-scheduler compares: CPU in thousandths of a core, everything else in whole units (bytes for
+memory), each rounded up, as `Quantity.MilliValue` and `Quantity.Value` of Kubernetes' apimachinery do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from reconciler.model.errors import Invalid
+
+CPU = "cpu"
+MEMORY = "memory"
+PODS = "pods"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+
+_MULTIPLIERS = {
+    "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
+    "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),
+    "P": Fraction(10**15), "E": Fraction(10**18),
+    "Ki": Fraction(2**10), "Mi": Fraction(2**20), "Gi": Fraction(2**30), "Ti": Fraction(2**40),
+    "Pi": Fraction(2**50), "Ei": Fraction(2**60),
+}  # fmt: skip
+_QUANTITY = re.compile(
+    r"(?P<sign>[+-]?)(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[numkMGTPE]|[KMGTPE]i)?)",
+)
+_BINARY_STEPS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+
+
+@lru_cache(maxsize=8192)
+def _parse_text(text: str) -> Fraction:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        message = f"{text!r} is not a quantity"
+        raise Invalid(message, hint='write a number with a suffix, such as "500m", "2" or "1.5Gi"')
+    value = Fraction(match["number"])
+    value *= Fraction(10) ** int(match["exponent"]) if match["exponent"] else _MULTIPLIERS[match["suffix"] or ""]
+    return -value if match["sign"] == "-" else value
+
+
+def parse_quantity(value: object) -> Fraction:
+    """The exact value of a quantity as written in YAML or JSON (`"500m"`, `2`, `1.5`). Raises `Invalid`."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        message = f"{value!r} is not a quantity"
+        raise Invalid(message, hint='write a number with a suffix, such as "500m", "2" or "1.5Gi"')
+    return _parse_text(value if isinstance(value, str) else repr(value))
+
+
+@lru_cache(maxsize=8192)
+def _amount_of_text(resource: str, text: str) -> int:
+    value = _parse_text(text)
+    if resource == CPU:
+        value *= 1000
+    return -((-value.numerator) // value.denominator)
+
+
+def amount_of(resource: str, value: object) -> int:
+    """The integer amount of one resource: millicores for `cpu`, whole units otherwise, rounded up. Raises `Invalid`."""
+    if isinstance(value, str):
+        return _amount_of_text(resource, value)
+    parsed = parse_quantity(value)
+    if resource == CPU:
+        parsed *= 1000
+    return -((-parsed.numerator) // parsed.denominator)
+
+
+def format_amount(resource: str, amount: int) -> str:
+    """An amount as the quantity a person would write: `"1500m"`, `"2"`, `"1536Mi"`; exact, never rounded."""
+    if resource == CPU:
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if resource in {MEMORY, EPHEMERAL_STORAGE} or resource.startswith("hugepages-"):
+        for suffix, step in _BINARY_STEPS:
+            if amount and amount % step == 0:
+                return f"{amount // step}{suffix}"
+    return str(amount)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """An immutable resource list. `amounts` is sorted by name and holds no zeroes, so equal lists are equal objects."""
+
+    amounts: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, amounts: Mapping[str, int] | Iterable[tuple[str, int]]) -> Resources:
+        items = amounts.items() if isinstance(amounts, Mapping) else amounts
+        return cls(tuple(sorted((name, amount) for name, amount in items if amount)))
+
+    @classmethod
+    def parse(cls, quantities: Mapping[str, object] | None) -> Resources:
+        """From a Kubernetes resource list (`{"cpu": "500m"}`). Raises `Invalid` naming the resource."""
+        try:
+            return cls.of({name: amount_of(name, value) for name, value in (quantities or {}).items()})
+        except Invalid as error:
+            bad = next(name for name, value in (quantities or {}).items() if not _is_quantity(value))
+            message = f"resource {bad}: {error.message}"
+            raise Invalid(message, hint=error.hint) from error
+
+    def get(self, name: str) -> int:
+        for key, amount in self.amounts:
+            if key == name:
+                return amount
+        return 0
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.amounts)
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return iter(self.amounts)
+
+    def __bool__(self) -> bool:
+        return bool(self.amounts)
+
+    def __add__(self, other: Resources) -> Resources:
+        if not other.amounts:
+            return self
+        total = dict(self.amounts)
+        for name, amount in other.amounts:
+            total[name] = total.get(name, 0) + amount
+        return Resources.of(total)
+
+    def __sub__(self, other: Resources) -> Resources:
+        if not other.amounts:
+            return self
+        total = dict(self.amounts)
+        for name, amount in other.amounts:
+            total[name] = total.get(name, 0) - amount
+        return Resources.of(total)
+
+    def __mul__(self, count: int) -> Resources:
+        return Resources.of([(name, amount * count) for name, amount in self.amounts])
+
+    def at_least(self, other: Resources) -> Resources:
+        """The larger of both, resource by resource."""
+        total = dict(self.amounts)
+        for name, amount in other.amounts:
+            total[name] = max(total.get(name, 0), amount)
+        return Resources.of(total)
+
+    def fits(self, room: Resources) -> bool:
+        """Whether every amount above zero is there in `room`."""
+        available = dict(room.amounts)
+        return all(amount <= 0 or amount <= available.get(name, 0) for name, amount in self.amounts)
+
+    def quantities(self) -> dict[str, str]:
+        """As a Kubernetes resource list, in name order."""
+        return {name: format_amount(name, amount) for name, amount in self.amounts}
+
+    @staticmethod
+    def total(lists: Iterable[Resources]) -> Resources:
+        total: dict[str, int] = {}
+        for resources in lists:
+            for name, amount in resources.amounts:
+                total[name] = total.get(name, 0) + amount
+        return Resources.of(total)
+
+
+def _is_quantity(value: object) -> bool:
+    try:
+        parse_quantity(value)
+    except Invalid:
+        return False
+    return True

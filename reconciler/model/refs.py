@@ -1,0 +1,36 @@
+"""How objects and places in manifests are named. Used everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEFAULT_NAMESPACE = "default"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectRef:
+    """One object in a cluster or a repository. `group` is "" for the core API, `namespace` "" for cluster-scoped kinds.
+
+    The version is left out on purpose: it is a spelling, not an identity.
+    """
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`CapacityBuffer/shop/web` or `NodePool/general`: the form that commands take and print."""
+        return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourcePosition:
+    """A place in a manifest: path inside the repository, line and column from 1."""
+
+    file: str
+    line: int
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"

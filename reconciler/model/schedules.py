@@ -1,0 +1,38 @@
+"""Capacity schedules (seed 004) as typed values. Read by manifests, evaluated by timetable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.model.refs import ObjectRef, SourcePosition
+
+
+@dataclass(frozen=True, slots=True)
+class TimePattern:
+    """Lists of calendar fields; None: absent (minutes and hours then mean 0, the others match all). weekdays: 0 = Sunday."""
+
+    minutes: tuple[int, ...] | None = None
+    hours: tuple[int, ...] | None = None
+    days: tuple[int, ...] | None = None
+    months: tuple[int, ...] | None = None
+    weekdays: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Behavior:
+    replicas: int
+    start: TimePattern
+    end: TimePattern
+    priority: int = 0
+    position: SourcePosition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """`MetricsProducer.spec.schedule`; timezone: an IANA name."""
+
+    ref: ObjectRef
+    default_replicas: int
+    behaviors: tuple[Behavior, ...] = ()
+    timezone: str = "UTC"
+    position: SourcePosition | None = None

@@ -1,0 +1,76 @@
+"""The cluster as one pass sees it: an immutable picture. Built by cluster adapters, read by demand, placement and plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reconciler.model.nodes import InstanceType, Node, NodeClaim
+from reconciler.model.pods import Pod
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.workloads import DaemonSet, PriorityClass, Workload
+
+Manifest = Mapping[str, Any]
+"""A Kubernetes object as plain JSON values."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveObject:
+    """One object of a declared kind (buffers, requests, node pools, pod templates, schedules) as the API server has it.
+
+    managers: field manager name → the top-level fields it owns as dotted paths ("spec.replicas", "status.conditions"),
+    from managedFields; empty where unknown.
+    """
+
+    ref: ObjectRef
+    body: Manifest
+    managers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What headroom put into the cluster (the ApplySet's members) and what must outlive its objects.
+
+    members: refs that a prune may delete; memory: small JSON values by key (back-offs, finished requests).
+    """
+
+    members: frozenset[ObjectRef] = frozenset()
+    memory: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceQuota:
+    """hard and used of one namespace's quota; only compute resources (`requests.cpu` is `cpu` here)."""
+
+    namespace: str
+    name: str
+    hard: tuple[tuple[str, int], ...]
+    used: Resources = field(default_factory=Resources)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """revision: changes whenever anything in the view does; equal revisions mean equal views.
+
+    complete False: something could not be read (`gaps` says what); then nothing may be deleted or released. Every tuple is
+    sorted by namespace and name. apis: (group, kind) → versions served, preferred first; empty where unknown (offline).
+    catalog: instance types that came with the cluster (a snapshot's, the embedded cluster's), else empty.
+    """
+
+    revision: str = ""
+    complete: bool = True
+    gaps: tuple[str, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    node_claims: tuple[NodeClaim, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    priority_classes: tuple[PriorityClass, ...] = ()
+    resource_quotas: tuple[ResourceQuota, ...] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    objects: Mapping[ObjectRef, LiveObject] = field(default_factory=dict)
+    apis: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    inventory: Inventory = field(default_factory=Inventory)
+    catalog: tuple[InstanceType, ...] = ()

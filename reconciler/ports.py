@@ -1,0 +1,77 @@
+"""The ports: what the shell asks of the world, as Protocols. Implemented by source, cluster and catalog; bound in wiring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from reconciler.model.changes import Write, WriteResult
+from reconciler.model.nodes import InstanceType
+from reconciler.model.refs import ObjectRef
+from reconciler.model.source import SourceTree
+from reconciler.model.view import ClusterView
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The present, in UTC, with a time zone."""
+
+
+class Source(Protocol):
+    """A repository of manifests."""
+
+    def read(self) -> SourceTree:
+        """The newest tree, or the last good one with `stalled` set. Cheap when nothing changed.
+
+        Raises `Stalled` only when there never was a good one.
+        """
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A Kubernetes Event about one object. kind: Normal or Warning; reason: CamelCase."""
+
+    ref: ObjectRef
+    kind: str
+    reason: str
+    message: str
+
+
+class Cluster(Protocol):
+    """A cluster that is watched and written to: a real one, the embedded one, or (reading only) a snapshot.
+
+    Thread-safe: `view` and writes are called from the pass's thread, `changed` from watch threads.
+    """
+
+    @property
+    def name(self) -> str:
+        """How messages call it: `kubeconfig:prod`, `in-cluster`, `embedded`, `snapshot:PATH`."""
+
+    def start(self, changed: Callable[[], None]) -> None:
+        """Begin watching; `changed` is called (cheaply, from any thread) whenever the next view would differ."""
+
+    def view(self) -> ClusterView:
+        """The present picture. Raises `Waiting` until every watch has synced and `Transient` when nothing can be read."""
+
+    def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
+        """One write; refusals and conflicts are results, never exceptions. A snapshot refuses every write."""
+
+    def record(self, event: Event) -> None:
+        """Best effort; never raises."""
+
+    def close(self) -> None: ...
+
+
+class Catalog(Protocol):
+    """What can be launched and at what price."""
+
+    @property
+    def source(self) -> str:
+        """Where prices come from and as of when, for the cost's assumptions."""
+
+    def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:
+        """Sorted by name. Raises `Waiting` or `Transient` when the source cannot be read."""
