@@ -1,0 +1,256 @@
+"""Every setting, frozen: packaged defaults, then the config file, then HEADROOM_* variables, then flags. Read by cli and wiring.
+
+The one list of settings is the classes below; `config/headroom.yaml` shows each with its default and a test holds the
+two together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from reconciler.model.durations import parse_duration
+from reconciler.model.errors import Invalid
+
+ENVIRONMENT_PREFIX = "HEADROOM_"
+
+
+@dataclass(frozen=True, slots=True)
+class GitSettings:
+    """interval: between polls, with 5% jitter; state: folder for the shallow clone ("" is a temporary one); rewind_hold:
+    how long nothing is pruned or released after a force-push; token_file, ssh_key, known_hosts, allowed_signers: paths."""
+
+    interval: timedelta = timedelta(minutes=1)
+    timeout: timedelta = timedelta(minutes=1)
+    state: str = ""
+    username: str = ""
+    token_file: str = ""
+    ssh_key: str = ""
+    known_hosts: str = ""
+    allowed_signers: str = ""
+    rewind_hold: timedelta = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class PassSettings:
+    """interval: a full pass even when nothing changed; quiet: how long things must be still before a pass starts;
+    quiet_at_most: a pass starts this long after the first change, however restless things are."""
+
+    interval: timedelta = timedelta(minutes=5)
+    quiet: timedelta = timedelta(seconds=2)
+    quiet_at_most: timedelta = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True)
+class InventorySettings:
+    """The ConfigMap that lists what headroom applied; one for each daemon on a cluster."""
+
+    namespace: str = "headroom-system"
+    name: str = "headroom"
+
+
+@dataclass(frozen=True, slots=True)
+class CapSettings:
+    """Limits of what one pass may do; 0 means no limit. prune_share: of the inventory at once, at least one object."""
+
+    new_nodes_per_pass: int = 100
+    price_per_hour: float = 0.0
+    nodes_per_pool: int = 0
+    prune_share: float = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementSettings:
+    """chunks_per_node: how many chunks of one demand a node may hold (0: no limit), so that losing a node loses no more;
+    instance_types: how many types a placeholder offers, so that a stock-out of one does not fail its launch."""
+
+    chunks_per_node: int = 0
+    instance_types: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSettings:
+    """How fast the in-process cluster is."""
+
+    launch_delay: timedelta = timedelta(seconds=2)
+    register_delay: timedelta = timedelta(seconds=3)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """form: console or json; level: debug, info, warning or error."""
+
+    form: str = "console"
+    level: str = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """repository: path or URL; revision: branch, tag or commit ("" is the working tree, or a URL's default branch); path:
+    folder inside it; cluster, catalog: as the flags of those names; dialect: karpenter or ca; templates: folder inside
+    the repository with its own templates; listen: address of health, metrics and status; suspend: plan but never write."""
+
+    repository: str = ""
+    revision: str = ""
+    path: str = ""
+    cluster: str = ""
+    catalog: str = ""
+    dialect: str = "karpenter"
+    templates: str = "templates"
+    listen: str = "127.0.0.1:8080"
+    leader_election: bool = False
+    suspend: bool = False
+    git: GitSettings = field(default_factory=GitSettings)
+    passes: PassSettings = field(default_factory=PassSettings)
+    inventory: InventorySettings = field(default_factory=InventorySettings)
+    caps: CapSettings = field(default_factory=CapSettings)
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
+    logs: LogSettings = field(default_factory=LogSettings)
+
+
+_CHOICES = {
+    "dialect": ("karpenter", "ca"),
+    "logs.form": ("console", "json"),
+    "logs.level": ("debug", "info", "warning", "error"),
+}
+_S = TypeVar("_S")
+
+
+def setting_names() -> tuple[str, ...]:
+    """Every setting by its dotted name, in order."""
+    return tuple(name for name, _ in _leaves(Settings))
+
+
+def _leaves(owner: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
+    hints = get_type_hints(owner)
+    for item in fields(owner):
+        kind = hints[item.name]
+        if is_dataclass(kind) and isinstance(kind, type):
+            yield from _leaves(kind, f"{prefix}{item.name}.")
+        else:
+            yield prefix + item.name, item
+
+
+def load_settings(
+    path: str | None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
+) -> Settings:
+    """Defaults, then the file at `path`, then the environment, then flags (dotted name → value, None is not given).
+
+    Raises `Invalid` naming the file or variable, the setting and what was expected.
+    """
+    settings = Settings()
+    if path is not None:
+        settings = _overlay(settings, _read_file(path), f"{path}: ")
+    variables = os.environ if environment is None else environment
+    names = {ENVIRONMENT_PREFIX + name.replace(".", "_").upper(): name for name in setting_names()}
+    for variable, name in names.items():
+        if variable in variables:
+            settings = _with(settings, name, variables[variable], f"{variable}: ")
+    for name, value in (flags or {}).items():
+        if value is not None:
+            settings = _with(settings, name, value, f"--{name.rsplit('.', maxsplit=1)[-1].replace('_', '-')}: ")
+    return settings
+
+
+def _read_file(path: str) -> Mapping[str, Any]:
+    import yaml  # noqa: PLC0415 - only where a config file is given: `headroom --help` must stay quick
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        document = yaml.safe_load(text)
+    except OSError as error:
+        raise Invalid(
+            f"{path}: cannot be read ({error.strerror})", hint="name the config file with --config"
+        ) from error
+    except yaml.YAMLError as error:
+        raise Invalid(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise Invalid(
+            f"{path}: a config file is a mapping of settings", hint="see config/headroom.yaml for all of them"
+        )
+    return document
+
+
+def _overlay(settings: Settings, document: Mapping[str, Any], where: str, prefix: str = "") -> Settings:
+    for key, value in document.items():
+        name = f"{prefix}{_snake(str(key))}"
+        if isinstance(value, dict) and any(known.startswith(f"{name}.") for known in setting_names()):
+            settings = _overlay(settings, value, where, f"{name}.")
+        elif value is not None:
+            settings = _with(settings, name, value, where)
+    return settings
+
+
+def _snake(key: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+
+
+def _with(settings: _S, name: str, value: object, where: str, full: str = "") -> _S:
+    full = full or name
+    head, _, rest = name.partition(".")
+    known = {item.name: item for item in fields(settings)}  # type: ignore[arg-type]  # always a dataclass here
+    if head not in known or (bool(rest) != is_dataclass(getattr(settings, head))):
+        raise Invalid(
+            f"{where}there is no setting {full!r}{_nearest(full)}", hint="config/headroom.yaml has every setting"
+        )
+    if rest:
+        inner = _with(getattr(settings, head), rest, value, where, full)
+        return replace(settings, **{head: inner})  # type: ignore[type-var]
+    return replace(settings, **{head: _converted(full, known[head], value, where)})  # type: ignore[type-var]
+
+
+def _nearest(name: str) -> str:
+    import difflib  # noqa: PLC0415 - only for a message
+
+    close = difflib.get_close_matches(name, setting_names(), n=1)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+def _converted(name: str, item: Field[Any], value: object, where: str) -> object:
+    default = item.default if item.default is not MISSING else None
+    expected = {
+        timedelta: 'a duration such as "1m30s"',
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+    }
+    kind = type(default)
+    try:
+        result = _parsed(kind, value)
+    except (ValueError, TypeError, Invalid) as error:
+        raise Invalid(f"{where}{name} is {value!r}, expected {expected.get(kind, 'a text')}") from error
+    choices = _CHOICES.get(name)
+    if choices and result not in choices:
+        raise Invalid(f"{where}{name} is {value!r}, expected one of {', '.join(choices)}")
+    if isinstance(result, int | float) and not isinstance(result, bool) and result < 0:
+        raise Invalid(f"{where}{name} is {value!r}, expected 0 or more")
+    return result
+
+
+def _parsed(kind: type[Any], value: object) -> object:
+    if kind is timedelta:
+        if isinstance(value, timedelta):
+            return value
+        return parse_duration(f"{value}s" if isinstance(value, int) else str(value))
+    if kind is bool:
+        words = {"true": True, "false": False, "1": True, "0": False}
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() not in words:
+            raise ValueError(value)
+        return words[str(value).lower()]
+    if kind in {int, float}:
+        if isinstance(value, bool):
+            raise ValueError(value)
+        return kind(str(value))
+    return value if isinstance(value, str) else str(value)
