@@ -1,0 +1,30 @@
+"""Data files that ship with the product (templates/, config/): beside the package in a checkout, inside it in a wheel.
+
+Read by wiring, `headroom init` and `headroom crd`.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+
+def _root() -> Traversable:
+    installed = files("reconciler") / "_data"
+    return installed if installed.is_dir() else Path(__file__).resolve().parent.parent
+
+
+def packaged_text(name: str) -> str:
+    """The text of one file by its path from the project's top level, such as `templates/nodeclaim.yaml.j2`."""
+    return _root().joinpath(*name.split("/")).read_text(encoding="utf-8")
+
+
+def packaged_texts(folder: str, *, suffix: str) -> dict[str, str]:
+    """The files directly in a folder, by name, in name order."""
+    entries = _root().joinpath(*folder.split("/")).iterdir()
+    return {
+        entry.name: entry.read_text(encoding="utf-8")
+        for entry in sorted(entries, key=lambda entry: entry.name)
+        if entry.name.endswith(suffix)
+    }

@@ -1,0 +1,100 @@
+"""What templates are given: plain values, no model objects, so that a template cannot reach code. Used by documents.py.
+
+docs/templates.md describes each name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.model.changes import NodeClaimCreation, ObjectChange
+from reconciler.model.durations import format_duration
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    DO_NOT_DISRUPT,
+    HELD_ANNOTATION,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_HASH,
+    NODEPOOL_HASH_VERSION,
+    NODEPOOL_LABEL,
+    PLACEHOLDER_LABEL,
+    ZONE_LABEL,
+    NodePool,
+)
+from reconciler.model.requirements import Operator, Requirement, Taint
+
+HOLDS_ANNOTATION = "headroom.dev/holds"
+"""What the placeholder was made for, in words: for people, never read back."""
+
+
+def node_claim_context(creation: NodeClaimCreation, pool: NodePool) -> dict[str, Any]:
+    """For `nodeclaim.yaml.j2`. Labels, annotations and requirements are complete: what Karpenter copies from the pool's
+    template when it makes a NodeClaim itself, with headroom's own added."""
+    planned, template = creation.planned, pool.template
+    node_class = template.node_class
+    labels = dict(template.labels) | dict(planned.labels) | {NODEPOOL_LABEL: pool.name, PLACEHOLDER_LABEL: "true"}
+    if node_class is not None:
+        labels[f"{node_class.group}/{node_class.kind.lower()}"] = node_class.name
+    annotations = dict(template.annotations)
+    if pool.hash is not None:
+        annotations[NODEPOOL_HASH] = pool.hash
+    if pool.hash_version is not None:
+        annotations[NODEPOOL_HASH_VERSION] = pool.hash_version
+    annotations |= {
+        DO_NOT_DISRUPT: "true",
+        HELD_ANNOTATION: "true",
+        HOLDS_ANNOTATION: ", ".join(f"{holding.count} of {holding.demand}" for holding in planned.holdings),
+    }
+    return {
+        "name": creation.name,
+        "labels": dict(sorted(labels.items())),
+        "annotations": dict(sorted(annotations.items())),
+        "pool": {"name": pool.name, "uid": pool.uid},
+        "node_class": None
+        if node_class is None
+        else {"group": node_class.group, "kind": node_class.kind, "name": node_class.name},
+        "requirements": [_requirement(requirement) for requirement in _requirements(creation, pool)],
+        "requests": planned.requests.quantities(),
+        "taints": [_taint(taint) for taint in template.taints],
+        "startup_taints": [_taint(taint) for taint in template.startup_taints],
+        "expire_after": "Never" if template.expire_after is None else format_duration(template.expire_after),
+        "termination_grace_period": None
+        if template.termination_grace_period is None
+        else format_duration(template.termination_grace_period),
+        "holds": [{"demand": str(holding.demand), "count": holding.count} for holding in planned.holdings],
+    }
+
+
+def _requirements(creation: NodeClaimCreation, pool: NodePool) -> list[Requirement]:
+    """The plan's requirements, with those it must always pin: pool, instance types, zones, capacity types."""
+    planned = creation.planned
+    pinned = {
+        NODEPOOL_LABEL: (pool.name,),
+        INSTANCE_TYPE_LABEL: planned.instance_types,
+        ZONE_LABEL: planned.zones,
+        CAPACITY_TYPE_LABEL: planned.capacity_types,
+    }
+    others = [requirement for requirement in planned.requirements if requirement.key not in pinned]
+    kept = {requirement.key: requirement.min_values for requirement in planned.requirements}
+    return [
+        *others,
+        *(Requirement(key, Operator.IN, values, kept.get(key)) for key, values in pinned.items() if values),
+    ]
+
+
+def _requirement(requirement: Requirement) -> dict[str, Any]:
+    body: dict[str, Any] = {"key": requirement.key, "operator": str(requirement.operator)}
+    if requirement.values:
+        body["values"] = list(requirement.values)
+    if requirement.min_values is not None:
+        body["minValues"] = requirement.min_values
+    return body
+
+
+def _taint(taint: Taint) -> dict[str, str]:
+    return {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
+
+
+def manifest_context(change: ObjectChange) -> dict[str, Any]:
+    """For `nodepool.yaml.j2`: the manifest as declared (`manifest`), and whether it is laid over a live one."""
+    return {"manifest": change.manifest, "action": str(change.action)}
