@@ -1,0 +1,1 @@
+"""From bytes to declared things: YAML with positions, validation with findings, one module a kind."""

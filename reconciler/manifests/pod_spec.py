@@ -1,0 +1,291 @@
+"""From a PodSpec to the pod shape that placement works with. Called by every kind with a pod template, and by cluster.
+
+Requests follow Kubernetes' own reckoning (k8s.io/component-helpers, resource/helpers.go): the sum of the app containers
+and of the restartable init containers (sidecars, KEP-753), or the largest init container together with the sidecars that
+started before it, whichever is more, resource by resource; pod-level resources (KEP-2837) replace the sum for the
+resources they name; overhead (KEP-688) comes on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from reconciler.manifests.pod_wire import (
+    AffinityWire,
+    ContainerWire,
+    LabelSelectorWire,
+    NodeSelectorTermWire,
+    PodAffinityTermWire,
+    PodSpecWire,
+    Quantities,
+    ResourcesWire,
+    SelectorRequirementWire,
+    TolerationWire,
+    TopologySpreadWire,
+)
+from reconciler.model.errors import Invalid
+from reconciler.model.pods import (
+    HostPort,
+    NodeSelectorTerm,
+    PodAffinityTerm,
+    PodShape,
+    PreferredNodeTerm,
+    TopologySpread,
+    WeightedPodAffinityTerm,
+)
+from reconciler.model.quantity import PODS, Resources, amount_of
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
+
+ALWAYS = "Always"
+DEFAULT_SCHEDULER = "default-scheduler"
+_OPERATORS = {operator.value: operator for operator in Operator}
+_POD_LEVEL = frozenset({"cpu", "memory"})
+_HUGE_PAGES = "hugepages-"
+_ANY_ADDRESS = HostPort(port=0).address
+
+
+def pod_spec_from(mapping: Mapping[str, Any]) -> PodSpecWire:
+    """A PodSpec from plain YAML or JSON values. Raises `Invalid` whose message ends with the path inside the spec."""
+    try:
+        return msgspec.convert(mapping, PodSpecWire)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `")
+        where = path.rstrip("`").replace("$", "spec", 1) or "spec"
+        raise Invalid(f"{what[:1].lower()}{what[1:]} at {where}") from error
+
+
+def shape_of(
+    spec: PodSpecWire,
+    *,
+    namespace: str,
+    labels: Mapping[str, str],
+    pod_name: str = "",
+) -> PodShape:
+    """The shape of a pod with this spec. Raises `Invalid` on a quantity or an operator that does not exist.
+
+    pod_name: of a real pod, from which the claims of its ephemeral volumes get their names; "" for a template, whose
+    ephemeral volumes then count for nothing.
+    """
+    affinity = spec.affinity
+    required: tuple[NodeSelectorTerm, ...] = ()
+    preferred: tuple[PreferredNodeTerm, ...] = ()
+    if affinity is not None and affinity.node_affinity is not None:
+        node_affinity = affinity.node_affinity
+        if node_affinity.required is not None:
+            required = tuple(_node_term(term) for term in node_affinity.required.node_selector_terms or ())
+        preferred = tuple(
+            PreferredNodeTerm(term.weight, _node_term(term.preference)) for term in node_affinity.preferred or ()
+        )
+    near, away, near_preferred, away_preferred = _pod_affinity(affinity)
+    return PodShape(
+        namespace=namespace,
+        requests=requests_of(spec),
+        labels=tuple(sorted(labels.items())) if labels else (),
+        node_selector=tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
+        required_node_terms=required,
+        preferred_node_terms=preferred,
+        tolerations=tuple(_toleration(toleration) for toleration in spec.tolerations or ()),
+        topology_spread=tuple(_spread(constraint) for constraint in spec.topology_spread_constraints or ()),
+        pod_affinity=near,
+        pod_anti_affinity=away,
+        preferred_pod_affinity=near_preferred,
+        preferred_pod_anti_affinity=away_preferred,
+        host_ports=_host_ports(spec),
+        volume_claims=_volume_claims(spec, pod_name),
+        resource_claims=tuple(
+            sorted(
+                claim.resource_claim_name or claim.resource_claim_template_name or claim.name
+                for claim in spec.resource_claims or ()
+            ),
+        ),
+        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
+        priority_class_name=spec.priority_class_name or "",
+    )
+
+
+def requests_of(spec: PodSpecWire) -> Resources:
+    """What kube-scheduler counts for one pod, `pods: 1` among it. Raises `Invalid` naming the container."""
+    running: dict[str, int] = {}
+    for container in spec.containers or ():
+        _add(running, _container_requests(container))
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.init_containers or ():
+        own = _container_requests(container)
+        if container.restart_policy == ALWAYS:
+            _add(running, own)
+            _add(sidecars, own)
+            own = sidecars
+        elif sidecars:
+            own = {name: own.get(name, 0) + sidecars.get(name, 0) for name in own.keys() | sidecars.keys()}
+        _raise_to(peak, own)
+    _raise_to(running, peak)
+    if spec.resources is not None:
+        _replace_by_pod_level(running, spec.resources)
+    if spec.overhead:
+        _add(running, _amounts(spec.overhead, "overhead"))
+    running[PODS] = 1
+    return Resources.of(running)
+
+
+def _container_requests(container: ContainerWire) -> dict[str, int]:
+    resources = container.resources
+    if resources is None:
+        return {}
+    place = f"container {container.name or '(unnamed)'}"
+    requests = _amounts(resources.requests, place) if resources.requests else {}
+    if resources.limits:
+        # The API server writes the limit into an absent request, resource by resource (pkg/apis/core/v1/defaults.go).
+        given = resources.requests or {}
+        for name, amount in _amounts(resources.limits, place).items():
+            if given.get(name) is None:
+                requests[name] = amount
+    return requests
+
+
+def _replace_by_pod_level(running: dict[str, int], resources: ResourcesWire) -> None:
+    """A pod-level request wins over the containers' sum; a pod-level limit alone is the request only when no container
+    asks for that resource."""
+    requests = _amounts(resources.requests, "the pod") if resources.requests else {}
+    running.update({name: amount for name, amount in requests.items() if _is_pod_level(name)})
+    for name, amount in (_amounts(resources.limits, "the pod") if resources.limits else {}).items():
+        if _is_pod_level(name) and name not in requests and not running.get(name):
+            running[name] = amount
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in _POD_LEVEL or name.startswith(_HUGE_PAGES)
+
+
+def _amounts(quantities: Quantities, place: str) -> dict[str, int]:
+    try:
+        return {name: amount_of(name, value) for name, value in quantities.items() if value is not None}
+    except Invalid as error:
+        raise Invalid(f"resources of {place}: {error.message}", hint=error.hint) from error
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: dict[str, int], other: Mapping[str, int]) -> None:
+    for name, amount in other.items():
+        if amount > total.get(name, 0):
+            total[name] = amount
+
+
+def requirement_of(wire: SelectorRequirementWire) -> Requirement:
+    """One match expression. Raises `Invalid` on an operator that does not exist."""
+    operator = _OPERATORS.get(wire.operator)
+    if operator is None:
+        raise Invalid(
+            f"operator {wire.operator!r} of {wire.key!r} does not exist",
+            hint=f"write one of {', '.join(_OPERATORS)}",
+        )
+    return Requirement(wire.key, operator, wire.values or ())
+
+
+def selector_of(wire: LabelSelectorWire | None) -> LabelSelector | None:
+    """A label selector; None stays None (it matches nothing, an empty one everything). Raises `Invalid`."""
+    if wire is None:
+        return None
+    return LabelSelector(
+        tuple(sorted(wire.match_labels.items())) if wire.match_labels else (),
+        tuple(requirement_of(expression) for expression in wire.match_expressions or ()),
+    )
+
+
+def _node_term(wire: NodeSelectorTermWire) -> NodeSelectorTerm:
+    return NodeSelectorTerm(
+        tuple(requirement_of(expression) for expression in wire.match_expressions or ()),
+        tuple(requirement_of(expression) for expression in wire.match_fields or ()),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _toleration(wire: TolerationWire) -> Toleration:
+    return Toleration(wire.key or "", wire.operator or "Equal", wire.value or "", wire.effect or "")
+
+
+def _spread(wire: TopologySpreadWire) -> TopologySpread:
+    return TopologySpread(
+        topology_key=wire.topology_key,
+        max_skew=wire.max_skew,
+        when_unsatisfiable=wire.when_unsatisfiable,
+        selector=selector_of(wire.label_selector),
+        min_domains=wire.min_domains,
+        node_affinity_policy=wire.node_affinity_policy or "Honor",
+        node_taints_policy=wire.node_taints_policy or "Ignore",
+        match_label_keys=wire.match_label_keys or (),
+    )
+
+
+_Affinity = tuple[
+    tuple[PodAffinityTerm, ...],
+    tuple[PodAffinityTerm, ...],
+    tuple[WeightedPodAffinityTerm, ...],
+    tuple[WeightedPodAffinityTerm, ...],
+]
+
+
+def _pod_affinity(affinity: AffinityWire | None) -> _Affinity:
+    near = affinity.pod_affinity if affinity is not None else None
+    away = affinity.pod_anti_affinity if affinity is not None else None
+    return (
+        tuple(_affinity_term(term) for term in near.required or ()) if near else (),
+        tuple(_affinity_term(term) for term in away.required or ()) if away else (),
+        tuple(
+            WeightedPodAffinityTerm(term.weight, _affinity_term(term.pod_affinity_term))
+            for term in near.preferred or ()
+        )
+        if near
+        else (),
+        tuple(
+            WeightedPodAffinityTerm(term.weight, _affinity_term(term.pod_affinity_term))
+            for term in away.preferred or ()
+        )
+        if away
+        else (),
+    )
+
+
+def _affinity_term(wire: PodAffinityTermWire) -> PodAffinityTerm:
+    return PodAffinityTerm(
+        topology_key=wire.topology_key,
+        selector=selector_of(wire.label_selector),
+        namespaces=tuple(sorted(wire.namespaces or ())),
+        namespace_selector=selector_of(wire.namespace_selector),
+        match_label_keys=wire.match_label_keys or (),
+        mismatch_label_keys=wire.mismatch_label_keys or (),
+    )
+
+
+def _host_ports(spec: PodSpecWire) -> tuple[HostPort, ...]:
+    """Of containers that keep running. On the host's network every container port is a host port (the API server's
+    default)."""
+    running: Iterable[ContainerWire] = (
+        *(spec.containers or ()),
+        *(container for container in spec.init_containers or () if container.restart_policy == ALWAYS),
+    )
+    ports = {
+        HostPort(number, port.protocol or "TCP", port.host_ip or _ANY_ADDRESS)
+        for container in running
+        for port in container.ports or ()
+        if (number := port.host_port or (port.container_port if spec.host_network else 0))
+    }
+    return tuple(sorted(ports, key=lambda port: (port.port, port.protocol, port.address))) if ports else ()
+
+
+def _volume_claims(spec: PodSpecWire, pod_name: str) -> tuple[str, ...]:
+    claims: set[str] = set()
+    for volume in spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            claims.add(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None and pod_name:
+            claims.add(f"{pod_name}-{volume.name}")
+    return tuple(sorted(claims))

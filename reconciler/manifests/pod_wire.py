@@ -1,0 +1,162 @@
+"""The scheduling-relevant part of a PodSpec as it is on the wire. Decoded from YAML here and from JSON by cluster.
+
+Unknown fields are ignored, an explicit null is an absent field (as the API server reads it), and enumerations stay
+strings, so that one odd pod never spoils a page of ten thousand; `pod_spec.shape_of` judges them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Wire(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """Base of every wire struct. Wire data has no cycles, so the garbage collector need not look at it."""
+
+
+class SelectorRequirementWire(Wire, frozen=True):
+    key: str
+    operator: str
+    values: tuple[str, ...] | None = None
+
+
+class LabelSelectorWire(Wire, frozen=True):
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[SelectorRequirementWire, ...] | None = None
+
+
+class NodeSelectorTermWire(Wire, frozen=True):
+    match_expressions: tuple[SelectorRequirementWire, ...] | None = None
+    match_fields: tuple[SelectorRequirementWire, ...] | None = None
+
+
+class NodeSelectorWire(Wire, frozen=True):
+    node_selector_terms: tuple[NodeSelectorTermWire, ...] | None = None
+
+
+class PreferredNodeTermWire(Wire, frozen=True):
+    weight: int
+    preference: NodeSelectorTermWire
+
+
+class NodeAffinityWire(Wire, frozen=True):
+    required: NodeSelectorWire | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[PreferredNodeTermWire, ...] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTermWire(Wire, frozen=True):
+    topology_key: str
+    label_selector: LabelSelectorWire | None = None
+    namespaces: tuple[str, ...] | None = None
+    namespace_selector: LabelSelectorWire | None = None
+    match_label_keys: tuple[str, ...] | None = None
+    mismatch_label_keys: tuple[str, ...] | None = None
+
+
+class WeightedPodAffinityTermWire(Wire, frozen=True):
+    weight: int
+    pod_affinity_term: PodAffinityTermWire
+
+
+class PodAffinityWire(Wire, frozen=True):
+    """Also the form of podAntiAffinity."""
+
+    required: tuple[PodAffinityTermWire, ...] | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[WeightedPodAffinityTermWire, ...] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class AffinityWire(Wire, frozen=True):
+    node_affinity: NodeAffinityWire | None = None
+    pod_affinity: PodAffinityWire | None = None
+    pod_anti_affinity: PodAffinityWire | None = None
+
+
+class TolerationWire(Wire, frozen=True):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class TopologySpreadWire(Wire, frozen=True):
+    topology_key: str
+    max_skew: int
+    when_unsatisfiable: str
+    label_selector: LabelSelectorWire | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+
+Quantities = dict[str, str | int | float | None]
+"""A resource list as written: quantities are strings or bare numbers."""
+
+
+class ResourcesWire(Wire, frozen=True):
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+
+class PortWire(Wire, frozen=True):
+    container_port: int = 0
+    host_port: int | None = None
+    protocol: str | None = None
+    host_ip: str | None = msgspec.field(default=None, name="hostIP")
+
+
+class ContainerWire(Wire, frozen=True):
+    name: str = ""
+    resources: ResourcesWire | None = None
+    ports: tuple[PortWire, ...] | None = None
+    restart_policy: str | None = None
+
+
+class ClaimVolumeWire(Wire, frozen=True):
+    claim_name: str
+
+
+class EphemeralVolumeWire(Wire, frozen=True):
+    """Only that it is there matters: its claim's name follows from the pod's and the volume's."""
+
+
+class VolumeWire(Wire, frozen=True):
+    name: str = ""
+    persistent_volume_claim: ClaimVolumeWire | None = None
+    ephemeral: EphemeralVolumeWire | None = None
+
+
+class ResourceClaimWire(Wire, frozen=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class SchedulingGateWire(Wire, frozen=True):
+    name: str = ""
+
+
+class PodSpecWire(Wire, frozen=True):
+    containers: tuple[ContainerWire, ...] | None = None
+    init_containers: tuple[ContainerWire, ...] | None = None
+    resources: ResourcesWire | None = None
+    overhead: Quantities | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: AffinityWire | None = None
+    tolerations: tuple[TolerationWire, ...] | None = None
+    topology_spread_constraints: tuple[TopologySpreadWire, ...] | None = None
+    volumes: tuple[VolumeWire, ...] | None = None
+    resource_claims: tuple[ResourceClaimWire, ...] | None = None
+    host_network: bool | None = None
+    scheduler_name: str | None = None
+    priority_class_name: str | None = None
+    priority: int | None = None
+    node_name: str | None = None
+    scheduling_gates: tuple[SchedulingGateWire, ...] | None = None

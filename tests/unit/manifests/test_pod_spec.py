@@ -1,0 +1,150 @@
+"""What a PodSpec asks of a node: requests as kube-scheduler reckons them, and everything else that scheduling looks at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.manifests.pod_spec import pod_spec_from, requests_of, shape_of
+from reconciler.model.errors import Invalid
+from reconciler.model.pods import HostPort, PodShape
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
+
+
+def container(cpu: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"name": "app", **({"resources": {"requests": {"cpu": cpu}}} if cpu else {}), **more}
+
+
+def cpu_of(spec: dict[str, Any]) -> int:
+    return requests_of(pod_spec_from(spec)).get("cpu")
+
+
+def shape(spec: dict[str, Any], **more: Any) -> PodShape:
+    return shape_of(pod_spec_from(spec), **{"namespace": "shop", "labels": {}, **more})
+
+
+def test_app_containers_add_up_and_every_pod_takes_one_pod_slot() -> None:
+    requests = requests_of(pod_spec_from({"containers": [container("500m"), container("1")]}))
+    assert requests.quantities() == {"cpu": "1500m", "pods": "1"}
+
+
+def test_a_large_init_container_sets_the_request() -> None:
+    assert cpu_of({"initContainers": [container("3"), container("1")], "containers": [container("2")]}) == 3000
+
+
+def test_a_sidecar_runs_beside_the_app_and_beside_later_init_containers() -> None:
+    sidecar = container("1", restartPolicy="Always")
+    assert cpu_of({"initContainers": [sidecar], "containers": [container("2")]}) == 3000
+    assert cpu_of({"initContainers": [sidecar, container("4")], "containers": [container("2")]}) == 5000
+    assert cpu_of({"initContainers": [container("4"), sidecar], "containers": [container("2")]}) == 4000
+
+
+def test_two_sidecars_are_both_there_while_a_later_init_container_runs() -> None:
+    sidecar = container("1", restartPolicy="Always")
+    assert cpu_of({"initContainers": [sidecar, sidecar, container("2")], "containers": [container("1")]}) == 4000
+
+
+def test_a_limit_stands_in_for_an_absent_request_resource_by_resource() -> None:
+    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "4", "memory": "1Gi"}}
+    requests = requests_of(pod_spec_from({"containers": [{"resources": resources}]}))
+    assert requests.quantities() == {"cpu": "1", "memory": "1Gi", "pods": "1"}
+
+
+def test_overhead_comes_on_top() -> None:
+    assert cpu_of({"containers": [container("1")], "overhead": {"cpu": "250m"}}) == 1250
+
+
+def test_pod_level_requests_replace_the_sum_for_the_resources_they_name() -> None:
+    spec = {"containers": [container("1")], "resources": {"requests": {"cpu": "5"}, "limits": {"memory": "2Gi"}}}
+    assert requests_of(pod_spec_from(spec)).quantities() == {"cpu": "5", "memory": "2Gi", "pods": "1"}
+
+
+def test_a_pod_level_limit_yields_to_what_the_containers_ask_for() -> None:
+    assert cpu_of({"containers": [container("1")], "resources": {"limits": {"cpu": "5"}}}) == 1000
+
+
+def test_null_fields_are_absent_fields() -> None:
+    spec = {"containers": [{"name": "a", "resources": {"requests": {"cpu": None}, "limits": None}}], "affinity": None}
+    assert shape(spec) == shape({"containers": [{"name": "b"}]})
+
+
+def test_a_bad_quantity_names_the_container() -> None:
+    with pytest.raises(Invalid, match=r"container app.*'1 core'") as raised:
+        cpu_of({"containers": [container("1 core")]})
+    assert "500m" in raised.value.hint
+
+
+def test_a_wrong_type_names_the_path() -> None:
+    with pytest.raises(Invalid, match=r"expected `array \| null`, got `object` at spec.tolerations"):
+        pod_spec_from({"tolerations": {}})
+
+
+def test_an_operator_that_does_not_exist_lists_those_that_do() -> None:
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "in", "values": ["a"]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    with pytest.raises(Invalid, match="'in' of 'zone'") as raised:
+        shape({"affinity": {"nodeAffinity": required}})
+    assert "NotIn" in raised.value.hint
+
+
+def test_node_affinity_keeps_required_and_preferred_terms() -> None:
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]},
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "preference": term}],
+        },
+    }
+    read = shape({"affinity": affinity})
+    zones = (Requirement("zone", Operator.IN, ("a", "b")),)
+    assert read.required_node_terms[0].expressions == zones
+    assert (read.preferred_node_terms[0].weight, read.preferred_node_terms[0].term.expressions) == (5, zones)
+
+
+def test_pod_affinity_and_anti_affinity_are_kept_apart() -> None:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    affinity = {
+        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]},
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+    }
+    read = shape({"affinity": affinity})
+    assert read.pod_affinity == ()
+    assert read.pod_anti_affinity[0].selector == LabelSelector((("app", "web"),))
+    assert read.preferred_pod_affinity[0].term == read.pod_anti_affinity[0]
+
+
+def test_topology_spread_takes_the_api_servers_defaults() -> None:
+    constraint = {"topologyKey": "zone", "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}
+    (spread,) = shape({"topologySpreadConstraints": [constraint]}).topology_spread
+    assert (spread.max_skew, spread.selector, spread.node_affinity_policy) == (2, None, "Honor")
+    assert spread.node_taints_policy == "Ignore"
+
+
+def test_host_ports_are_those_of_containers_that_keep_running() -> None:
+    ports = [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}]
+    spec = {"containers": [{"ports": ports}], "initContainers": [{"ports": [{"containerPort": 1, "hostPort": 1}]}]}
+    assert shape(spec).host_ports == (HostPort(8080),)
+    assert shape({**spec, "hostNetwork": True}).host_ports == (HostPort(81), HostPort(8080))
+
+
+def test_claims_of_ephemeral_volumes_are_named_after_the_real_pod() -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "disk"}}, {"name": "tmp", "ephemeral": {}}]
+    assert shape({"volumes": volumes}).volume_claims == ("disk",)
+    assert shape({"volumes": volumes}, pod_name="web-0").volume_claims == ("disk", "web-0-tmp")
+
+
+def test_labels_selectors_and_tolerations_are_carried_over() -> None:
+    spec = {"nodeSelector": {"b": "2", "a": "1"}, "tolerations": [{"operator": "Exists"}], "priorityClassName": "high"}
+    read = shape(spec, labels={"z": "1", "app": "web"})
+    assert read.labels == (("app", "web"), ("z", "1"))
+    assert read.node_selector == (("a", "1"), ("b", "2"))
+    assert read.tolerations == (Toleration(operator="Exists"),)
+    assert (read.priority_class_name, read.scheduler_name) == ("high", "default-scheduler")
+
+
+def test_fields_that_scheduling_does_not_look_at_make_no_difference() -> None:
+    first = {"containers": [{"name": "a", "image": "one", "env": [{"name": "X", "value": "1"}]}], "nodeName": "n1"}
+    second = {"containers": [{"name": "b", "image": "two"}], "nodeName": "n2"}
+    assert shape(first) == shape(second)
+    assert len({shape(first), shape(second)}) == 1
