@@ -28,12 +28,14 @@ class Templates:
         self._environment = ImmutableSandboxedEnvironment(
             loader=DictLoader({**packaged, **(own or {})}),
             undefined=StrictUndefined,
-            autoescape=False,  # noqa: S701 - the documents are YAML: values go through `json`, never into HTML
+            # Pages escape by themselves; documents are YAML, where `json` keeps a value a value.
+            autoescape=lambda name: name is not None and name.endswith(".html.j2"),
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
         self._environment.filters["json"] = _as_json
+        self._environment.filters["cell"] = _as_cell
         # `range` is the one built-in that lets a short template take all memory.
         self._environment.globals.pop("range", None)
 
@@ -66,3 +68,11 @@ class Templates:
 def _as_json(value: object) -> str:
     """A value as JSON, which is also YAML on one line: no manifest value can change the document's structure."""
     return json.dumps(value, ensure_ascii=False, sort_keys=False)
+
+
+def _as_cell(value: object) -> str:
+    """A value inside a Markdown table cell: on one line, without a bar, and with no tag or link of its own."""
+    text = " ".join(str(value).split())
+    for character, escaped in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("[", "\\["), ("@", "@\u200b")):
+        text = text.replace(character, escaped)
+    return text

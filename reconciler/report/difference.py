@@ -1,0 +1,202 @@
+"""What merging would change: the plans of two revisions of one repository on one cluster, and their difference.
+
+Called by `headroom diff`. Both plans start from the same cluster, so whatever both would do is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.model.changes import HOURS_PER_MONTH, NodeClaimAction, NodeClaimCreation, ObjectChange, Plan
+from reconciler.model.findings import Finding
+from reconciler.model.refs import ObjectRef
+from reconciler.report.machine import finding_row, plan_document
+
+DIFF_SCHEMA = "headroom.dev/diff/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class DemandChange:
+    """desired None: absent on that side, or not ready there."""
+
+    ref: ObjectRef
+    before: int | None
+    after: int | None
+    unplaced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """added, removed: nodes that only the head, only the base would create; likewise objects and actions on nodes."""
+
+    base: Plan
+    head: Plan
+    demands: tuple[DemandChange, ...]
+    added_nodes: tuple[NodeClaimCreation, ...]
+    removed_nodes: tuple[NodeClaimCreation, ...]
+    released: tuple[NodeClaimAction, ...]
+    kept: tuple[NodeClaimAction, ...]
+    added_objects: tuple[ObjectChange, ...]
+    removed_objects: tuple[ObjectChange, ...]
+    new_findings: tuple[Finding, ...]
+    fixed_findings: tuple[Finding, ...]
+
+    @property
+    def per_hour_before(self) -> float:
+        return self.base.cost.per_hour_after
+
+    @property
+    def per_hour_after(self) -> float:
+        return self.head.cost.per_hour_after
+
+    @property
+    def per_month_delta(self) -> float:
+        return (self.per_hour_after - self.per_hour_before) * HOURS_PER_MONTH
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(
+            self.demands
+            or self.added_nodes
+            or self.removed_nodes
+            or self.released
+            or self.kept
+            or self.added_objects
+            or self.removed_objects
+        )
+
+
+def difference(base: Plan, head: Plan) -> Difference:
+    """Compare by content, not by name: two placeholders that ask for the same are the same."""
+    left = {outcome.demand.ref: outcome for outcome in base.demands if not outcome.demand.is_pending_pod}
+    right = {outcome.demand.ref: outcome for outcome in head.demands if not outcome.demand.is_pending_pod}
+    demands = []
+    for ref in sorted(left.keys() | right.keys()):
+        before = left[ref].demand.desired if ref in left else None
+        after = right[ref].demand.desired if ref in right else None
+        if before != after or (ref in left) != (ref in right):
+            demands.append(DemandChange(ref, before, after, right[ref].unplaced if ref in right else 0))
+    return Difference(
+        base=base,
+        head=head,
+        demands=tuple(demands),
+        added_nodes=_only(head.node_claims.create, base.node_claims.create),
+        removed_nodes=_only(base.node_claims.create, head.node_claims.create),
+        released=_missing(_going(head), _going(base)),
+        kept=_missing(_going(base), _going(head)),
+        added_objects=_objects_only(head.objects, base.objects),
+        removed_objects=_objects_only(base.objects, head.objects),
+        new_findings=_findings_only(head.findings, base.findings),
+        fixed_findings=_findings_only(base.findings, head.findings),
+    )
+
+
+def _only(
+    these: Iterable[NodeClaimCreation],
+    others: Iterable[NodeClaimCreation],
+) -> tuple[NodeClaimCreation, ...]:
+    def content(creation: NodeClaimCreation) -> object:
+        planned = creation.planned
+        return (planned.node_pool, planned.instance_types, planned.zones, planned.capacity_types, planned.holdings)
+
+    spare = Counter(content(creation) for creation in others)
+    result = []
+    for creation in these:
+        if spare[content(creation)]:
+            spare[content(creation)] -= 1
+        else:
+            result.append(creation)
+    return tuple(result)
+
+
+def _going(plan: Plan) -> tuple[NodeClaimAction, ...]:
+    return (*plan.node_claims.release, *plan.node_claims.delete)
+
+
+def _missing(
+    these: Iterable[NodeClaimAction],
+    others: Iterable[NodeClaimAction],
+) -> tuple[NodeClaimAction, ...]:
+    known = {(action.node_claim, action.node) for action in others}
+    return tuple(action for action in these if (action.node_claim, action.node) not in known)
+
+
+def _objects_only(these: Iterable[ObjectChange], others: Iterable[ObjectChange]) -> tuple[ObjectChange, ...]:
+    known = [(change.ref, change.action, change.changes) for change in others]
+    return tuple(change for change in these if (change.ref, change.action, change.changes) not in known)
+
+
+def _findings_only(these: Iterable[Finding], others: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Lines move when a file is edited: a finding is known by what it says about what, not by where it stands."""
+
+    def identity(finding: Finding) -> tuple[str, str, str, str]:
+        return (finding.code, str(finding.ref), finding.path, finding.message)
+
+    known = {identity(finding) for finding in others}
+    return tuple(finding for finding in these if identity(finding) not in known)
+
+
+def difference_document(change: Difference) -> dict[str, Any]:
+    """As `headroom.dev/diff/v1`: both plans whole, and what differs."""
+    base, head = plan_document(change.base), plan_document(change.head)
+
+    def rows(actions: Iterable[NodeClaimAction], document: dict[str, Any]) -> list[dict[str, Any]]:
+        names = {(action.node_claim, action.node) for action in actions}
+        claims = document["nodeClaims"]
+        return [row for row in (*claims["release"], *claims["delete"]) if (row["name"], row["node"]) in names]
+
+    def creations(items: Iterable[NodeClaimCreation], document: dict[str, Any]) -> list[dict[str, Any]]:
+        names = {item.name for item in items}
+        return [row for row in document["nodeClaims"]["create"] if row["name"] in names]
+
+    return {
+        "schemaVersion": DIFF_SCHEMA,
+        "base": base,
+        "head": head,
+        "changes": {
+            "demands": [
+                {
+                    "kind": item.ref.kind,
+                    "namespace": item.ref.namespace,
+                    "name": item.ref.name,
+                    "before": item.before,
+                    "after": item.after,
+                    "unplaced": item.unplaced,
+                }
+                for item in change.demands
+            ],
+            "nodeClaims": {
+                "added": creations(change.added_nodes, head),
+                "removed": creations(change.removed_nodes, base),
+                "released": rows(change.released, head),
+                "kept": rows(change.kept, base),
+            },
+            "objects": {
+                "added": [_object_row(item) for item in change.added_objects],
+                "removed": [_object_row(item) for item in change.removed_objects],
+            },
+            "cost": {
+                "perHourBefore": round(change.per_hour_before, 6),
+                "perHourAfter": round(change.per_hour_after, 6),
+                "perMonthDelta": round(change.per_month_delta, 6),
+                "currency": change.head.cost.currency,
+            },
+            "findings": {
+                "new": [finding_row(finding) for finding in change.new_findings],
+                "fixed": [finding_row(finding) for finding in change.fixed_findings],
+            },
+        },
+    }
+
+
+def _object_row(change: ObjectChange) -> dict[str, Any]:
+    return {
+        "kind": change.ref.kind,
+        "namespace": change.ref.namespace,
+        "name": change.ref.name,
+        "action": str(change.action),
+        "changes": [{"path": item.path, "before": item.before, "after": item.after} for item in change.changes],
+    }

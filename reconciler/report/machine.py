@@ -1,0 +1,225 @@
+"""Plans and findings as JSON (`headroom.dev/plan/v1` and its relatives). Called by cli; the schemas are in report/schemas/.
+
+The layout is a contract: fields are only ever added. Numbers are numbers, absent is null, times are RFC 3339 in UTC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from reconciler.model.changes import (
+    HOURS_PER_MONTH,
+    BudgetOutcome,
+    DemandOutcome,
+    NodeClaimAction,
+    NodeClaimCreation,
+    ObjectChange,
+    Plan,
+    ScheduleOutcome,
+)
+from reconciler.model.conditions import Condition
+from reconciler.model.findings import Finding
+from reconciler.model.placement import Excuse, Holding, OccupiedBin
+
+PLAN_SCHEMA = "headroom.dev/plan/v1"
+FINDINGS_SCHEMA = "headroom.dev/findings/v1"
+SHARED_KINDS = frozenset({"NodePool"})
+
+
+def to_json(document: Mapping[str, Any]) -> str:
+    """The document as printed: two spaces, keys in the contract's order, a newline at the end."""
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def timestamp(moment: datetime) -> str:
+    """RFC 3339 in UTC with `Z`; fractions of a second only where there are any."""
+    text = moment.astimezone(UTC).isoformat()
+    return text.replace("+00:00", "Z")
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """A plan as `headroom.dev/plan/v1`."""
+    claims = plan.node_claims
+    document: dict[str, Any] = {
+        "schemaVersion": PLAN_SCHEMA,
+        "revision": plan.revision,
+        "now": timestamp(plan.now),
+        "demands": [_demand(outcome) for outcome in plan.demands],
+        "nodeClaims": {
+            "create": [_creation(creation) for creation in claims.create],
+            "delete": [_action(action) for action in claims.delete],
+            "hold": [_action(action) for action in claims.hold],
+            "release": [_action(action) for action in claims.release],
+        },
+        "nodePools": [
+            {"name": change.ref.name, "action": str(change.action), "changes": _changes(change)}
+            for change in plan.objects
+            if change.ref.kind in SHARED_KINDS
+        ],
+        "objects": [_object(change) for change in plan.objects if change.ref.kind not in SHARED_KINDS],
+        "schedules": [_schedule(row) for row in plan.schedules],
+        "budgets": [_budget(row) for row in plan.budgets],
+        "cost": {
+            "perHourBefore": _money(plan.cost.per_hour_before),
+            "perHourAfter": _money(plan.cost.per_hour_after),
+            "perMonthDelta": _money((plan.cost.per_hour_after - plan.cost.per_hour_before) * HOURS_PER_MONTH),
+            "currency": plan.cost.currency,
+            "assumptions": list(plan.cost.assumptions),
+        },
+        "findings": [finding_row(finding) for finding in plan.findings],
+        "pending": {
+            "placedOnExisting": plan.pending.placed_on_existing,
+            "placedOnNew": plan.pending.placed_on_new,
+            "unplaced": plan.pending.unplaced,
+        },
+        "notes": list(plan.notes),
+        "blocked": list(plan.blocked),
+    }
+    if plan.include_pending:
+        document["existing"] = [_occupied(place) for place in plan.occupied]
+    return document
+
+
+def findings_document(findings: Iterable[Finding], now: datetime) -> dict[str, Any]:
+    """What `headroom validate --output json` prints."""
+    return {
+        "schemaVersion": FINDINGS_SCHEMA,
+        "now": timestamp(now),
+        "findings": [finding_row(finding) for finding in findings],
+    }
+
+
+def finding_row(finding: Finding) -> dict[str, Any]:
+    position, ref = finding.position, finding.ref
+    return {
+        "code": finding.code,
+        "severity": str(finding.severity),
+        "message": finding.message,
+        "file": None if position is None else position.file,
+        "line": None if position is None else position.line,
+        "column": None if position is None else position.column,
+        "kind": None if ref is None else ref.kind,
+        "namespace": None if ref is None else ref.namespace,
+        "name": None if ref is None else ref.name,
+        "path": finding.path,
+        "hint": finding.hint,
+    }
+
+
+def _money(amount: float) -> float:
+    """Dollars to a hundredth of a cent, so that sums of prices print as a person would write them."""
+    return round(amount, 6) + 0.0
+
+
+def _demand(outcome: DemandOutcome) -> dict[str, Any]:
+    demand = outcome.demand
+    return {
+        "kind": demand.ref.kind,
+        "namespace": demand.ref.namespace,
+        "name": demand.ref.name,
+        "source": None if demand.source is None else {"file": demand.source.file, "line": demand.source.line},
+        "desired": demand.desired,
+        "onExisting": outcome.on_existing,
+        "onNew": outcome.on_new,
+        "unplaced": outcome.unplaced,
+        "excuses": [_excuse(excuse) for excuse in outcome.excuses],
+        "conditions": [_condition(condition) for condition in outcome.conditions],
+        "explanation": list(demand.explanation),
+    }
+
+
+def _excuse(excuse: Excuse) -> dict[str, Any]:
+    return {"reason": excuse.reason, "count": excuse.count, "example": excuse.example}
+
+
+def _condition(condition: Condition) -> dict[str, Any]:
+    return {
+        "type": condition.type,
+        "status": str(condition.status),
+        "reason": condition.reason,
+        "message": condition.message,
+    }
+
+
+def _holds(holdings: Iterable[Holding]) -> list[dict[str, Any]]:
+    """Chunks by demand; a demand's groups are added up."""
+    counts: dict[str, int] = {}
+    for holding in holdings:
+        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
+    return [{"demand": demand, "count": count} for demand, count in counts.items()]
+
+
+def _creation(creation: NodeClaimCreation) -> dict[str, Any]:
+    planned = creation.planned
+    return {
+        "name": creation.name,
+        "nodePool": planned.node_pool,
+        "instanceTypes": list(planned.instance_types),
+        "zone": planned.zones[0] if len(planned.zones) == 1 else None,
+        "zones": list(planned.zones),
+        "capacityType": planned.capacity_types[0] if len(planned.capacity_types) == 1 else None,
+        "capacityTypes": list(planned.capacity_types),
+        "pricePerHour": _money(planned.price),
+        "requests": planned.requests.quantities(),
+        "holds": _holds(planned.holdings),
+        "reason": creation.reason,
+    }
+
+
+def _action(action: NodeClaimAction) -> dict[str, Any]:
+    return {
+        "name": action.node_claim,
+        "node": action.node,
+        "nodePool": action.node_pool,
+        "pricePerHour": None if action.price is None else _money(action.price),
+        "holds": _holds(action.holdings),
+        "reason": action.reason,
+    }
+
+
+def _changes(change: ObjectChange) -> list[dict[str, Any]]:
+    return [{"path": item.path, "before": item.before, "after": item.after} for item in change.changes]
+
+
+def _object(change: ObjectChange) -> dict[str, Any]:
+    return {
+        "kind": change.ref.kind,
+        "namespace": change.ref.namespace,
+        "name": change.ref.name,
+        "action": str(change.action),
+        "changes": _changes(change),
+        "reason": change.reason,
+    }
+
+
+def _schedule(row: ScheduleOutcome) -> dict[str, Any]:
+    return {
+        "namespace": row.namespace,
+        "name": row.name,
+        "currentValue": row.current_value,
+        "nextValue": row.next_value,
+        "nextValueTime": None if row.next_value_time is None else timestamp(row.next_value_time),
+    }
+
+
+def _budget(row: BudgetOutcome) -> dict[str, Any]:
+    return {
+        "nodePool": row.node_pool,
+        "reason": row.reason,
+        "budget": row.budget,
+        "allowed": row.allowed,
+        "disrupting": row.disrupting,
+        "notReady": row.not_ready,
+        "total": row.total,
+        "why": row.why,
+    }
+
+
+def _occupied(place: OccupiedBin) -> dict[str, Any]:
+    return {
+        "node": place.node if place.node is not None else place.node_claim,
+        "holds": _holds(place.holdings),
+    }

@@ -1,0 +1,170 @@
+"""Plans and differences as plain rows for the Markdown and HTML templates. Called by cli, which renders the rows.
+
+Rows are strings and numbers only: the templates decide layout, this module decides words.
+"""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Any
+
+from reconciler.model.changes import (
+    HOURS_PER_MONTH,
+    DemandOutcome,
+    NodeClaimAction,
+    NodeClaimCreation,
+    ObjectChange,
+    Plan,
+)
+from reconciler.model.findings import Finding
+from reconciler.report.difference import DemandChange, Difference
+from reconciler.report.words import dollars, held, hourly, moment, node_name, offered, signed_dollars, summary, value
+
+MOST_ROWS = 60
+"""Rows of one section: GitHub takes 65,536 characters a comment, and the summary must always be whole."""
+
+
+def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[str, Any]:
+    """For `report.md.j2` and `report.html.j2`."""
+    before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
+    return {
+        "title": f"Capacity plan for {cluster}",
+        "revision": plan.revision or "working tree",
+        "base": None,
+        "when": moment(plan.now, zone),
+        "summary": summary(plan),
+        "has_changes": plan.has_changes,
+        "cost": _cost(before, after),
+        "assumptions": list(plan.cost.assumptions),
+        "demands": _cut(
+            [_demand(outcome) for outcome in plan.demands if not outcome.demand.is_pending_pod],
+        ),
+        "sections": [
+            section
+            for section in (
+                _section("Nodes to create", [_creation(item) for item in plan.node_claims.create]),
+                _section("Nodes to hold", [_action(item) for item in plan.node_claims.hold]),
+                _section("Nodes to release", [_action(item) for item in plan.node_claims.release]),
+                _section("Nodes to delete", [_action(item) for item in plan.node_claims.delete]),
+                _section("Objects to apply", [_object(item) for item in plan.objects]),
+            )
+            if section["count"]
+        ],
+        "findings": _cut([_finding(item) for item in plan.findings]),
+        "notes": [*(f"Nothing is deleted or released: {reason}" for reason in plan.blocked), *plan.notes],
+    }
+
+
+def difference_page(change: Difference, *, cluster: str, zone: tzinfo | None = None) -> dict[str, Any]:
+    """The same shape as `plan_page`, for what merging would change."""
+    nodes = len(change.added_nodes) - len(change.removed_nodes)
+    objects = len(change.added_objects) + len(change.removed_objects)
+    parts = []
+    if change.added_nodes or change.removed_nodes:
+        parts.append(f"{nodes:+d} nodes")
+    if change.released:
+        parts.append(f"{len(change.released)} released")
+    if objects:
+        parts.append(f"{objects} object{'s' if objects != 1 else ''} changed")
+    words = ", ".join(parts) if parts else "No change in capacity"
+    return {
+        "title": f"Capacity change on {cluster}",
+        "revision": change.head.revision or "head",
+        "base": change.base.revision or "base",
+        "when": moment(change.head.now, zone),
+        "summary": f"{words}, {signed_dollars(change.per_month_delta)} a month",
+        "has_changes": change.has_changes,
+        "cost": _cost(change.per_hour_before, change.per_hour_after),
+        "assumptions": list(change.head.cost.assumptions),
+        "demands": _cut([_demand_change(item) for item in change.demands]),
+        "sections": [
+            section
+            for section in (
+                _section("Nodes that appear", [_creation(item) for item in change.added_nodes]),
+                _section("Nodes no longer needed", [_creation(item) for item in change.removed_nodes]),
+                _section("Nodes released to Karpenter", [_action(item) for item in change.released]),
+                _section("Nodes kept", [_action(item) for item in change.kept]),
+                _section("Objects that change", [_object(item) for item in change.added_objects]),
+                _section("Objects that no longer change", [_object(item) for item in change.removed_objects]),
+            )
+            if section["count"]
+        ],
+        "findings": _cut([_finding(item) for item in change.new_findings]),
+        "notes": [*(f"Nothing is deleted or released: {reason}" for reason in change.head.blocked), *change.head.notes],
+    }
+
+
+def _cut(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"rows": rows[:MOST_ROWS], "count": len(rows), "left": max(0, len(rows) - MOST_ROWS)}
+
+
+def _section(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"title": title, **_cut(rows)}
+
+
+def _cost(before: float, after: float) -> dict[str, str]:
+    return {
+        "hour_before": dollars(before),
+        "hour_after": dollars(after),
+        "month_before": dollars(before * HOURS_PER_MONTH),
+        "month_after": dollars(after * HOURS_PER_MONTH),
+        "month_delta": signed_dollars((after - before) * HOURS_PER_MONTH),
+    }
+
+
+def _demand(outcome: DemandOutcome) -> dict[str, Any]:
+    demand = outcome.demand
+    not_ready = next((item for item in outcome.conditions if item.type == "ReadyForProvisioning"), None)
+    why = [excuse.example or excuse.reason for excuse in outcome.excuses]
+    if demand.desired is None and not_ready is not None:
+        why.append(not_ready.message or not_ready.reason)
+    return {
+        "name": str(demand.ref),
+        "desired": "not ready" if demand.desired is None else f"{demand.desired:,}",
+        "existing": f"{outcome.on_existing:,}",
+        "new": f"{outcome.on_new:,}",
+        "unplaced": f"{outcome.unplaced:,}",
+        "why": "; ".join(why),
+    }
+
+
+def _demand_change(item: DemandChange) -> dict[str, Any]:
+    before = "—" if item.before is None else f"{item.before:,}"
+    after = "—" if item.after is None else f"{item.after:,}"
+    return {
+        "name": str(item.ref),
+        "desired": f"{before} → {after}",
+        "existing": "",
+        "new": "",
+        "unplaced": f"{item.unplaced:,}",
+        "why": "",
+    }
+
+
+def _creation(creation: NodeClaimCreation) -> dict[str, str]:
+    planned = creation.planned
+    return {
+        "name": creation.name,
+        "what": f"{offered(creation)}, {hourly(planned.price)}",
+        "why": f"NodePool {planned.node_pool}, for {held(planned.holdings)}",
+    }
+
+
+def _action(action: NodeClaimAction) -> dict[str, str]:
+    price = "" if action.price is None else hourly(action.price)
+    return {"name": node_name(action), "what": price, "why": action.reason or held(action.holdings)}
+
+
+def _object(change: ObjectChange) -> dict[str, str]:
+    fields = [f"{item.path}: {value(item.before)} → {value(item.after)}" for item in change.changes[:MOST_ROWS]]
+    return {"name": str(change.ref), "what": str(change.action), "why": "; ".join(fields)}
+
+
+def _finding(finding: Finding) -> dict[str, str]:
+    return {
+        "where": str(finding.position) if finding.position else "",
+        "severity": str(finding.severity),
+        "message": f"{finding.ref}: {finding.message}" if finding.ref else finding.message,
+        "code": finding.code,
+        "hint": finding.hint,
+    }

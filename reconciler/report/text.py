@@ -1,0 +1,218 @@
+"""A plan, a difference and findings as text for a terminal. Called by cli, which says how to paint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import tzinfo
+
+from reconciler.model.changes import HOURS_PER_MONTH, Action, DemandOutcome, ObjectChange, Plan
+from reconciler.model.findings import Finding, Severity
+from reconciler.report.difference import Difference
+from reconciler.report.words import (
+    counted,
+    dollars,
+    held,
+    hourly,
+    moment,
+    node_name,
+    offered,
+    signed_dollars,
+    summary,
+    value,
+)
+
+Paint = Callable[[str, str], str]
+"""Style name (bold, dim, red, green, yellow, cyan) and text → text; returns the text itself where there is no colour."""
+
+MOST_ROWS = 40
+"""Rows of one kind before the rest is counted: a terminal page. The JSON output has them all."""
+
+
+def plain(_style: str, text: str) -> str:
+    """No colour at all."""
+    return text
+
+
+def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain) -> str:
+    lines = [paint("bold", f"Plan for {cluster} at {plan.revision or 'the working tree'}, {moment(plan.now, zone)}")]
+    lines += _demand_lines(plan, paint)
+    lines += _change_lines(plan, paint)
+    lines += _pending_lines(plan)
+    if plan.findings:
+        lines += ["", paint("bold", "Findings"), *finding_lines(plan.findings, paint)]
+    lines += _notes(plan, paint)
+    lines += ["", *_cost_lines(plan, paint), paint("bold", f"{summary(plan)}.")]
+    return "\n".join(lines) + "\n"
+
+
+def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
+    outcomes = [outcome for outcome in plan.demands if not outcome.demand.is_pending_pod]
+    if not outcomes:
+        return ["", "Nothing is asked for: no buffer or request is declared."]
+    width = max(len(str(outcome.demand.ref)) for outcome in outcomes)
+    lines = ["", paint("bold", "Demands")]
+    for outcome in outcomes[:MOST_ROWS]:
+        source = outcome.demand.source
+        where = f"  {paint('dim', f'{source.file}:{source.line}')}" if source else ""
+        lines.append(f"  {outcome.demand.ref!s:<{width}}  {_demand_words(outcome, paint)}{where}")
+        lines += [f"      {paint('yellow', excuse.example or excuse.reason)}" for excuse in outcome.excuses]
+    return lines + _rest(outcomes)
+
+
+def _demand_words(outcome: DemandOutcome, paint: Paint) -> str:
+    demand = outcome.demand
+    if demand.desired is None:
+        why = next((item for item in outcome.conditions if item.type == "ReadyForProvisioning"), None)
+        reason = "" if why is None else f": {why.message or why.reason}"
+        return paint("red", f"not ready{reason}")
+    parts = [
+        f"{count:,} {words}"
+        for count, words in ((outcome.on_existing, "on existing nodes"), (outcome.on_new, "on new nodes"))
+        if count
+    ]
+    if outcome.unplaced:
+        parts.append(paint("red", f"{outcome.unplaced:,} unplaced"))
+    return f"{counted(demand.desired, 'chunk')}{': ' if parts else ''}{', '.join(parts)}"
+
+
+def _change_lines(plan: Plan, paint: Paint) -> list[str]:
+    claims = plan.node_claims
+    lines: list[str] = []
+    for creation in claims.create[:MOST_ROWS]:
+        lines.append(
+            f"  {paint('green', '+')} NodeClaim {creation.name}  {offered(creation)}, {hourly(creation.planned.price)}",
+        )
+        lines.append(
+            paint("dim", f"      in NodePool {creation.planned.node_pool}, for {held(creation.planned.holdings)}")
+        )
+    lines += _rest(claims.create)
+    for sign, style, verb, actions in (
+        ("=", "cyan", "hold", claims.hold),
+        ("-", "yellow", "release", claims.release),
+        ("-", "red", "delete", claims.delete),
+    ):
+        for action in actions[:MOST_ROWS]:
+            holds = f", for {held(action.holdings)}" if action.holdings else ""
+            reason = f": {action.reason}" if action.reason else ""
+            lines.append(f"  {paint(style, sign)} {verb} {node_name(action)}{holds}{reason}")
+        lines += _rest(actions)
+    for change in plan.objects[:MOST_ROWS]:
+        lines += _object_lines(change, paint)
+    lines += _rest(plan.objects)
+    return ["", paint("bold", "Changes"), *lines] if lines else []
+
+
+_SIGNS = {Action.CREATE: ("green", "+"), Action.UPDATE: ("yellow", "~"), Action.DELETE: ("red", "-")}
+
+
+def _object_lines(change: ObjectChange, paint: Paint) -> list[str]:
+    style, sign = _SIGNS[change.action]
+    where = f"  {paint('dim', f'{change.position.file}:{change.position.line}')}" if change.position else ""
+    lines = [f"  {paint(style, sign)} {change.ref}{where}"]
+    if change.action is Action.UPDATE:
+        lines += [
+            f"      {item.path}: {value(item.before)} → {value(item.after)}" for item in change.changes[:MOST_ROWS]
+        ]
+    return lines
+
+
+def _pending_lines(plan: Plan) -> list[str]:
+    pending = plan.pending
+    total = pending.placed_on_existing + pending.placed_on_new + pending.unplaced
+    if not total:
+        return []
+    parts = [
+        f"{count:,} {words}"
+        for count, words in (
+            (pending.placed_on_existing, "fit existing nodes"),
+            (pending.placed_on_new, "fit new nodes"),
+            (pending.unplaced, "need nodes that are not there yet"),
+        )
+        if count
+    ]
+    return ["", f"{counted(total, 'pending pod')}: {', '.join(parts)}."]
+
+
+def _notes(plan: Plan, paint: Paint) -> list[str]:
+    lines = [f"Nothing is deleted or released in this pass: {reason}." for reason in plan.blocked]
+    lines += [note if note.endswith(".") else f"{note}." for note in plan.notes]
+    return ["", *(paint("yellow", line) for line in lines)] if lines else []
+
+
+def _cost_lines(plan: Plan, paint: Paint) -> list[str]:
+    before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
+    lines = [
+        (
+            f"Cost: {dollars(before)}/h now, {dollars(after)}/h after"
+            f" ({signed_dollars((after - before) * HOURS_PER_MONTH)} a month of {HOURS_PER_MONTH} h)"
+        ),
+    ]
+    return lines + [paint("dim", f"  {assumption}") for assumption in plan.cost.assumptions]
+
+
+def _rest(items: Iterable[object]) -> list[str]:
+    count = len(list(items)) - MOST_ROWS
+    return [f"  … and {count:,} more (--output json has them all)"] if count > 0 else []
+
+
+_SEVERITY_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+
+
+def finding_lines(findings: Iterable[Finding], paint: Paint = plain) -> list[str]:
+    """Two lines a finding: where and what, then what to write instead."""
+    lines = []
+    for finding in findings:
+        where = f"{finding.position}: " if finding.position else ""
+        severity = paint(_SEVERITY_STYLES[finding.severity], str(finding.severity))
+        about = f"{finding.ref}: " if finding.ref else ""
+        lines.append(f"  {where}{severity}: {about}{finding.message} {paint('dim', f'[{finding.code}]')}")
+        if finding.hint:
+            lines.append(paint("dim", f"      {finding.hint}"))
+    return lines
+
+
+def findings_text(findings: Iterable[Finding], *, documents: int, files: int, paint: Paint = plain) -> str:
+    """What `headroom validate` prints: every finding, then one line that counts."""
+    rows = list(findings)
+    counts = [
+        counted(sum(finding.severity is severity for finding in rows), noun)
+        for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
+    ]
+    read = f"{counted(documents, 'document')} in {counted(files, 'file')}"
+    return "\n".join([*finding_lines(rows, paint), paint("bold", f"{read}: {', '.join(counts)}.")]) + "\n"
+
+
+def difference_text(change: Difference, *, zone: tzinfo | None = None, paint: Paint = plain) -> str:
+    """What `headroom diff` prints."""
+    base, head = change.base.revision or "base", change.head.revision or "head"
+    lines = [paint("bold", f"What merging {head} into {base} would change, {moment(change.head.now, zone)}")]
+    for item in change.demands:
+        before = "absent or not ready" if item.before is None else f"{item.before:,}"
+        after = "absent or not ready" if item.after is None else f"{item.after:,}"
+        unplaced = paint("red", f" ({item.unplaced:,} unplaced)") if item.unplaced else ""
+        lines.append(f"  ~ {item.ref}: {before} → {after} chunks{unplaced}")
+    for sign, style, items in (("+", "green", change.added_nodes), ("-", "red", change.removed_nodes)):
+        for creation in items[:MOST_ROWS]:
+            words = f"{offered(creation)}, {hourly(creation.planned.price)}, for {held(creation.planned.holdings)}"
+            lines.append(f"  {paint(style, sign)} node in NodePool {creation.planned.node_pool}: {words}")
+        lines += _rest(items)
+    lines += [f"  {paint('yellow', '-')} released: {node_name(action)}" for action in change.released]
+    lines += [f"  {paint('cyan', '=')} kept: {node_name(action)}" for action in change.kept]
+    for objects, note in ((change.added_objects, ""), (change.removed_objects, " (no longer changed)")):
+        for item_change in objects:
+            first, *others = _object_lines(item_change, paint)
+            lines += [f"{first}{note}", *others]
+    if change.new_findings:
+        lines += ["", paint("bold", "New findings"), *finding_lines(change.new_findings, paint)]
+    if change.fixed_findings:
+        lines += ["", paint("bold", "Fixed findings"), *finding_lines(change.fixed_findings, paint)]
+    if not change.has_changes:
+        lines.append("  No change in capacity.")
+    lines += [
+        "",
+        (
+            f"Cost once applied: {dollars(change.per_hour_before)}/h → {dollars(change.per_hour_after)}/h"
+            f" ({signed_dollars(change.per_month_delta)} a month of {HOURS_PER_MONTH} h)"
+        ),
+    ]
+    return "\n".join(lines) + "\n"

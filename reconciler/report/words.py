@@ -1,0 +1,106 @@
+"""Small phrases that every report shares: counts, money, times. Used by text.py, markdown.py and the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan
+from reconciler.model.placement import Holding
+
+_IRREGULAR = {"capacity": "capacities"}
+MINUTE = "%Y-%m-%d %H:%M"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 node`, `2 nodes`, `1,000 nodes`."""
+    plural = noun if count == 1 else _IRREGULAR.get(noun, f"{noun}s")
+    return f"{count:,} {plural}"
+
+
+def listed(parts: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    items = list(parts)
+    if len(items) < 2:  # noqa: PLR2004 - one item needs no "and"
+        return "".join(items)
+    return f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def moment(time: datetime, zone: tzinfo | None) -> str:
+    """`2026-11-21 08:00 CET (07:00 UTC)`; once where the user's zone is UTC. zone None: the machine's."""
+    local, universal = time.astimezone(zone), time.astimezone(UTC)
+    if local.utcoffset() == universal.utcoffset():
+        return universal.strftime(f"{MINUTE} UTC")
+    pattern = "%H:%M UTC" if local.date() == universal.date() else f"{MINUTE} UTC"
+    return f"{local.strftime(MINUTE)} {local.tzname()} ({universal.strftime(pattern)})"
+
+
+def dollars(amount: float, digits: int = 2) -> str:
+    return f"-${-amount:,.{digits}f}" if amount < 0 else f"${amount:,.{digits}f}"
+
+
+def signed_dollars(amount: float) -> str:
+    text = dollars(amount)
+    return text if amount < 0 else f"+{text}"
+
+
+def hourly(price: float) -> str:
+    """Prices of single nodes are fractions of a cent apart: four digits."""
+    return f"{dollars(price, 4)}/h"
+
+
+def held(holdings: Iterable[Holding]) -> str:
+    """`3 of CapacityBuffer/shop/web and 1 of …`; at most three demands by name."""
+    counts: dict[str, int] = {}
+    for holding in holdings:
+        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
+    parts = [f"{count} of {demand}" for demand, count in counts.items()]
+    if len(parts) > 4:  # noqa: PLR2004 - a line on a phone holds about three names
+        parts = [*parts[:3], f"{len(parts) - 3} more demands"]
+    return listed(parts)
+
+
+def offered(creation: NodeClaimCreation) -> str:
+    """What a new node may be: `on-demand in zone-a: c-4x-amd64-linux or 5 other types`."""
+    planned = creation.planned
+    types = planned.instance_types[0] if planned.instance_types else "any type"
+    if len(planned.instance_types) > 1:
+        types += f" or {counted(len(planned.instance_types) - 1, 'other type')}"
+    return f"{' or '.join(planned.capacity_types)} in {' or '.join(planned.zones)}: {types}"
+
+
+def node_name(action: NodeClaimAction) -> str:
+    if action.node is None:
+        return action.node_claim or ""
+    if action.node_claim is None or action.node_claim == action.node:
+        return action.node
+    return f"{action.node_claim} ({action.node})"
+
+
+def value(item: Any) -> str:
+    """A field's value on one line; absent is said in words."""
+    import json  # noqa: PLC0415 - small and rare
+
+    if item is None:
+        return "(absent)"
+    text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - one line of a terminal
+
+
+def summary(plan: Plan) -> str:
+    """One line that is always whole: `2 nodes to create, 1 to release; 3 objects to apply; +$12.00/month`."""
+    claims = plan.node_claims
+    nodes = [
+        f"{counted(len(items), 'node')} to {verb}"
+        for items, verb in (
+            (claims.create, "create"),
+            (claims.hold, "hold"),
+            (claims.release, "release"),
+            (claims.delete, "delete"),
+        )
+        if items
+    ]
+    objects = f"{counted(len(plan.objects), 'object')} to apply" if plan.objects else ""
+    parts = [part for part in (listed(nodes), objects) if part]
+    return "; ".join(parts) if parts else "No change: the cluster is as declared"
