@@ -1,0 +1,129 @@
+"""One program of the control plane as a process: start, readiness, log, stop.
+
+Called by the API server, the controllers, Karpenter and KWOK. A process is only ever stopped
+through the handle that started it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+from tests.controlplane.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from tests.controlplane.lifeline import Lifeline
+
+_TAIL_LINES = 25
+_TAIL_BYTES = 64 * 1024
+_READY_SECONDS = 60.0
+
+
+class ProcessFailedError(RuntimeError):
+    """A program ended, or was not ready in time; the message has the end of its log."""
+
+
+class Process:
+    """One program that can be started, stopped and started again."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        lifeline: Lifeline,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Nothing runs yet. The log goes to `folder`/NAME.log, where the program also runs."""
+        self.name = name
+        self.command = list(command)
+        self.log = folder / f"{name}.log"
+        self._folder = folder
+        self._lifeline = lifeline
+        # Not the caller's environment: its proxies, KUBECONFIG or FEATURE_GATES would leak in.
+        self._environment = {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(folder),
+            **(environment or {}),
+        }
+        self._handle: subprocess.Popen[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._handle is not None and self._handle.poll() is None
+
+    def start(self) -> None:
+        """Start it and return at once; its log is continued."""
+        if self.running:
+            message = f"{self.name} is running already"
+            raise ProcessFailedError(message)
+        with self.log.open("ab") as log:
+            # Its own session: Ctrl-C reaches the tests only, which then stop things in order.
+            self._handle = subprocess.Popen(
+                self.command,
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._lifeline.add(self._handle.pid)
+
+    def wait_until(self, ready: Callable[[], object], *, within: float = _READY_SECONDS) -> None:
+        """Wait for `ready`, but no longer than the process lives."""
+
+        def check() -> bool:
+            if not self.running:
+                code = None if self._handle is None else self._handle.returncode
+                message = f"{self.name} ended (exit status {code}); {self.tail()}"
+                raise ProcessFailedError(message)
+            return bool(ready())
+
+        try:
+            eventually(check, within=within, what=f"{self.name} is ready", every=0.05)
+        except AssertionError as error:
+            message = f"{error}; {self.tail()}"
+            raise ProcessFailedError(message) from error
+
+    def signal_stop(self) -> None:
+        """Ask it to end, without waiting."""
+        if self._handle is not None and self.running:
+            self._handle.send_signal(signal.SIGTERM)
+
+    def stop(self, *, grace: float = 5.0) -> None:
+        """End it, by force after `grace` seconds. Nothing happens if it does not run."""
+        handle, self._handle = self._handle, None
+        if handle is None:
+            return
+        try:
+            if handle.poll() is None:
+                handle.send_signal(signal.SIGTERM if grace > 0 else signal.SIGKILL)
+                handle.wait(timeout=grace or None)
+        except subprocess.TimeoutExpired:
+            handle.kill()
+            handle.wait()
+        except BaseException:
+            # Interrupted while waiting: no second chance to come back here.
+            handle.kill()
+            handle.wait()
+            raise
+        finally:
+            self._lifeline.drop(handle.pid)
+
+    def tail(self, lines: int = _TAIL_LINES) -> str:
+        """The end of its log, with a heading that says where the rest is."""
+        if not self.log.exists():
+            return f"no log at {self.log}"
+        with self.log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+        return f"end of {self.log}:\n" + "\n".join(text.splitlines()[-lines:])
