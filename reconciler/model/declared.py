@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from reconciler.model.buffers import Buffer
@@ -62,20 +62,17 @@ class Declared:
     broken: frozenset[ObjectRef] = frozenset()
 
     def over(self, live: Declared) -> Declared:
-        """This (the repository) first, then what only `live` (the cluster) has. Manifests and findings stay this one's."""
-        pools = {pool.name for pool in self.node_pools}
-        priorities = {priority.name for priority in self.priority_classes}
+        """This (the repository) first, then what only `live` (the cluster) has. Manifests and findings stay this one's.
+
+        Where both have an object, what is declared comes from the repository and what is observed (uid, status, a size
+        that another manager owns) from the cluster.
+        """
         return Declared(
-            buffers=_first(self.buffers, live.buffers),
-            node_pools=_sorted_by_name(
-                (*self.node_pools, *(pool for pool in live.node_pools if pool.name not in pools)),
-            ),
-            workloads=_first(self.workloads, live.workloads),
-            priority_classes=(
-                *self.priority_classes,
-                *(priority for priority in live.priority_classes if priority.name not in priorities),
-            ),
-            provisioning_requests=_first(self.provisioning_requests, live.provisioning_requests),
+            buffers=_first(self.buffers, live.buffers, _observed_buffer),
+            node_pools=_pools(self.node_pools, live.node_pools),
+            workloads=_first(self.workloads, live.workloads, _observed_workload),
+            priority_classes=_priority_classes(self.priority_classes, live.priority_classes),
+            provisioning_requests=_first(self.provisioning_requests, live.provisioning_requests, _observed_request),
             provisioning_classes=_first(self.provisioning_classes, live.provisioning_classes),
             schedules=_first(self.schedules, live.schedules),
             node_overlays=_first(self.node_overlays, live.node_overlays),
@@ -86,14 +83,67 @@ class Declared:
         )
 
 
-def _first(own: tuple[T, ...], others: tuple[T, ...]) -> tuple[T, ...]:
-    taken = {item.ref for item in own}
-    return tuple(sorted((*own, *(item for item in others if item.ref not in taken)), key=_order))
+def _observed_buffer(own: Buffer, live: Buffer) -> Buffer:
+    return replace(
+        own,
+        generation=live.generation,
+        created=live.created,
+        status_manager=live.status_manager,
+        status_conditions=live.status_conditions,
+    )
+
+
+def _observed_workload(own: Workload, live: Workload) -> Workload:
+    """The live size counts: headroom deploys no workloads, so that whoever does owns `spec.replicas` (semantics, buffers)."""
+    return replace(
+        own,
+        replicas=live.replicas,
+        observed_replicas=live.observed_replicas,
+        replicas_manager=live.replicas_manager,
+        generation=live.generation,
+    )
+
+
+def _observed_request(own: ProvisioningRequest, live: ProvisioningRequest) -> ProvisioningRequest:
+    return replace(own, created=live.created, generation=live.generation, status_conditions=live.status_conditions)
+
+
+def _observed_pool(own: NodePool, live: NodePool) -> NodePool:
+    return replace(
+        own,
+        uid=live.uid,
+        ready=live.ready,
+        deleting=live.deleting,
+        hash=live.hash,
+        hash_version=live.hash_version,
+        usage=live.usage,
+    )
+
+
+def _first(
+    own: tuple[T, ...],
+    others: tuple[T, ...],
+    observed: Callable[[T, T], T] = lambda item, _live: item,
+) -> tuple[T, ...]:
+    live = {item.ref: item for item in others}
+    merged = [observed(item, live.pop(item.ref)) if item.ref in live else item for item in own]
+    return tuple(sorted((*merged, *live.values()), key=_order))
 
 
 def _order(item: _Referenced) -> tuple[str, str, str, str]:
     return (item.ref.namespace, item.ref.name, item.ref.kind, item.ref.group)
 
 
-def _sorted_by_name(pools: Iterable[NodePool]) -> tuple[NodePool, ...]:
-    return tuple(sorted(pools, key=lambda pool: pool.name))
+def _pools(own: tuple[NodePool, ...], others: tuple[NodePool, ...]) -> tuple[NodePool, ...]:
+    live = {pool.name: pool for pool in others}
+    merged = [_observed_pool(pool, live.pop(pool.name)) if pool.name in live else pool for pool in own]
+    return tuple(sorted((*merged, *live.values()), key=lambda pool: pool.name))
+
+
+def _priority_classes(
+    own: tuple[PriorityClass, ...],
+    others: tuple[PriorityClass, ...],
+) -> tuple[PriorityClass, ...]:
+    names = {priority.name for priority in own}
+    rest = (priority for priority in others if priority.name not in names)
+    return tuple(sorted((*own, *rest), key=lambda priority: priority.name))

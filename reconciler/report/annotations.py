@@ -9,7 +9,7 @@ from reconciler.model.findings import Finding, Severity
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
-def annotations(findings: Iterable[Finding]) -> str:
+def github_annotations(findings: Iterable[Finding]) -> str:
     """One line a finding, escaped as the runner asks for it."""
     return "".join(f"{_annotation(finding)}\n" for finding in findings)
 
