@@ -84,6 +84,7 @@ class ControlPlane:
         self._api_server: ApiServer | None = None
         self._karpenter: Karpenter | None = None
         self._kwok: Process | None = None
+        self._crds: list[Document] = []
 
     @classmethod
     def api_only(cls, *, state_dir: Path | None = None) -> Self:
@@ -144,6 +145,7 @@ class ControlPlane:
     def start_api_server(self) -> None:
         """Start kube-apiserver again, on the same port, and wait until it is ready."""
         self._server.start()
+        self._wait_for_crds()
 
     def restart_karpenter(self, options: KarpenterOptions | None = None) -> None:
         """Stop Karpenter and start it with other options, or with those it first had."""
@@ -295,9 +297,13 @@ class ControlPlane:
     def _install_crds(self) -> None:
         files = sorted(find_data("karpenter-crds").glob("*.yaml"))
         applied = [self.api.apply(yaml.load(file.read_text(), Loader=yaml.CSafeLoader)) for file in files]
-        for crd in applied:
-            name = crd["metadata"]["name"]
-            eventually(partial(self._is_served, crd), within=30, what=f"the CRD {name} is served")
+        self._crds = applied
+        self._wait_for_crds()
+
+    def _wait_for_crds(self) -> None:
+        for crd in self._crds:
+            what = f"the CRD {crd['metadata']['name']} is served"
+            eventually(partial(self._is_served, crd), within=30, what=what)
 
     def _is_served(self, crd: Document) -> bool:
         """Whether a CRD is Established and, which comes a little later, its objects can be listed."""

@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 Document: TypeAlias = dict[str, Any]
 
 _TIMEOUT = 30.0
+# Only what the server asks to be tried again later, as it does while a CRD's storage is set up.
+_RETRIES = urllib3.Retry(
+    total=None,
+    connect=0,
+    read=0,
+    redirect=0,
+    other=0,
+    status=3,
+    status_forcelist={HTTPStatus.TOO_MANY_REQUESTS},
+    allowed_methods=None,
+    raise_on_status=False,
+)
 _MERGE_PATCH = "application/merge-patch+json"
 _APPLY_PATCH = "application/apply-patch+yaml"
 
@@ -44,7 +56,7 @@ class Rest:
         """Connect lazily; the CA file must exist by the first request."""
         self._server = server
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
-        self._pool = urllib3.PoolManager(ca_certs=str(ca_file), retries=False, timeout=_TIMEOUT, maxsize=8)
+        self._pool = urllib3.PoolManager(ca_certs=str(ca_file), retries=_RETRIES, timeout=_TIMEOUT, maxsize=8)
         self._resources: dict[tuple[str, str], tuple[str, bool]] = {}
 
     def request(
