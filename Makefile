@@ -1,0 +1,54 @@
+# The targets that README.md and .ci/run name. Everything is installed into .venv; nothing outside the checkout is touched
+# but caches (pip's, and ~/.cache/headroom for the programs of the test control plane).
+
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO := .headroom/demo
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo demo-once test check test-e2e bench cluster lock clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/.installed ## Install headroom and its development tools into .venv
+
+.venv/.installed: requirements.lock pyproject.toml
+	@echo "Setting up .venv (under a minute) …" >&2
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headroom needs Python 3.11 or newer: set PYTHON=python3.12, say")'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## The daemon on a Git repository made from examples-repo/ and the embedded cluster, until Ctrl-C
+	@$(BIN)/python -m tests.demo $(DEMO)
+
+demo-once: setup ## The same, but it ends by itself when the cluster is as declared
+	@$(BIN)/python -m tests.demo $(DEMO) --until-settled
+
+test: setup ## Lint, types, contracts and every quick test (a few minutes)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -m "not e2e and not soak and not perf" -n 2 --dist loadgroup
+
+test-e2e: setup ## Tests on the real control plane (needs Go 1.26 for the first build, about 10 minutes)
+	$(BIN)/pytest -m "e2e" tests/integration tests/e2e
+
+check: test test-e2e ## All of it, as CI does
+
+bench: setup ## Figures: start-up, validation, planning, placement; fails beyond the recorded limits
+	$(BIN)/python -m tests.perf
+
+cluster: setup ## A real control plane with Karpenter and KWOK on loopback, to play with, until Ctrl-C
+	@$(BIN)/python -m tests.controlplane
+
+lock: ## Renew requirements.lock from pyproject.toml
+	@$(PYTHON) -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv
+	.venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-annotate --extra dev --output-file requirements.lock pyproject.toml build-requirements.txt
+
+clean: ## Remove what the targets above made inside the checkout
+	rm -rf .venv .headroom .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

@@ -1,0 +1,53 @@
+"""The `headroom` command: runs the command line and turns every failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from reconciler.cli.application import application
+from reconciler.cli.exit_codes import exit_code_of
+from reconciler.model.errors import Failure
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of the console script; never returns. No failure ever shows a traceback unless HEADROOM_DEBUG is set."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        result = application.main(args=words, prog_name="headroom", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("headroom: interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(exit_code_of(words, usage=True))
+    except Failure as failure:
+        _tell(failure)
+        sys.exit(exit_code_of(words, usage=False))
+    except BrokenPipeError:
+        # The reader (head, a pager) has gone: that is its business, and Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        if os.environ.get("HEADROOM_DEBUG"):
+            raise
+        click.echo(f"headroom: internal error: {type(error).__name__}: {error}", err=True)
+        click.echo("  this is a defect; run again with HEADROOM_DEBUG=1 and report what it prints", err=True)
+        sys.exit(exit_code_of(words, usage=False))
+    sys.exit(result if isinstance(result, int) else 0)
+
+
+def _tell(failure: Failure) -> None:
+    click.echo(f"headroom: {failure.message}", err=True)
+    for cause in failure.causes:
+        click.echo(f"  because {cause}", err=True)
+    if failure.hint:
+        click.echo(f"  {failure.hint}", err=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The command line: one module a command. Called by `__main__`."""

@@ -1,0 +1,68 @@
+"""The `headroom` group: knows each command's name and one line of help, imports it when it is called.
+
+`headroom --help` is typed often and in containers at start: it must not import a Kubernetes client.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from reconciler import __version__
+
+COMMANDS = {
+    "run": "The daemon: keep the cluster as the repository declares.",
+    "plan": "What one pass would change.",
+    "apply": "One pass, applied.",
+    "diff": "What merging BASE..HEAD would change.",
+    "validate": "Check manifests; works with no cluster.",
+    "explain": "Where each chunk of a demand landed, or every excuse.",
+    "status": "What the daemon last did.",
+    "snapshot": "Capture a cluster for offline planning.",
+    "crd": "Print the CustomResourceDefinitions that headroom owns.",
+    "init": "Scaffold a capacity repository.",
+    "schema": "Print the JSON Schema of an output.",
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"reconciler.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self,
+        ctx: click.Context,
+        args: list[str],
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name not in COMMANDS and not name.startswith("-"):
+            import difflib  # noqa: PLC0415 - only for a message
+
+            close = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="headroom")
+def application() -> None:
+    """Keep the Kubernetes node capacity that a Git repository declares.
+
+    Declare capacity buffers, provisioning requests, NodePools and schedules in Git; headroom keeps the nodes ready on
+    Karpenter, and says on a pull request what merging would change and cost.
+    """

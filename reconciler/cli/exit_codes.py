@@ -1,0 +1,30 @@
+"""Exit codes, in one place. Used by `__main__` and the commands that answer with one.
+
+plan and diff follow kubectl diff (0 no change, 1 changes, 2 error), with `--detailed-exitcode` Terraform's (0, 2 changes,
+1 any error, usage too); validate exits 1 on errors; everything else 0, or 1 on failure and 2 on wrong usage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+CHANGES, ERROR = 1, 2
+DETAILED_CHANGES, DETAILED_ERROR = 2, 1
+FAILURE, USAGE = 1, 2
+DIFFERENCE_COMMANDS = frozenset({"plan", "diff"})
+DETAILED_FLAG = "--detailed-exitcode"
+
+
+def exit_code_of_changes(*, changes: bool, detailed: bool) -> int:
+    """What plan and diff exit with when they worked."""
+    if not changes:
+        return 0
+    return DETAILED_CHANGES if detailed else CHANGES
+
+
+def exit_code_of(words: Sequence[str], *, usage: bool) -> int:
+    """What a failed command line exits with."""
+    command = next((word for word in words if not word.startswith("-")), "")
+    if command in DIFFERENCE_COMMANDS:
+        return DETAILED_ERROR if DETAILED_FLAG in words else ERROR
+    return USAGE if usage else FAILURE

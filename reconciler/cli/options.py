@@ -1,0 +1,104 @@
+"""Options that several commands share, and what they make of them. Used by every command module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+
+from reconciler.settings import Settings, load_settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Moment(click.ParamType[datetime]):
+    """An RFC 3339 instant; one without an offset is refused, since it would mean another time on another machine."""
+
+    name = "rfc3339"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            instant = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not an RFC 3339 time, such as 2026-11-21T08:00:00Z.", param, ctx)
+        if instant.tzinfo is None:
+            self.fail(f"{value!r} has no offset: write {value}Z for UTC, or {value}+01:00.", param, ctx)
+        return instant.astimezone(UTC)
+
+
+_OPTIONS: dict[str, Callable[[F], F]] = {
+    "repo": click.option("--repo", metavar="PATH|URL", help="Repository of manifests: a folder or a Git URL."),
+    "revision": click.option(
+        "--revision", metavar="REF", help="Branch, tag or commit to read instead of the files as they stand."
+    ),
+    "path": click.option("--path", metavar="SUBDIR", help="Folder inside the repository."),
+    "cluster": click.option(
+        "--cluster",
+        metavar="CLUSTER",
+        help="kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:SNAPSHOT]. Default: what is there.",
+    ),
+    "catalog": click.option(
+        "--catalog",
+        metavar="CATALOG",
+        help="Instance types and prices: FILE, karpenter-metrics:URL or observed.",
+    ),
+    "dialect": click.option(
+        "--dialect",
+        type=click.Choice(["karpenter", "ca"]),
+        help="Whose rules hold where Karpenter and Cluster Autoscaler disagree.",
+    ),
+    "now": click.option("--now", type=Moment(), help="Take this as the present time."),
+    "config": click.option("--config", metavar="FILE", help="Settings; config/headroom.yaml shows every one."),
+    "timings": click.option("--timings", metavar="FILE", help="Write how long each stage took, as JSON."),
+    "include_pending": click.option(
+        "--include-pending",
+        is_flag=True,
+        help="Also plan nodes for the cluster's own pending pods.",
+    ),
+    "detailed_exitcode": click.option(
+        "--detailed-exitcode",
+        is_flag=True,
+        help="Exit 0 for no change, 2 for changes, 1 for any error, as Terraform does.",
+    ),
+}
+
+
+def options(*names: str) -> Callable[[F], F]:
+    """The named shared options, in the order given."""
+
+    def decorate(function: F) -> F:
+        for name in reversed(names):
+            function = _OPTIONS[name](function)
+        return function
+
+    return decorate
+
+
+def output_option(*choices: str) -> Callable[[F], F]:
+    return click.option(
+        "--output",
+        "-o",
+        type=click.Choice(choices),
+        default=choices[0],
+        show_default=True,
+        help="Form of the output.",
+    )
+
+
+def settings_from(values: dict[str, Any]) -> Settings:
+    """Settings with the shared flags laid over them; `values` are the command's parameters by name."""
+    return load_settings(
+        values.get("config"),
+        flags={
+            "repository": values.get("repo"),
+            "revision": values.get("revision"),
+            "path": values.get("path"),
+            "cluster": values.get("cluster"),
+            "catalog": values.get("catalog"),
+            "dialect": values.get("dialect"),
+        },
+    )
