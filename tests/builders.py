@@ -1,0 +1,210 @@
+"""Model objects with everything defaulted, so that a test names only what it is about. Used by all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from reconciler.model.buffers import Buffer
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.nodes import (
+    ARCHITECTURE_LABEL,
+    CAPACITY_TYPE_LABEL,
+    HOSTNAME_LABEL,
+    INITIALIZED_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    OPERATING_SYSTEM_LABEL,
+    REGISTERED_LABEL,
+    ZONE_LABEL,
+    DisruptionBudget,
+    InstanceType,
+    Node,
+    NodeClaimTemplate,
+    NodeClassRef,
+    NodePool,
+    Offering,
+)
+from reconciler.model.pods import Pod, PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
+from reconciler.model.workloads import Workload
+
+
+def resources(cpu: str = "1", memory: str = "1Gi", **others: str) -> Resources:
+    return Resources.parse({"cpu": cpu, "memory": memory, **others})
+
+
+def shape(
+    cpu: str = "1",
+    memory: str = "1Gi",
+    *,
+    namespace: str = "shop",
+    labels: Mapping[str, str] | None = None,
+    node_selector: Mapping[str, str] | None = None,
+    tolerations: Sequence[Toleration] = (),
+) -> PodShape:
+    return PodShape(
+        namespace=namespace,
+        requests=resources(cpu, memory, pods="1"),
+        labels=tuple(sorted((labels or {}).items())),
+        node_selector=tuple(sorted((node_selector or {}).items())),
+        tolerations=tuple(tolerations),
+    )
+
+
+def buffer_ref(name: str = "web", namespace: str = "shop") -> ObjectRef:
+    return ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", namespace, name)
+
+
+def deployment_ref(name: str = "web", namespace: str = "shop") -> ObjectRef:
+    return ObjectRef("apps", "Deployment", namespace, name)
+
+
+def buffer(
+    name: str = "web", *, namespace: str = "shop", target: str | None = "web", replicas: int | None = 3
+) -> Buffer:
+    return Buffer(
+        ref=buffer_ref(name, namespace),
+        target=None if target is None else deployment_ref(target, namespace),
+        replicas=replicas,
+    )
+
+
+def deployment(
+    name: str = "web",
+    *,
+    namespace: str = "shop",
+    replicas: int | None = 10,
+    pod_shape: PodShape | None = None,
+) -> Workload:
+    return Workload(deployment_ref(name, namespace), pod_shape or shape(namespace=namespace), replicas)
+
+
+def demand(name: str = "web", *, count: int = 3, pod_shape: PodShape | None = None, priority: int = 0) -> Demand:
+    return Demand(
+        ref=buffer_ref(name),
+        groups=(ChunkGroup(pod_shape or shape(), count),) if count else (),
+        desired=count,
+        priority=priority,
+    )
+
+
+def pod(
+    name: str = "web-1",
+    *,
+    namespace: str = "shop",
+    node: str | None = None,
+    pod_shape: PodShape | None = None,
+    owner_kind: str = "ReplicaSet",
+) -> Pod:
+    return Pod(
+        namespace=namespace,
+        name=name,
+        shape=pod_shape or shape(namespace=namespace),
+        node_name=node,
+        phase="Pending" if node is None else "Running",
+        owner_kind=owner_kind,
+    )
+
+
+def node(
+    name: str = "node-1",
+    *,
+    cpu: str = "4",
+    memory: str = "16Gi",
+    pool: str | None = "general",
+    zone: str = "zone-a",
+    instance_type: str = "m-4x",
+    capacity_type: str = "on-demand",
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    taints: Sequence[Taint] = (),
+    ready: bool = True,
+) -> Node:
+    all_labels = {
+        HOSTNAME_LABEL: name,
+        ZONE_LABEL: zone,
+        INSTANCE_TYPE_LABEL: instance_type,
+        CAPACITY_TYPE_LABEL: capacity_type,
+        ARCHITECTURE_LABEL: "amd64",
+        OPERATING_SYSTEM_LABEL: "linux",
+    }
+    if pool is not None:
+        all_labels |= {NODEPOOL_LABEL: pool, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
+    return Node(
+        name=name,
+        allocatable=resources(cpu, memory, pods="110"),
+        capacity=resources(cpu, memory, pods="110"),
+        labels=tuple(sorted((all_labels | dict(labels or {})).items())),
+        annotations=tuple(sorted((annotations or {}).items())),
+        taints=tuple(taints),
+        uid=f"uid-{name}",
+        provider_id=f"test://{name}",
+        ready=ready,
+    )
+
+
+def node_pool(
+    name: str = "general",
+    *,
+    weight: int = 0,
+    limits: Mapping[str, str] | None = None,
+    requirements: Sequence[Requirement] = (),
+    taints: Sequence[Taint] = (),
+    budgets: tuple[DisruptionBudget, ...] | None = None,
+    consolidate_after: timedelta | None = timedelta(0),
+) -> NodePool:
+    return NodePool(
+        name=name,
+        template=NodeClaimTemplate(
+            requirements=tuple(requirements),
+            taints=tuple(taints),
+            node_class=NodeClassRef("karpenter.kwok.sh", "KWOKNodeClass", "default"),
+        ),
+        weight=weight,
+        limits=None if limits is None else Resources.parse(limits).amounts,
+        budgets=budgets,
+        consolidate_after=consolidate_after,
+        uid=f"uid-{name}",
+        hash="1234",
+        hash_version="v3",
+    )
+
+
+def instance_type(
+    name: str = "m-4x",
+    *,
+    cpu: str = "4",
+    memory: str = "16Gi",
+    price: float = 0.2,
+    zones: Sequence[str] = ("zone-a", "zone-b"),
+    capacity_types: Sequence[str] = ("on-demand",),
+    available: bool = True,
+) -> InstanceType:
+    """Offerings in every zone for every capacity type, spot at half the price."""
+    return InstanceType(
+        name=name,
+        architecture="amd64",
+        operating_systems=("linux",),
+        capacity=resources(cpu, memory, pods="110"),
+        overhead=resources("100m", "10Mi"),
+        offerings=tuple(
+            Offering(
+                zone,
+                capacity_type,
+                price / 2 if capacity_type == "spot" else price,
+                available,
+                (
+                    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, (capacity_type,)),
+                    Requirement(ZONE_LABEL, Operator.IN, (zone,)),
+                ),
+            )
+            for zone in zones
+            for capacity_type in capacity_types
+        ),
+        labels=tuple(
+            sorted({INSTANCE_TYPE_LABEL: name, ARCHITECTURE_LABEL: "amd64", OPERATING_SYSTEM_LABEL: "linux"}.items()),
+        ),
+    )
