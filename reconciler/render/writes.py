@@ -1,0 +1,151 @@
+"""Turns a plan into the writes that carry it out. Called by the cycle's render stage; a failed document stops only itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.model.changes import (
+    Action,
+    Annotate,
+    Apply,
+    Delete,
+    NodeClaimAction,
+    NodeClaimCreation,
+    ObjectChange,
+    Outcome,
+    Plan,
+    Write,
+    WriteResult,
+)
+from reconciler.model.errors import Invalid
+from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, Node, NodeClaim, NodePool
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView, Manifest
+from reconciler.render.documents import render_node_claim, render_node_pool
+from reconciler.render.environment import Templates
+
+KARPENTER_GROUP = "karpenter.sh"
+OVERRIDE_ANNOTATION = "headroom.dev/ssa"
+
+ReadDocument = Callable[[str, str], Manifest]
+"""(name for messages, rendered text) → the validated manifest; raises `Invalid`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """writes in the plan's order; failures: what could not be rendered, or must wait for something that is not there yet."""
+
+    writes: tuple[Write, ...] = ()
+    failures: tuple[WriteResult, ...] = ()
+
+
+def node_claim_ref(name: str) -> ObjectRef:
+    return ObjectRef(KARPENTER_GROUP, "NodeClaim", "", name)
+
+
+def render_writes(
+    plan: Plan,
+    *,
+    view: ClusterView,
+    node_pools: Mapping[str, NodePool],
+    templates: Templates,
+    read_document: ReadDocument,
+) -> Rendered:
+    """Every write of the plan, in order: objects, new nodes, holds, releases, deletions."""
+    writes: list[Write] = []
+    failures: list[WriteResult] = []
+    changing = {change.ref.name for change in plan.objects if change.ref.kind == "NodePool"}
+    for change in plan.objects:
+        try:
+            writes.append(_object_write(change, view, templates, read_document))
+        except Invalid as error:
+            failures.append(_failure(Apply(change.ref, change.manifest or {}, change.reason), error))
+    for creation in plan.node_claims.create:
+        ref = node_claim_ref(creation.name)
+        pool = node_pools[creation.planned.node_pool]
+        waiting = _waits_for(pool, changing)
+        if waiting:
+            failures.append(WriteResult(Apply(ref, {}, creation.reason), Outcome.SKIPPED, waiting))
+            continue
+        try:
+            writes.append(_creation_write(ref, creation, pool, templates, read_document))
+        except Invalid as error:
+            failures.append(_failure(Apply(ref, {}, creation.reason), error))
+    nodes = {node.name: node for node in view.nodes}
+    claims = {claim.name: claim for claim in view.node_claims}
+    writes += _marks(plan.node_claims.hold, "true", nodes, claims)
+    writes += _marks(plan.node_claims.release, None, nodes, claims)
+    writes += [
+        Delete(node_claim_ref(action.node_claim), claims[action.node_claim].uid, action.reason)
+        for action in plan.node_claims.delete
+        if action.node_claim in claims
+    ]
+    return Rendered(tuple(writes), tuple(failures))
+
+
+def _failure(write: Write, error: Invalid) -> WriteResult:
+    return WriteResult(write, Outcome.REFUSED, f"{error.message}. {error.hint}" if error.hint else error.message)
+
+
+def _waits_for(pool: NodePool, changing: set[str]) -> str:
+    """A NodeClaim copies its pool's uid and hash: it must wait until Karpenter has seen the pool as it is to be.
+
+    Otherwise it would count as drifted from the moment it is made.
+    """
+    if pool.name in changing:
+        return f"waits until NodePool {pool.name} is applied"
+    if not pool.uid:
+        return f"waits for NodePool {pool.name}, which is not in the cluster"
+    if pool.hash is None:
+        return f"waits until Karpenter has taken up NodePool {pool.name}"
+    return ""
+
+
+def _object_write(
+    change: ObjectChange,
+    view: ClusterView,
+    templates: Templates,
+    read_document: ReadDocument,
+) -> Write:
+    if change.action is Action.DELETE:
+        live = view.objects.get(change.ref)
+        uid = "" if live is None else str(live.body.get("metadata", {}).get("uid", ""))
+        return Delete(change.ref, uid, change.reason)
+    manifest = change.manifest or {}
+    if change.ref.kind == "NodePool":
+        manifest = read_document(str(change.ref), render_node_pool(templates, replace(change, manifest=manifest)))
+    annotations = manifest.get("metadata", {}).get("annotations") or {}
+    return Apply(change.ref, manifest, change.reason, force=annotations.get(OVERRIDE_ANNOTATION) == "Override")
+
+
+def _creation_write(
+    ref: ObjectRef,
+    creation: NodeClaimCreation,
+    pool: NodePool,
+    templates: Templates,
+    read_document: ReadDocument,
+) -> Write:
+    manifest = read_document(str(ref), render_node_claim(templates, creation, pool))
+    named = (manifest.get("kind"), manifest.get("metadata", {}).get("name"))
+    if named != (ref.kind, ref.name):
+        raise Invalid(
+            f"the template wrote {named[0]} {named[1]!r} where NodeClaim {ref.name!r} was asked for",
+            hint="keep kind and metadata.name as nodeclaim.yaml.j2 has them",
+        )
+    return Apply(ref, manifest, creation.reason)
+
+
+def _marks(
+    actions: Iterable[NodeClaimAction],
+    value: str | None,
+    nodes: Mapping[str, Node],
+    claims: Mapping[str, NodeClaim],
+) -> Iterator[Write]:
+    """Both the NodeClaim and its Node carry the mark: Karpenter copies it once, at registration, and never again."""
+    annotations = ((DO_NOT_DISRUPT, value), (HELD_ANNOTATION, value))
+    for action in actions:
+        if action.node_claim in claims:
+            yield Annotate(node_claim_ref(action.node_claim), annotations, action.reason)
+        if action.node in nodes:
+            yield Annotate(ObjectRef("", "Node", "", action.node), annotations, action.reason)
