@@ -145,7 +145,7 @@ def _marks(
     """Both the NodeClaim and its Node carry the mark: Karpenter copies it once, at registration, and never again."""
     annotations = ((DO_NOT_DISRUPT, value), (HELD_ANNOTATION, value))
     for action in actions:
-        if action.node_claim in claims:
+        if action.node_claim is not None and action.node_claim in claims:
             yield Annotate(node_claim_ref(action.node_claim), annotations, action.reason)
-        if action.node in nodes:
+        if action.node is not None and action.node in nodes:
             yield Annotate(ObjectRef("", "Node", "", action.node), annotations, action.reason)

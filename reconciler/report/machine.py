@@ -47,7 +47,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "schemaVersion": PLAN_SCHEMA,
         "revision": plan.revision,
         "now": timestamp(plan.now),
-        "demands": [_demand(outcome) for outcome in plan.demands],
+        "demands": [demand_row(outcome) for outcome in plan.demands],
         "nodeClaims": {
             "create": [_creation(creation) for creation in claims.create],
             "delete": [_action(action) for action in claims.delete],
@@ -114,7 +114,7 @@ def _money(amount: float) -> float:
     return round(amount, 6) + 0.0
 
 
-def _demand(outcome: DemandOutcome) -> dict[str, Any]:
+def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
     demand = outcome.demand
     return {
         "kind": demand.ref.kind,

@@ -1,0 +1,58 @@
+"""`headroom apply`: one pass, applied."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import Any
+
+import click
+
+from reconciler.cli.options import options, settings_from
+from reconciler.cli.progress import Progress
+from reconciler.model.changes import ChangeSet, Outcome
+from reconciler.model.errors import Transient
+
+
+@click.command("apply", short_help="One pass, applied.")
+@options("repo", "revision", "path", "cluster", "catalog", "dialect", "now", "config", "timings")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def command(*, now: datetime | None, timings: str | None, yes: bool, **values: Any) -> int:
+    """Show what one pass would change, ask, and change it.
+
+    Exits 1 when anything could not be applied; what could, is.
+    """
+    from reconciler.cli.planning import print_plan, write_timings  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
+
+    settings = settings_from(values)
+    with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
+        planned = session.cycle.plan()
+        if planned.failure is not None:
+            raise planned.failure
+        plan = planned.required_plan
+        print_plan(plan, "text", cluster=session.cluster.name)
+        if plan.has_changes and not yes:
+            if not sys.stdin.isatty():
+                raise click.UsageError("There is nobody to ask: give --yes to apply.")
+            click.confirm("Apply this?", abort=True)
+        result = session.cycle.run("apply")
+    if result.failure is not None:
+        raise result.failure
+    if timings:
+        write_timings(timings, result.timings)
+    return _tell(result.change_set or ChangeSet())
+
+
+def _tell(changes: ChangeSet) -> int:
+    applied = sum(result.outcome is Outcome.APPLIED for result in changes.results)
+    click.echo(f"{applied:,} of {len(changes.results):,} writes applied.")
+    waiting = [result for result in changes.results if result.outcome is Outcome.SKIPPED]
+    failed = [result for result in changes.failures if result.outcome is not Outcome.SKIPPED]
+    for result in waiting:
+        click.echo(f"  {result.write.ref}: {result.message}")
+    for result in failed:
+        click.echo(f"  {result.write.ref}: {result.outcome}: {result.message}", err=True)
+    if failed:
+        raise Transient(f"{len(failed)} of {len(changes.results)} writes failed", hint="see the lines above")
+    return 0

@@ -1,0 +1,66 @@
+"""`headroom diff BASE..HEAD`: what merging would change, for people and for pull requests."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from reconciler.cli.exit_codes import exit_code_of_changes
+from reconciler.cli.options import options, output_option, settings_from
+from reconciler.cli.progress import Progress
+from reconciler.model.errors import Failure
+
+
+@click.command("diff", short_help="What merging BASE..HEAD would change.")
+@click.argument("revisions", metavar="BASE..HEAD")
+@options("repo", "path", "cluster", "catalog", "dialect", "now", "config", "timings", "detailed_exitcode")
+@output_option("text", "json", "markdown", "html")
+def command(
+    *,
+    revisions: str,
+    output: str,
+    now: datetime | None,
+    timings: str | None,
+    detailed_exitcode: bool,
+    **values: Any,
+) -> int:
+    """Plan both revisions on the same cluster and show how the plans differ.
+
+    HEAD left out ("main..") is the working tree as it stands. Exits 0 for no difference, 1 for one, 2 on an error.
+
+    \b
+        headroom diff main..my-branch --path clusters/production --output markdown
+    """
+    from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.report.difference import difference  # noqa: PLC0415 - likewise
+    from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
+
+    base, separator, head = revisions.partition("..")
+    if not separator or not base or head.startswith("."):
+        raise click.UsageError(f"{revisions!r} is not BASE..HEAD: write two revisions, such as main..my-branch.")
+    settings = settings_from(values)
+    plans = []
+    seconds: dict[str, float] = {}
+    with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
+        cluster = session.cluster.name
+        for revision in (base, head):
+            progress("git")
+            tree = session.tree_at(revision or None)
+            result = session.cycle.plan(tree=tree)
+            if result.failure is not None:
+                raise _at(revision, result.failure)
+            plans.append(result.required_plan)
+            for stage, taken in result.timings.items():
+                seconds[stage] = seconds.get(stage, 0.0) + taken
+    change = difference(plans[0], plans[1])
+    print_difference(change, output, cluster=cluster)
+    if timings:
+        write_timings(timings, seconds)
+    return exit_code_of_changes(changes=change.has_changes, detailed=detailed_exitcode)
+
+
+def _at(revision: str, failure: Failure) -> Failure:
+    failure.message = f"at {revision or 'the working tree'}: {failure.message}"
+    return failure

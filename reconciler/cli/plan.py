@@ -1,0 +1,43 @@
+"""`headroom plan`: what one pass would change."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from reconciler.cli.exit_codes import exit_code_of_changes
+from reconciler.cli.options import options, output_option, settings_from
+from reconciler.cli.progress import Progress
+
+
+@click.command("plan", short_help="What one pass would change.")
+@options(
+    "repo", "revision", "path", "cluster", "catalog", "dialect", "include_pending", "now", "config", "timings",
+    "detailed_exitcode",
+)  # fmt: skip
+@output_option("text", "json", "markdown", "html")
+def command(*, output: str, now: datetime | None, timings: str | None, detailed_exitcode: bool, **values: Any) -> int:
+    """Work out what one pass would change, and change nothing.
+
+    Exits 0 when nothing would change, 1 when something would, 2 on an error.
+
+    \b
+        headroom plan --path clusters/production
+        headroom plan --cluster snapshot:before.tar.gz --now 2026-12-24T18:00:00Z --output json
+    """
+    from reconciler.cli.planning import print_plan, write_timings  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
+
+    settings = settings_from(values)
+    with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
+        result = session.cycle.plan(include_pending=bool(values["include_pending"]))
+        cluster = session.cluster.name
+    if result.failure is not None:
+        raise result.failure
+    plan = result.required_plan
+    print_plan(plan, output, cluster=cluster)
+    if timings:
+        write_timings(timings, result.timings)
+    return exit_code_of_changes(changes=plan.has_changes, detailed=detailed_exitcode)

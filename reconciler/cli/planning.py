@@ -1,0 +1,56 @@
+"""Printing plans and timings. Used by plan, apply and diff."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reconciler.cli.paint import paint_for_stdout
+from reconciler.model.changes import Plan
+from reconciler.model.errors import Invalid
+from reconciler.report.difference import Difference, difference_document
+from reconciler.report.machine import plan_document, to_json
+from reconciler.report.page import difference_page, plan_page
+from reconciler.report.text import difference_text, plan_text
+
+
+def print_plan(plan: Plan, output: str, *, cluster: str) -> None:
+    if output == "json":
+        click.echo(to_json(plan_document(plan)), nl=False)
+    elif output == "text":
+        click.echo(plan_text(plan, cluster=cluster, paint=paint_for_stdout()), nl=False)
+    else:
+        _print_page(plan_page(plan, cluster=cluster), output)
+
+
+def print_difference(change: Difference, output: str, *, cluster: str) -> None:
+    if output == "json":
+        click.echo(to_json(difference_document(change)), nl=False)
+    elif output == "text":
+        click.echo(difference_text(change, paint=paint_for_stdout()), nl=False)
+    else:
+        _print_page(difference_page(change, cluster=cluster), output)
+
+
+def _print_page(page: Mapping[str, Any], output: str) -> None:
+    from reconciler.wiring import packaged_templates  # noqa: PLC0415 - Jinja2 only where a page is asked for
+
+    name = {"markdown": "report.md.j2", "html": "report.html.j2"}[output]
+    click.echo(packaged_templates().render(name, page), nl=False)
+
+
+STAGES = ("git", "manifests", "view", "demand", "placement", "plan", "render", "apply")
+
+
+def write_timings(path: str, timings: Mapping[str, float]) -> None:
+    """Seconds by stage, and their sum; a stage that did not run took none."""
+    stages = {name: round(timings.get(name, 0.0), 6) for name in STAGES}
+    document = {"stages": stages, "total": round(sum(stages.values()), 6)}
+    try:
+        Path(path).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise Invalid(f"--timings {path}: cannot be written ({error.strerror})") from error

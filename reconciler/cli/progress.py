@@ -1,0 +1,62 @@
+"""Progress on stderr for whatever takes longer than two seconds. Used by the commands that read a cluster or a repository."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+PATIENCE = 2.0
+"""Seconds of silence that nobody minds."""
+
+STAGES = {
+    "git": "reading the repository",
+    "manifests": "reading manifests",
+    "view": "reading the cluster",
+    "demand": "working out demand",
+    "placement": "placing chunks",
+    "plan": "planning",
+    "render": "rendering",
+    "apply": "applying",
+}
+
+
+class Progress:
+    """A context manager; call it with a stage's name whenever one begins.
+
+    A stage that takes longer than PATIENCE is named once, and again every ten seconds while it lasts.
+    """
+
+    def __init__(self) -> None:
+        self._stage = ""
+        self._began = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def __call__(self, stage: str) -> None:
+        self._stage, self._began = stage, time.monotonic()
+
+    def _watch(self) -> None:
+        told: tuple[str, float] = ("", 0.0)
+        while not self._over.wait(0.25):
+            stage, waited = self._stage, time.monotonic() - self._began
+            due = PATIENCE if told[0] != stage else told[1] + 10
+            if stage and waited >= due:
+                told = (stage, waited)
+                sys.stderr.write(f"… {STAGES.get(stage, stage)} ({waited:.0f} s)\n")
+                sys.stderr.flush()

@@ -1,0 +1,52 @@
+"""`headroom validate`: findings about manifests, with no cluster."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+import click
+
+from reconciler.cli.options import Moment, output_option
+from reconciler.model.findings import Severity
+
+
+@click.command("validate", short_help="Check manifests; works with no cluster.")
+@click.argument("paths", nargs=-1, metavar="[PATH]…")
+@click.option("--now", type=Moment(), help="Take this as the present time.")
+@output_option("text", "json", "sarif", "github")
+def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int:
+    """Check every manifest below PATH… (default: this folder), and say what is wrong, where, and what to write instead.
+
+    Exits 1 when there is an error; warnings alone exit 0.
+
+    \b
+        headroom validate clusters/production
+        headroom validate --output github
+    """
+    from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
+    from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
+    from reconciler.manifests.declared import count_documents, read  # noqa: PLC0415 - likewise
+    from reconciler.report.annotations import github_annotations  # noqa: PLC0415 - likewise
+    from reconciler.report.machine import findings_document, to_json  # noqa: PLC0415 - likewise
+    from reconciler.report.sarif import sarif_document  # noqa: PLC0415 - likewise
+    from reconciler.report.text import findings_text  # noqa: PLC0415 - likewise
+
+    files = read_paths(paths or (".",))
+    declared = read(files)
+    findings = declared.findings
+    printed: dict[str, Any] = {
+        "text": lambda: findings_text(
+            findings,
+            documents=count_documents(files),
+            files=len(files),
+            paint=paint_for_stdout(),
+        ),
+        "json": lambda: to_json(findings_document(findings, now or SystemClock().now())),
+        "sarif": lambda: json.dumps(sarif_document(findings), indent=2) + "\n",
+        "github": lambda: github_annotations(findings),
+    }
+    click.echo(printed[output](), nl=False)
+    return int(any(finding.severity is Severity.ERROR for finding in findings))
