@@ -28,3 +28,18 @@ def packaged_texts(folder: str, *, suffix: str) -> dict[str, str]:
         for entry in sorted(entries, key=lambda entry: entry.name)
         if entry.name.endswith(suffix)
     }
+
+
+def packaged_tree(folder: str) -> dict[str, str]:
+    """Every file below a folder, by its path inside it, in path order."""
+
+    def walk(place: Traversable, prefix: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for entry in sorted(place.iterdir(), key=lambda entry: entry.name):
+            if entry.is_dir():
+                found |= walk(entry, f"{prefix}{entry.name}/")
+            else:
+                found[prefix + entry.name] = entry.read_text(encoding="utf-8")
+        return found
+
+    return walk(_root().joinpath(*folder.split("/")), "")

@@ -1,0 +1,38 @@
+"""`headroom init`: scaffolds a capacity repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from reconciler.model.errors import Invalid
+
+
+@click.command("init", short_help="Scaffold a capacity repository.")
+@click.argument("folder", default=".")
+@click.option("--name", "cluster", default="production", show_default=True, help="The first cluster's folder.")
+@click.option("--example", is_flag=True, help="The whole example repository instead: two clusters and a snapshot.")
+def command(*, folder: str, cluster: str, example: bool) -> int:
+    """Write a small capacity repository to FOLDER (default: here). Files that are there already are never overwritten.
+
+    \b
+        headroom init capacity && cd capacity && git init && headroom validate
+    """
+    from reconciler.packaged import packaged_tree  # noqa: PLC0415 - only for this command
+
+    source = "examples-repo" if example else "config/scaffold"
+    files = {path.replace("CLUSTER", cluster): text for path, text in packaged_tree(source).items()}
+    target = Path(folder)
+    taken = [path for path in files if (target / path).exists()]
+    if taken:
+        raise Invalid(f"{target / taken[0]} is there already", hint="name another folder, or move the file away")
+    for path, text in files.items():
+        place = target / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text.replace("CLUSTER", cluster), encoding="utf-8")
+        click.echo(f"  {place}")
+    where = cluster if not example else "production"
+    click.echo(f"Wrote {len(files)} files. Next, in {target}: headroom validate, then")
+    click.echo(f"  headroom plan --path clusters/{where} --cluster embedded")
+    return 0

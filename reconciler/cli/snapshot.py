@@ -1,0 +1,31 @@
+"""`headroom snapshot -o PATH`: captures a cluster for offline planning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from reconciler.cli.options import options, settings_from
+from reconciler.cli.progress import Progress
+
+
+@click.command("snapshot", short_help="Capture a cluster for offline planning.")
+@click.option("-o", "--output", "target", metavar="PATH", required=True, help="Folder, or a file that ends in .tar.gz.")
+@options("cluster", "catalog", "config")
+def command(*, target: str, **values: Any) -> int:
+    """Write what planning needs of a cluster to PATH; Secrets and environment values are never in it.
+
+    \b
+        headroom snapshot -o before.tar.gz
+        headroom plan --cluster snapshot:before.tar.gz
+    """
+    from reconciler.wiring import capture_snapshot  # noqa: PLC0415 - heavy, and only for this command
+
+    settings = settings_from(values)
+    with Progress() as progress:
+        progress("view")
+        counts = capture_snapshot(settings, target)
+    found = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    click.echo(f"{target}: {found or 'an empty cluster'}.")
+    return 0
