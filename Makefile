@@ -13,11 +13,11 @@ help: ## This list
 
 setup: .venv/.installed ## Install headroom and its development tools into .venv
 
-.venv/.installed: requirements.lock pyproject.toml
+.venv/.installed: requirements-dev.lock pyproject.toml
 	@echo "Setting up .venv (under a minute) …" >&2
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headroom needs Python 3.11 or newer: set PYTHON=python3.12, say")'
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -45,10 +45,13 @@ bench: setup ## Figures: start-up, validation, planning, placement; fails beyond
 cluster: setup ## A real control plane with Karpenter and KWOK on loopback, to play with, until Ctrl-C
 	@$(BIN)/python -m tests.controlplane
 
-lock: ## Renew requirements.lock from pyproject.toml
+LOCK := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-annotate --no-header
+
+lock: ## Renew the lock files from pyproject.toml
 	@$(PYTHON) -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv
-	.venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-annotate --extra dev --output-file requirements.lock pyproject.toml build-requirements.txt
+	$(LOCK) --output-file requirements.lock pyproject.toml build-requirements.txt
+	$(LOCK) --extra dev --output-file requirements-dev.lock pyproject.toml build-requirements.txt
 
 clean: ## Remove what the targets above made inside the checkout
 	rm -rf .venv .headroom .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
