@@ -10,7 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.model.changes import HOURS_PER_MONTH, NodeClaimAction, NodeClaimCreation, ObjectChange, Plan
+from reconciler.model.changes import (
+    HOURS_PER_MONTH,
+    DemandOutcome,
+    NodeClaimAction,
+    NodeClaimCreation,
+    ObjectChange,
+    Plan,
+)
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
 from reconciler.report.machine import finding_row, plan_document
@@ -20,11 +27,13 @@ DIFF_SCHEMA = "headroom.dev/diff/v1"
 
 @dataclass(frozen=True, slots=True)
 class DemandChange:
-    """desired None: absent on that side, or not ready there."""
+    """before, after: chunks; None: absent on that side, or not ready there, which the words tell apart."""
 
     ref: ObjectRef
     before: int | None
     after: int | None
+    before_words: str
+    after_words: str
     unplaced: int
 
 
@@ -78,7 +87,16 @@ def difference(base: Plan, head: Plan) -> Difference:
         before = left[ref].demand.desired if ref in left else None
         after = right[ref].demand.desired if ref in right else None
         if before != after or (ref in left) != (ref in right):
-            demands.append(DemandChange(ref, before, after, right[ref].unplaced if ref in right else 0))
+            demands.append(
+                DemandChange(
+                    ref,
+                    before,
+                    after,
+                    _size_words(left.get(ref)),
+                    _size_words(right.get(ref)),
+                    right[ref].unplaced if ref in right else 0,
+                ),
+            )
     return Difference(
         base=base,
         head=head,
@@ -92,6 +110,12 @@ def difference(base: Plan, head: Plan) -> Difference:
         new_findings=_findings_only(head.findings, base.findings),
         fixed_findings=_findings_only(base.findings, head.findings),
     )
+
+
+def _size_words(outcome: DemandOutcome | None) -> str:
+    if outcome is None:
+        return "absent"
+    return "not ready" if outcome.demand.desired is None else f"{outcome.demand.desired:,}"
 
 
 def _only(

@@ -18,7 +18,18 @@ from reconciler.model.changes import (
 )
 from reconciler.model.findings import Finding
 from reconciler.report.difference import DemandChange, Difference
-from reconciler.report.words import dollars, held, hourly, moment, node_name, offered, signed_dollars, summary, value
+from reconciler.report.words import (
+    dollars,
+    held,
+    hourly,
+    moment,
+    node_name,
+    offered,
+    short_revision,
+    signed_dollars,
+    summary,
+    value,
+)
 
 MOST_ROWS = 60
 """Rows of one section: GitHub takes 65,536 characters a comment, and the summary must always be whole."""
@@ -29,7 +40,7 @@ def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[s
     before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
     return {
         "title": f"Capacity plan for {cluster}",
-        "revision": plan.revision or "working tree",
+        "revision": short_revision(plan.revision),
         "base": None,
         "when": moment(plan.now, zone),
         "summary": summary(plan),
@@ -69,8 +80,8 @@ def difference_page(change: Difference, *, cluster: str, zone: tzinfo | None = N
     words = ", ".join(parts) if parts else "No change in capacity"
     return {
         "title": f"Capacity change on {cluster}",
-        "revision": change.head.revision or "head",
-        "base": change.base.revision or "base",
+        "revision": short_revision(change.head.revision),
+        "base": short_revision(change.base.revision),
         "when": moment(change.head.now, zone),
         "summary": f"{words}, {signed_dollars(change.per_month_delta)} a month",
         "has_changes": change.has_changes,
@@ -129,11 +140,9 @@ def _demand(outcome: DemandOutcome) -> dict[str, Any]:
 
 
 def _demand_change(item: DemandChange) -> dict[str, Any]:
-    before = "—" if item.before is None else f"{item.before:,}"
-    after = "—" if item.after is None else f"{item.after:,}"
     return {
         "name": str(item.ref),
-        "desired": f"{before} → {after}",
+        "desired": f"{item.before_words} → {item.after_words}",
         "existing": "",
         "new": "",
         "unplaced": f"{item.unplaced:,}",

@@ -16,6 +16,7 @@ from reconciler.report.words import (
     moment,
     node_name,
     offered,
+    short_revision,
     signed_dollars,
     summary,
     value,
@@ -34,7 +35,7 @@ def plain(_style: str, text: str) -> str:
 
 
 def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain) -> str:
-    lines = [paint("bold", f"Plan for {cluster} at {plan.revision or 'the working tree'}, {moment(plan.now, zone)}")]
+    lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {moment(plan.now, zone)}")]
     lines += _demand_lines(plan, paint)
     lines += _change_lines(plan, paint)
     lines += _pending_lines(plan)
@@ -184,13 +185,11 @@ def findings_text(findings: Iterable[Finding], *, documents: int, files: int, pa
 
 def difference_text(change: Difference, *, zone: tzinfo | None = None, paint: Paint = plain) -> str:
     """What `headroom diff` prints."""
-    base, head = change.base.revision or "base", change.head.revision or "head"
+    base, head = short_revision(change.base.revision), short_revision(change.head.revision)
     lines = [paint("bold", f"What merging {head} into {base} would change, {moment(change.head.now, zone)}")]
     for item in change.demands:
-        before = "absent or not ready" if item.before is None else f"{item.before:,}"
-        after = "absent or not ready" if item.after is None else f"{item.after:,}"
         unplaced = paint("red", f" ({item.unplaced:,} unplaced)") if item.unplaced else ""
-        lines.append(f"  ~ {item.ref}: {before} → {after} chunks{unplaced}")
+        lines.append(f"  ~ {item.ref}: {item.before_words} → {item.after_words} chunks{unplaced}")
     for sign, style, items in (("+", "green", change.added_nodes), ("-", "red", change.removed_nodes)):
         for creation in items[:MOST_ROWS]:
             words = f"{offered(creation)}, {hourly(creation.planned.price)}, for {held(creation.planned.holdings)}"

@@ -36,6 +36,14 @@ def moment(time: datetime, zone: tzinfo | None) -> str:
     return f"{local.strftime(MINUTE)} {local.tzname()} ({universal.strftime(pattern)})"
 
 
+def short_revision(revision: str | None) -> str:
+    """`main@1a2b3c4d5e6f`: enough of a commit to find it; None is the working tree."""
+    if revision is None:
+        return "the working tree"
+    name, _, commit = revision.partition("@sha1:")
+    return f"{name}@{commit[:12]}" if commit else revision
+
+
 def dollars(amount: float, digits: int = 2) -> str:
     return f"-${-amount:,.{digits}f}" if amount < 0 else f"${amount:,.{digits}f}"
 

@@ -1,0 +1,107 @@
+"""Plans with something of everything in them, for tests of reports."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from reconciler.model.changes import (
+    Action,
+    Cost,
+    DemandOutcome,
+    FieldChange,
+    NodeClaimAction,
+    NodeClaimChanges,
+    NodeClaimCreation,
+    ObjectChange,
+    PendingOutcome,
+    Plan,
+)
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.demand import Demand
+from reconciler.model.findings import Finding, Severity
+from reconciler.model.placement import Excuse, Holding, OccupiedBin, PlannedNode
+from reconciler.model.refs import ObjectRef, SourcePosition
+from tests.builders import buffer_ref, demand, resources
+
+NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
+READY = Condition("ReadyForProvisioning", ConditionStatus.TRUE, "Resolved")
+
+
+def planned(*holdings: Holding, price: float = 0.2) -> PlannedNode:
+    return PlannedNode(
+        node_pool="general",
+        instance_types=("m-4x", "c-8x"),
+        zones=("zone-a", "zone-b"),
+        capacity_types=("on-demand",),
+        price=price,
+        requests=resources("3", "6Gi", pods="3"),
+        requirements=(),
+        holdings=holdings,
+    )
+
+
+def full_plan() -> Plan:
+    """One of each: a demand that is met, one that is short, one that is not ready; every kind of change and finding."""
+    web, broken = buffer_ref("web"), buffer_ref("broken")
+    return Plan(
+        revision="main@sha1:" + "1a2b3c4d" * 5,
+        now=NOW,
+        demands=(
+            DemandOutcome(
+                Demand(broken, source=SourcePosition("buffers.yaml", 21)),
+                on_existing=0,
+                on_new=0,
+                unplaced=0,
+                conditions=(
+                    Condition(
+                        "ReadyForProvisioning",
+                        ConditionStatus.FALSE,
+                        "ScalableRefNotFound",
+                        "Deployment shop/broken is not there",
+                    ),
+                ),
+            ),
+            DemandOutcome(
+                demand("cart", count=4),
+                on_existing=0,
+                on_new=0,
+                unplaced=4,
+                excuses=(Excuse("limit", 1, "NodePool general is at its cpu limit of 64"),),
+                conditions=(READY,),
+            ),
+            DemandOutcome(demand("web", count=3), on_existing=1, on_new=2, unplaced=0, conditions=(READY,)),
+        ),
+        node_claims=NodeClaimChanges(
+            create=(NodeClaimCreation("general-headroom-1a2b3c4d5e", planned(Holding(web, 0, 2)), "no free room"),),
+            hold=(NodeClaimAction("general-x", "node-x", "general", "holds chunks", (Holding(web, 0, 1),), 0.2),),
+            release=(NodeClaimAction("general-y", "node-y", "general", "holds nothing", (), 0.4),),
+            delete=(NodeClaimAction("batch-z", None, "batch", "released and empty", (), None),),
+        ),
+        objects=(
+            ObjectChange(
+                ObjectRef("karpenter.sh", "NodePool", "", "general"),
+                Action.UPDATE,
+                (FieldChange("spec.weight", 10, 20), FieldChange("spec.limits", None, {"cpu": "64"})),
+                {},
+                SourcePosition("nodepools.yaml", 2),
+            ),
+            ObjectChange(web, Action.CREATE, (), {}, SourcePosition("buffers.yaml", 1)),
+            ObjectChange(buffer_ref("old"), Action.DELETE, (), None, None, "no longer in the repository"),
+        ),
+        cost=Cost(1.5, 1.9, assumptions=("on-demand prices from the catalog file",)),
+        findings=(
+            Finding(
+                "missing-target",
+                Severity.ERROR,
+                "spec.scalableRef names Deployment broken, which is nowhere",
+                SourcePosition("buffers.yaml", 25, 7),
+                broken,
+                "spec.scalableRef.name",
+                "name a Deployment of namespace shop",
+            ),
+        ),
+        pending=PendingOutcome(2, 0, 1),
+        occupied=(OccupiedBin("node-x", "general-x", (Holding(web, 0, 1),)),),
+        blocked=("the repository was rewound 3 minutes ago",),
+        notes=("2 of 5 nodes were left for the next pass: caps.newNodesPerPass is 3",),
+    )

@@ -1,0 +1,44 @@
+"""Each JSON output is what its shipped schema says."""
+
+import json
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from reconciler.cli.schema import schema_names
+from reconciler.model.changes import Plan
+from reconciler.report.difference import difference, difference_document
+from reconciler.report.explanation import explanation, explanation_document
+from reconciler.report.machine import findings_document, plan_document
+from tests.plans import NOW, full_plan
+
+DOCUMENTS = {
+    "plan.v1": lambda: plan_document(full_plan()),
+    "diff.v1": lambda: difference_document(difference(Plan(None, NOW), full_plan())),
+    "findings.v1": lambda: findings_document(full_plan().findings, NOW),
+    "explain.v1": lambda: explanation_document(explanation(full_plan(), "CapacityBuffer/shop/web")),
+}
+
+
+def schema(name: str) -> Any:
+    from importlib.resources import files
+
+    return json.loads((files("reconciler.report") / "schemas" / f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_output_fits_its_schema(name: str) -> None:
+    jsonschema_rs.Draft202012Validator(schema(name)).validate(DOCUMENTS[name]())
+
+
+def test_a_missing_field_would_be_noticed() -> None:
+    document = plan_document(full_plan())
+    del document["cost"]
+    assert not jsonschema_rs.Draft202012Validator(schema("plan.v1")).is_valid(document)
+
+
+def test_every_schema_is_a_schema() -> None:
+    assert set(DOCUMENTS) <= set(schema_names())
+    for name in schema_names():
+        jsonschema_rs.meta.validate(schema(name))
