@@ -1,0 +1,145 @@
+"""What Prometheus may know of the daemon. One `Metrics` object, with its own registry, fed after every pass; served by web.
+
+Counters and histograms grow as things happen. Everything that describes the last pass comes from one snapshot of it
+(`gauges.py`), so that a scrape never sees half of a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, Write
+from reconciler.model.errors import Failure
+from reconciler.model.source import SourceTree
+from reconciler.telemetry.gauges import PassGauges
+
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+
+
+class PassResult(Protocol):
+    """What one pass found and did, as cycle gives it."""
+
+    @property
+    def plan(self) -> Plan | None: ...
+    @property
+    def change_set(self) -> ChangeSet | None: ...
+    @property
+    def tree(self) -> SourceTree | None: ...
+    @property
+    def timings(self) -> Mapping[str, float]: ...
+    @property
+    def failure(self) -> Failure | None: ...
+    @property
+    def settled(self) -> bool: ...
+
+
+class Metrics:
+    """Thread-safe: passes, polls and cluster requests are told from their own threads."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._gauges = PassGauges()
+        self.registry.register(self._gauges)
+        self._duration = self._histogram("headroom_reconcile_duration_seconds", "How long passes took")
+        self._stages = self._histogram("headroom_reconcile_stage_duration_seconds", "… stage by stage", "stage")
+        self._passes = self._counter("headroom_reconcile", "Passes by result", "result")
+        self._polls = self._counter("headroom_git_polls", "Polls of the repository by result", "result")
+        self._poll_duration = self._histogram("headroom_git_poll_duration_seconds", "How long polls took")
+        self._requests = self._counter(
+            "headroom_cluster_requests", "Requests to the API server", "method", "resource", "code"
+        )
+        self._writes = self._counter("headroom_writes", "Writes of plans to the cluster", "kind", "action", "outcome")
+        self._node_claims = self._counter(
+            "karpenter_buffer_nodeclaims", "NodeClaims made to hold capacity, since the daemon started"
+        )
+        self._blocked = self._counter(
+            "karpenter_buffer_consolidation_blocked",
+            "Nodes newly kept from consolidation because they hold capacity, since the daemon started",
+        )
+        self._leader = Gauge("headroom_leader", "1 while this replica is the one that writes", registry=self.registry)
+        for result in ("applied", "unchanged", "partial", "invalid", "waiting", "stalled", "transient"):
+            self._passes.labels(result)
+
+    def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
+        return Histogram(name, text, labels, buckets=_SECONDS, registry=self.registry)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        """The name without its `_total`, which the client adds."""
+        return Counter(name, text, labels, registry=self.registry)
+
+    def observe(self, result: PassResult, *, now: datetime) -> None:
+        """One pass is over; now: when it ended."""
+        self._duration.observe(sum(result.timings.values()))
+        for stage, seconds in result.timings.items():
+            self._stages.labels(stage).observe(seconds)
+        self._passes.labels(result_of(result)).inc()
+        if result.change_set is not None:
+            self._count_writes(result.change_set, result.plan)
+        self._gauges.take(
+            plan=result.plan,
+            tree=result.tree,
+            failure=result.failure,
+            settled=result.settled,
+            succeeded=result_of(result) in {"applied", "unchanged"},
+            now=now,
+        )
+
+    def _count_writes(self, change_set: ChangeSet, plan: Plan | None) -> None:
+        applied = set()
+        for result in change_set.results:
+            write = result.write
+            self._writes.labels(write.ref.kind, _action(write), result.outcome.value).inc()
+            if result.outcome is Outcome.APPLIED:
+                applied.add((write.ref.kind, write.ref.name))
+        if plan is None:
+            return
+        created = sum(("NodeClaim", creation.name) in applied for creation in plan.node_claims.create)
+        held = sum(
+            ("NodeClaim", action.node_claim) in applied or ("Node", action.node) in applied
+            for action in plan.node_claims.hold
+        )
+        self._node_claims.inc(created)
+        self._blocked.inc(created + held)
+
+    def observe_poll(self, result: str, seconds: float) -> None:
+        """result: `changed`, `unchanged`, or a failure's type in lower case."""
+        self._polls.labels(result).inc()
+        self._poll_duration.observe(seconds)
+
+    def count_request(self, method: str, resource: str, code: str) -> None:
+        """One request to the API server was answered; code: the HTTP status, or `error` where none came."""
+        self._requests.labels(method, resource, code).inc()
+
+    def set_leader(self, leads: bool) -> None:  # noqa: FBT001 - the one value this metric has
+        self._leader.set(1 if leads else 0)
+
+    def exposition(self) -> tuple[bytes, str]:
+        """The metrics as text and its content type."""
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST
+
+
+def result_of(result: PassResult) -> str:
+    """A pass in one word: applied, unchanged, partial (some writes failed), or its failure's type in lower case."""
+    if result.failure is not None:
+        return type(result.failure).__name__.lower()
+    writes = result.change_set.results if result.change_set is not None else ()
+    if any(not write.ok for write in writes):
+        return "partial"
+    return "applied" if any(write.outcome is Outcome.APPLIED for write in writes) else "unchanged"
+
+
+def _action(write: Write) -> str:
+    match write:
+        case Apply():
+            return "apply"
+        case Annotate():
+            return "annotate"
+        case Delete():
+            return "delete"
+        case ApplyStatus():
+            return "status"

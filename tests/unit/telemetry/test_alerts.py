@@ -1,0 +1,62 @@
+"""The alert rules that ship: well-formed, and about metrics that exist."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.model.changes import Outcome
+from reconciler.model.source import SourceTree
+from reconciler.telemetry.metrics import Metrics
+from tests.fakes.passes import FakePass, wrote
+from tests.plans import full_plan
+
+RULES = Path(__file__).resolve().parents[3] / "config" / "alerts" / "headroom.rules.yaml"
+METRIC = re.compile(r"\b(?:headroom|karpenter)_[a-z_]+\b")
+
+
+def rules() -> list[dict[str, Any]]:
+    document = yaml.safe_load(RULES.read_text(encoding="utf-8"))
+    return [rule for group in document["groups"] for rule in group["rules"]]
+
+
+def served() -> set[str]:
+    """Every sample name of a daemon that has seen a bit of everything."""
+    metrics = Metrics()
+    tree = SourceTree("main@sha1:abc", stalled=("GitOperationFailed", "gone"))
+    metrics.observe(
+        FakePass(plan=full_plan(), tree=tree, change_set=wrote(Outcome.APPLIED), timings={"git": 1}),
+        now=datetime(2026, 11, 21, tzinfo=UTC),
+    )
+    metrics.observe(FakePass(), now=datetime(2026, 11, 21, tzinfo=UTC))
+    metrics.observe_poll("changed", 0.1)
+    metrics.count_request("GET", "nodes", "200")
+    return {sample.name for family in metrics.registry.collect() for sample in family.samples}
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: str(rule["alert"]))
+def test_a_rule_is_about_metrics_that_the_daemon_serves(rule: dict[str, Any]) -> None:
+    named = set(METRIC.findall(rule["expr"])) | set(METRIC.findall(rule["annotations"]["description"]))
+    assert named
+    exist = served()
+    assert {name for name in named if not any(name in (sample, sample.rpartition("_")[0]) for sample in exist)} == set()
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: str(rule["alert"]))
+def test_a_rule_waits_a_while_has_a_severity_and_says_what_to_do(rule: dict[str, Any]) -> None:
+    assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+    assert re.fullmatch(r"Headroom[A-Z][A-Za-z]+", rule["alert"])
+    assert re.fullmatch(r"\d+[mh]", rule["for"])
+    assert rule["labels"]["severity"] in {"critical", "warning"}
+    assert set(rule["annotations"]) == {"summary", "description"}
+    assert rule["expr"].count("(") == rule["expr"].count(")")
+
+
+def test_alerts_have_names_of_their_own() -> None:
+    names = [rule["alert"] for rule in rules()]
+    assert sorted(set(names)) == sorted(names)

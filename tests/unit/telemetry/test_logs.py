@@ -1,0 +1,84 @@
+"""Log lines: two forms, levels, other libraries' messages, secrets."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reconciler.telemetry.logs import configure_logs, logger
+
+
+@pytest.fixture
+def output() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield io.StringIO()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def lines(output: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.getvalue().splitlines()]
+
+
+def test_a_json_line_has_the_event_its_facts_its_level_and_a_utc_time(output: io.StringIO) -> None:
+    configure_logs(form="json", stream=output)
+    logger().info("pass over", revision="main@sha1:abc", created=3)
+    (line,) = lines(output)
+    assert line["time"].endswith("Z")
+    del line["time"]
+    assert line == {
+        "created": 3,
+        "event": "pass over",
+        "level": "info",
+        "logger": "headroom",
+        "revision": "main@sha1:abc",
+    }
+
+
+def test_the_console_form_is_one_plain_line_when_it_is_no_terminal(output: io.StringIO) -> None:
+    configure_logs(form="console", stream=output)
+    logger().warning("poll failed", reason="GitOperationFailed")
+    (line,) = output.getvalue().splitlines()
+    assert "poll failed" in line
+    assert "reason=GitOperationFailed" in line
+    assert "\x1b" not in line
+
+
+def test_messages_below_the_level_are_left_out(output: io.StringIO) -> None:
+    configure_logs(form="json", level="warning", stream=output)
+    logger().info("nothing to see")
+    logger().error("something to see")
+    assert [line["event"] for line in lines(output)] == ["something to see"]
+
+
+def test_debug_is_for_headroom_alone_and_other_libraries_speak_from_warnings_up(output: io.StringIO) -> None:
+    configure_logs(form="json", level="debug", stream=output)
+    logger().debug("ours")
+    logging.getLogger("reconciler.source").debug("ours too")
+    logging.getLogger("apscheduler.scheduler").info("theirs")
+    logging.getLogger("apscheduler.scheduler").warning("theirs, and it %s", "matters")
+    assert [line["event"] for line in lines(output)] == ["ours", "ours too", "theirs, and it matters"]
+
+
+def test_secrets_are_masked_in_both_forms_and_in_other_libraries_messages(output: io.StringIO) -> None:
+    for form in ("json", "console"):
+        configure_logs(form=form, stream=output)
+        logger().info("fetching https://bot:s3cret@git.example", token="s3cret", remotes=["https://s3cret@git.example"])
+        logging.getLogger("git.cmd").error("fatal: https://bot:s3cret@git.example not found")
+    assert "s3cret" not in output.getvalue()
+    assert output.getvalue().count("git.example") == 6
+
+
+def test_configuring_again_replaces_what_was_set(output: io.StringIO) -> None:
+    first = io.StringIO()
+    configure_logs(form="json", stream=first)
+    configure_logs(form="json", stream=output)
+    logger().info("once")
+    assert first.getvalue() == ""
+    assert len(lines(output)) == 1

@@ -1,0 +1,163 @@
+"""What Prometheus reads after passes, polls and requests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from reconciler.model.changes import Annotate, Apply, ChangeSet, Outcome, WriteResult
+from reconciler.model.errors import Failure, Invalid, Stalled, Transient, Waiting
+from reconciler.model.refs import ObjectRef
+from reconciler.model.source import SourceTree
+from reconciler.telemetry.metrics import Metrics
+from tests.fakes.passes import FakePass, wrote
+from tests.plans import full_plan
+
+NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
+LATER = datetime(2026, 11, 21, 7, 35, tzinfo=UTC)
+
+
+def value(metrics: Metrics, name: str, /, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, labels)
+
+
+def claim(name: str) -> ObjectRef:
+    return ObjectRef("karpenter.sh", "NodeClaim", "", name)
+
+
+def test_before_the_first_pass_the_counters_are_there_and_the_gauges_are_not() -> None:
+    text, content_type = Metrics().exposition()
+    assert content_type.startswith("text/plain")
+    assert b'headroom_reconcile_total{result="applied"} 0.0' in text
+    assert b"headroom_settled" not in text
+    assert list(text_string_to_metric_families(text.decode()))
+
+
+@pytest.mark.parametrize(
+    ("result", "counted_as"),
+    [
+        (FakePass(), "unchanged"),
+        (FakePass(change_set=wrote(Outcome.UNCHANGED)), "unchanged"),
+        (FakePass(change_set=wrote(Outcome.UNCHANGED, Outcome.APPLIED)), "applied"),
+        (FakePass(change_set=wrote(Outcome.APPLIED, Outcome.REFUSED)), "partial"),
+        (FakePass(failure=Transient("no answer")), "transient"),
+        (FakePass(failure=Waiting("not synced")), "waiting"),
+        (FakePass(failure=Stalled("gone", reason="GitOperationFailed")), "stalled"),
+        (FakePass(failure=Invalid("a broken template")), "invalid"),
+    ],
+)
+def test_passes_are_counted_by_their_result(result: FakePass, counted_as: str) -> None:
+    metrics = Metrics()
+    metrics.observe(result, now=NOW)
+    assert value(metrics, "headroom_reconcile_total", result=counted_as) == 1
+
+
+def test_a_pass_takes_as_long_as_its_stages_together() -> None:
+    metrics = Metrics()
+    metrics.observe(FakePass(timings={"git": 0.5, "view": 0.25}), now=NOW)
+    assert value(metrics, "headroom_reconcile_duration_seconds_sum") == 0.75
+    assert value(metrics, "headroom_reconcile_stage_duration_seconds_sum", stage="git") == 0.5
+
+
+def test_a_failing_pass_is_an_attempt_and_no_success() -> None:
+    metrics = Metrics()
+    metrics.observe(FakePass(), now=NOW)
+    metrics.observe(FakePass(failure=Transient("no answer")), now=LATER)
+    assert value(metrics, "headroom_reconcile_last_attempt_timestamp_seconds") == LATER.timestamp()
+    assert value(metrics, "headroom_reconcile_last_success_timestamp_seconds") == NOW.timestamp()
+
+
+def test_the_plan_shows_as_gauges() -> None:
+    metrics = Metrics()
+    metrics.observe(FakePass(plan=full_plan()), now=NOW)
+    assert [value(metrics, "headroom_plan_nodeclaims", action=action) for action in ("create", "hold", "release")] == [
+        1, 1, 1,
+    ]  # fmt: skip
+    cart = {"kind": "CapacityBuffer", "namespace": "shop", "name": "cart"}
+    assert value(metrics, "headroom_plan_unplaced_chunks", **cart) == 4
+    assert value(metrics, "headroom_plan_desired_chunks", **cart) == 4
+    broken = {"kind": "CapacityBuffer", "namespace": "shop", "name": "broken"}
+    assert value(metrics, "headroom_plan_desired_chunks", **broken) is None
+    assert value(metrics, "headroom_demand_ready", **broken) == 0
+
+
+def test_a_pass_without_a_plan_leaves_the_last_plan_on_show() -> None:
+    metrics = Metrics()
+    metrics.observe(FakePass(plan=full_plan()), now=NOW)
+    metrics.observe(FakePass(failure=Transient("no answer")), now=LATER)
+    assert value(metrics, "headroom_plan_nodeclaims", action="create") == 1
+
+
+def test_a_demand_that_is_gone_is_gone_from_the_metrics() -> None:
+    metrics = Metrics()
+    metrics.observe(FakePass(plan=full_plan()), now=NOW)
+    metrics.observe(FakePass(plan=replace(full_plan(), demands=())), now=LATER)
+    assert b"headroom_plan_unplaced_chunks{" not in metrics.exposition()[0]
+
+
+def test_the_proposals_own_names_tell_what_stands_for_each_buffer() -> None:
+    metrics = Metrics()
+    metrics.observe(FakePass(plan=full_plan()), now=NOW)
+    web = {"namespace": "shop", "name": "web"}
+    assert value(metrics, "karpenter_buffer_capacity_cpu_cores", **web) == 1
+    assert value(metrics, "karpenter_buffer_capacity_memory_bytes", **web) == 2**30
+
+
+def test_node_claims_made_and_nodes_protected_are_counted_when_the_write_succeeded() -> None:
+    plan = full_plan()
+    created = plan.node_claims.create[0].name
+    marks = (("karpenter.sh/do-not-disrupt", "true"),)
+    writes = [
+        WriteResult(Apply(claim(created), {}), Outcome.APPLIED),
+        WriteResult(Annotate(claim("general-x"), marks), Outcome.APPLIED),
+        WriteResult(Annotate(ObjectRef("", "Node", "", "node-x"), marks), Outcome.APPLIED),
+        WriteResult(Annotate(claim("general-y"), (("karpenter.sh/do-not-disrupt", None),)), Outcome.APPLIED),
+    ]
+    metrics = Metrics()
+    metrics.observe(FakePass(plan=plan, change_set=ChangeSet(tuple(writes))), now=NOW)
+    assert value(metrics, "karpenter_buffer_nodeclaims_total") == 1
+    assert value(metrics, "karpenter_buffer_consolidation_blocked_total") == 2
+    assert value(metrics, "headroom_writes_total", kind="NodeClaim", action="annotate", outcome="applied") == 2
+
+    refused = [WriteResult(result.write, Outcome.REFUSED) for result in writes]
+    metrics.observe(FakePass(plan=plan, change_set=ChangeSet(tuple(refused))), now=LATER)
+    assert value(metrics, "karpenter_buffer_nodeclaims_total") == 1
+    assert value(metrics, "karpenter_buffer_consolidation_blocked_total") == 2
+
+
+@pytest.mark.parametrize(
+    ("tree", "failure"),
+    [
+        (SourceTree("main@sha1:abc", stalled=("GitOperationFailed", "the branch is gone")), None),
+        (None, Stalled("the branch is gone", reason="GitOperationFailed")),
+    ],
+)
+def test_a_stalled_source_shows_its_reason_until_it_is_over(tree: SourceTree | None, failure: Failure | None) -> None:
+    metrics = Metrics()
+    metrics.observe(FakePass(tree=tree, failure=failure), now=NOW)
+    assert value(metrics, "headroom_source_stalled", reason="GitOperationFailed") == 1
+    metrics.observe(FakePass(tree=SourceTree("main@sha1:def")), now=LATER)
+    assert value(metrics, "headroom_source_stalled", reason="") == 0
+    assert value(metrics, "headroom_git_revision_info", revision="main@sha1:def") == 1
+    assert value(metrics, "headroom_git_revision_info", revision="main@sha1:abc") is None
+
+
+def test_polls_and_requests_are_counted() -> None:
+    metrics = Metrics()
+    metrics.observe_poll("changed", 0.3)
+    metrics.observe_poll("transient", 60)
+    metrics.count_request("GET", "nodes", "200")
+    metrics.set_leader(True)
+    assert value(metrics, "headroom_git_polls_total", result="changed") == 1
+    assert value(metrics, "headroom_git_poll_duration_seconds_sum") == 60.3
+    assert value(metrics, "headroom_cluster_requests_total", method="GET", resource="nodes", code="200") == 1
+    assert value(metrics, "headroom_leader") == 1
+
+
+def test_two_daemons_in_one_process_do_not_share_their_metrics() -> None:
+    first, second = Metrics(), Metrics()
+    first.observe_poll("changed", 0.3)
+    assert value(second, "headroom_git_polls_total", result="changed") is None

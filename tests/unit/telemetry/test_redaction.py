@@ -1,0 +1,62 @@
+"""Credentials never reach a log line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.telemetry.redaction import redacted
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cloning https://bot:s3cret@git.example/r.git", "cloning https://***@git.example/r.git"),
+        ("cloning https://s3cret@git.example/r.git", "cloning https://***@git.example/r.git"),
+        ("header Authorization: Bearer abcdefgh.ijkl", "header Authorization: Bearer ***"),
+        ("GET /r?access_token=abc123&page=2", "GET /r?access_token=***&page=2"),
+        ("password: hunter2 was refused", "password: *** was refused"),
+        ("pushed with ghp_0123456789abcdef", "pushed with ***"),
+        ("eyJhbGciOi.eyJzdWIiOiIx.c2lnbmF0dXJl expired", "*** expired"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- end", "*** end"),
+    ],
+)
+def test_credentials_inside_text_are_masked_and_the_rest_stays(text: str, shown: str) -> None:
+    assert redacted(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "main@sha1:0123456789abcdef0123456789abcdef01234567",
+        "https://git.example/team@2/r.git",
+        "NodeClaim/general-4f2 holds 3 chunks of CapacityBuffer/shop/web",
+        "the secret is out of stock",
+    ],
+)
+def test_what_is_no_credential_is_left_as_it_is(text: str) -> None:
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize("key", ["token", "git_token", "gitToken", "PASSWORD", "client-secret", "authorization"])
+def test_the_value_of_a_telling_key_is_masked_whatever_it_is(key: str) -> None:
+    assert redacted({key: "x"}) == {key: "***"}
+    assert redacted({"outer": [{key: ["x", "y"]}]}) == {"outer": [{key: "***"}]}
+
+
+def test_an_empty_credential_is_shown_as_empty() -> None:
+    assert redacted({"token": "", "password": None}) == {"token": "", "password": None}
+
+
+def test_a_key_that_only_names_a_file_is_shown() -> None:
+    assert redacted({"token_file": "/run/token"}) == {"token_file": "/run/token"}
+
+
+def test_numbers_keep_their_type_and_objects_are_masked_by_their_text() -> None:
+    class Remote:
+        def __str__(self) -> str:
+            return "https://bot:s3cret@git.example/r.git"
+
+    values: dict[str, Any] = {"count": 3, "share": 0.5, "ok": True, "remote": Remote()}
+    assert redacted(values) == {"count": 3, "share": 0.5, "ok": True, "remote": "https://***@git.example/r.git"}
