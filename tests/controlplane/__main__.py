@@ -71,8 +71,10 @@ def _run(options: argparse.Namespace) -> int:
     karpenter = KarpenterOptions(instance_types=options.instance_types)
     if options.feature_gate is not None:
         karpenter = KarpenterOptions(tuple(options.feature_gate), options.instance_types)
-    # A plain kill ends it as orderly as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A plain kill ends it as orderly as Ctrl-C does; and Ctrl-C works where a shell that put us
+    # in the background has turned it off.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     started = time.monotonic()
     with ControlPlane(karpenter=karpenter, state_dir=options.state_dir) as plane:
         plane.api.apply(node_class())
