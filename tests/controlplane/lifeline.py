@@ -7,13 +7,11 @@ its own id. `Process` adds and drops entries; the rest of this module is that ch
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
-
-_GRACE = 3.0
 
 
 class Lifeline:
@@ -49,18 +47,6 @@ class Lifeline:
             self._child.stdin.flush()
 
 
-def _signal_each(pids: set[int], number: signal.Signals) -> set[int]:
-    """Send a signal to each process; return those that were still there."""
-    there = set()
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            continue
-        there.add(pid)
-    return there
-
-
 def _main() -> None:
     pids: set[int] = set()
     for line in sys.stdin:
@@ -68,20 +54,10 @@ def _main() -> None:
             pids.add(int(line[1:]))
         else:
             pids.discard(int(line[1:]))
-    left = _signal_each(pids, signal.SIGTERM)
-    deadline = time.monotonic() + _GRACE
-    while left and time.monotonic() < deadline:
-        time.sleep(0.1)
-        left = {pid for pid in left if _is_alive(pid)}
-    _signal_each(left, signal.SIGKILL)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    # By force and at once: nobody is left who would wait for an orderly end.
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":
