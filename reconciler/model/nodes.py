@@ -158,7 +158,8 @@ class NodePool:
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """One way to buy an instance type. price: USD an hour; requirements: all of its labels (zone, capacity type, …)."""
+    """One way to buy an instance type. price: USD an hour, 0.0 and meaningless when not price_known; requirements: all of
+    its labels (zone, capacity type, …)."""
 
     zone: str
     capacity_type: str
@@ -166,6 +167,7 @@ class Offering:
     available: bool = True
     requirements: tuple[Requirement, ...] = ()
     reservation_capacity: int | None = None
+    price_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
