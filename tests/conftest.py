@@ -1,0 +1,3 @@
+"""Fixtures that every test folder may use."""
+
+pytest_plugins = ["tests.controlplane.fixtures"]

@@ -1,0 +1,28 @@
+"""What every whole-path test starts from: the shop on a real control plane, its repository, headroom's own account."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane import ControlPlane
+from tests.e2e.capacity_repository import CapacityRepository
+from tests.e2e.daemon_process import install_rbac
+from tests.e2e.shop import Shop
+
+
+@pytest.fixture
+def shop(empty_control_plane: ControlPlane) -> Shop:
+    return Shop(empty_control_plane)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> CapacityRepository:
+    return CapacityRepository(tmp_path / "repository")
+
+
+@pytest.fixture
+def kubeconfig(empty_control_plane: ControlPlane) -> Path:
+    """Headroom's own: a service account's token with the shipped RBAC and nothing more."""
+    return install_rbac(empty_control_plane)

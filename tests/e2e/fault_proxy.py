@@ -1,0 +1,132 @@
+"""A proxy in front of the API server that does harm on request: kills, denies, delays, at the nth write.
+
+The daemon talks plain HTTP to it on loopback; it talks TLS to the API server with the daemon's own token.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+import yaml
+
+WRITES = {"POST", "PUT", "PATCH", "DELETE"}
+NOT_FORWARDED = {"transfer-encoding", "connection", "content-length"}
+
+Fault = Callable[[int, str], "int | None"]
+"""(number of the write, from 1; "before" or "after") → an HTTP status to answer instead, or None to go on."""
+
+
+class FaultProxy:
+    """`kubeconfig` is one for the proxy; set `fault` at any time. Dry runs are not counted as writes."""
+
+    def __init__(self, kubeconfig: Path, work: Path) -> None:
+        document = yaml.safe_load(kubeconfig.read_text())
+        target = urlsplit(document["clusters"][0]["cluster"]["server"])
+        assert target.hostname is not None
+        self._host, self._port = target.hostname, target.port
+        self.fault: Fault | None = None
+        self.writes = 0
+        self._lock = threading.Lock()
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:  # noqa: N802 - the base class calls it so
+                proxy.serve(self)
+
+            do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - likewise
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        cluster = {"server": f"http://127.0.0.1:{self._server.server_port}"}
+        document["clusters"][0]["cluster"] = cluster
+        self.kubeconfig = work / "proxied-kubeconfig"
+        self.kubeconfig.write_text(json.dumps(document))
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, name="fault-proxy", daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def serve(self, handler: BaseHTTPRequestHandler) -> None:
+        """Forward one request; the fault speaks before it is sent and after it was done."""
+        length = int(handler.headers.get("Content-Length") or 0)
+        body = handler.rfile.read(length) if length else None
+        number = 0
+        if handler.command in WRITES and "dryRun=" not in handler.path:
+            with self._lock:
+                self.writes += 1
+                number = self.writes
+        if number and self._harm(handler, number, "before"):
+            return
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection = http.client.HTTPSConnection(self._host, self._port, context=context, timeout=120)
+        try:
+            headers = {
+                key: value for key, value in handler.headers.items() if key.lower() not in {"host", "connection"}
+            }
+            connection.request(handler.command, handler.path, body=body, headers=headers)
+            response = connection.getresponse()
+            if number and self._harm(handler, number, "after"):
+                return
+            handler.send_response(response.status)
+            for key, value in response.getheaders():
+                if key.lower() not in NOT_FORWARDED:
+                    handler.send_header(key, value)
+            handler.send_header("Transfer-Encoding", "chunked")
+            handler.end_headers()
+            while chunk := response.read1(65536):
+                handler.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+                handler.wfile.flush()
+            handler.wfile.write(b"0\r\n\r\n")
+        except OSError:
+            handler.close_connection = True
+        finally:
+            connection.close()
+
+    def _harm(self, handler: BaseHTTPRequestHandler, number: int, moment: str) -> bool:
+        status = self.fault(number, moment) if self.fault is not None else None
+        if status is None:
+            return False
+        text = json.dumps(
+            {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "status": "Failure",
+                "code": status,
+                "message": "fault",
+                "reason": "",
+            },
+        ).encode()
+        try:
+            handler.send_response(status)
+            handler.send_header("Content-Type", "application/json")
+            handler.send_header("Content-Length", str(len(text)))
+            handler.end_headers()
+            handler.wfile.write(text)
+        except OSError:
+            handler.close_connection = True
+        return True

@@ -1,0 +1,146 @@
+"""The shop: the manifests and the workload that the whole-path tests are about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.documents import node_class
+from tests.controlplane.rest import Document, condition
+
+CLAIM = ("karpenter.sh/v1", "NodeClaim")
+POOL = ("karpenter.sh/v1", "NodePool")
+BUFFER = ("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer")
+PLACEHOLDER = "headroom.dev/placeholder=true"
+
+NODE_POOL = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: general
+spec:
+  limits: {cpu: "200"}
+  disruption:
+    consolidationPolicy: WhenEmptyOrUnderutilized
+    consolidateAfter: 0s
+    budgets: [{nodes: "100%"}]
+  template:
+    metadata:
+      labels: {team: shop}
+      annotations: {example.com/owner: platform}
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      expireAfter: 720h
+      taints: [{key: dedicated, value: shop, effect: NoSchedule}]
+      startupTaints: []
+      requirements:
+        - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+        - {key: kubernetes.io/arch, operator: In, values: [amd64]}
+        - {key: kubernetes.io/os, operator: In, values: [linux]}
+        - {key: karpenter.kwok.sh/instance-cpu, operator: In, values: ["4", "8"]}
+        - {key: example.com/tier, operator: In, values: [gold, silver]}
+"""
+
+BUFFER_OF_FOUR = """\
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata:
+  name: web
+  namespace: shop
+spec:
+  scalableRef: {apiGroup: apps, kind: Deployment, name: web}
+  percentage: 40
+"""
+
+
+def deployment(replicas: int = 10) -> Document:
+    """Ten web pods of one CPU, which tolerate the pool's taint."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 0,
+                    "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "shop", "effect": "NoSchedule"}],
+                    "containers": [
+                        {
+                            "name": "web",
+                            "image": "web:1",
+                            "resources": {"requests": {"cpu": "1", "memory": "512Mi"}},
+                        },
+                    ],
+                },
+            },
+        },
+    }
+
+
+class Shop:
+    """The shop on a real control plane: what a test asks about it."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.api = plane.api
+        self.plane = plane
+        self.api.apply(node_class())
+        self.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+
+    def deploy(self) -> None:
+        self.api.apply(deployment())
+
+    def scale(self, replicas: int) -> None:
+        self.api.patch(
+            "apps/v1", "Deployment", "web", {"spec": {"replicas": replicas}}, namespace="shop", subresource="scale"
+        )
+
+    def pods(self) -> list[Document]:
+        return self.api.list("v1", "Pod", namespace="shop")
+
+    def running(self) -> list[Document]:
+        return [pod for pod in self.pods() if pod["status"].get("phase") == "Running"]
+
+    def claims(self) -> list[Document]:
+        return self.api.list(*CLAIM)
+
+    def placeholders(self) -> list[Document]:
+        return [
+            claim
+            for claim in self.api.list(*CLAIM, labels=PLACEHOLDER)
+            if not claim["metadata"].get("deletionTimestamp")
+        ]
+
+    def node(self, name: str) -> Document:
+        node = self.api.get("v1", "Node", name)
+        assert node is not None, f"node {name} is not there"
+        return node
+
+    def buffer(self) -> dict[str, Any]:
+        return self.api.get(*BUFFER, "web", namespace="shop") or {}
+
+    def wait_for_placeholders(self, *, within: float = 90) -> list[Document]:
+        """The buffer's placeholders, all initialized."""
+
+        def ready() -> list[Document]:
+            found = self.placeholders()
+            assert found, "no placeholder yet"
+            assert all(condition(claim, "Initialized") == "True" for claim in found), found
+            return found
+
+        return eventually(ready, within=within, what="placeholders are initialized", every=0.5)
+
+    def wait_for_buffer(self, reason: str, *, replicas: int = 4, within: float = 90) -> dict[str, Any]:
+        """The buffer's status says that it is provisioned so."""
+
+        def said() -> dict[str, Any]:
+            buffer = self.buffer()
+            status = buffer.get("status", {})
+            conditions = {item["type"]: item for item in status.get("conditions", [])}
+            assert conditions.get("Provisioning", {}).get("reason") == reason, status
+            assert status.get("replicas") == replicas, status
+            return buffer
+
+        return eventually(said, within=within, what=f"the buffer says {reason}", every=0.5)
