@@ -60,6 +60,7 @@ class Buffer:
     limits: tuple[tuple[str, int], ...] | None = None
     node_class: NodeClassCapacity | None = None
     recreation: Recreation = Recreation.KEEP_EMPTY
+    selector_labels: Labels = ()
     generation: int | None = None
     created: str = ""
     status_manager: str | None = None

@@ -40,3 +40,4 @@ class PriorityClass:
     name: str
     value: int
     global_default: bool = False
+    position: SourcePosition | None = None

@@ -1,0 +1,231 @@
+"""Buffer (autoscaling.x-k8s.io/v1alpha1), the kind of the "Buffers API" proposal: spellings, rules, reading. Used through kinds.
+
+The proposal spells its fields in two ways: its Go types (`capacity.replicas.percent`) and its examples
+(`replicaBasedBufferSpec.replicasCountPercentage`, `keep-empty`). Both are read; the Go types' way is what is applied.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.manifests import codes
+from reconciler.manifests.capacity_buffer import GROUP, check_strategy, target_group
+from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
+from reconciler.manifests.pod_template import check_pod_spec, virtual_shape
+from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, NodeClassCapacity, Recreation
+from reconciler.model.errors import Invalid
+from reconciler.model.quantity import CPU, MEMORY, Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import Manifest
+
+_CAPACITY: tuple[str, ...] = ("spec", "capacity")
+_STRATEGIES = {"keep-empty": Recreation.KEEP_EMPTY, "keep-minimum": Recreation.KEEP_MINIMUM}
+_NODE_CLASSES = frozenset({"NodePool", "NodeClass", "CustomComputeClass", "ComputeClass"})
+_WORKLOADS = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", "ReplicationController"})
+_PERCENT = {"replicasCountPercentage": "percent", "minCount": "minCount", "maxCount": "maxCount"}
+
+
+def correct(inspection: Inspection) -> None:
+    spec = inspection.body.get("spec")
+    if not isinstance(spec, dict):
+        return
+    for old, new in (("nodeClassBufferSpec", "nodeClass"), ("podBasedBufferSpec", "pods")):
+        if old in spec:
+            _capacity(spec)[new] = spec.pop(old)
+            _tell(inspection, old, (*_CAPACITY, new))
+    if "replicaBasedBufferSpec" in spec:
+        _correct_replicas(inspection, spec)
+    strategy = spec.get("recreationStrategy")
+    if isinstance(strategy, str) and strategy in _STRATEGIES:
+        spec["recreationStrategy"] = _STRATEGIES[strategy].value
+        inspection.report(
+            codes.OLD_SPELLING,
+            ("spec", "recreationStrategy"),
+            f"{strategy} is read as {_STRATEGIES[strategy].value}",
+            hint=f"write {_STRATEGIES[strategy].value}",
+        )
+
+
+def _correct_replicas(inspection: Inspection, spec: dict[str, Any]) -> None:
+    old = spec.pop("replicaBasedBufferSpec")
+    written: tuple[str, ...] = ("spec", "replicaBasedBufferSpec")
+    new: tuple[str, ...] = (*_CAPACITY, "replicas")
+    _tell(inspection, "replicaBasedBufferSpec", new)
+    if not isinstance(old, dict):
+        _capacity(spec)["replicas"] = old
+        return
+    replicas: dict[str, Any] = {}
+    percent: dict[str, Any] = {}
+    for key, value in old.items():
+        if key in _PERCENT:
+            percent[_PERCENT[key]] = value
+            inspection.moved((*new, "percent", _PERCENT[key]), (*written, key))
+        else:
+            name = "exactly" if key == "replicasCount" else key
+            replicas[name] = value
+            inspection.moved((*new, name), (*written, key))
+    if percent:
+        replicas["percent"] = percent
+        inspection.moved((*new, "percent"), written)
+    _capacity(spec)["replicas"] = replicas
+
+
+def _capacity(spec: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(spec.get("capacity"), dict):
+        spec["capacity"] = {}
+    capacity: dict[str, Any] = spec["capacity"]
+    return capacity
+
+
+def _tell(inspection: Inspection, old: str, new: tuple[str, ...]) -> None:
+    inspection.report(
+        codes.OLD_SPELLING, ("spec", old), f"spec.{old} is read as {'.'.join(new)}", hint=f"write {'.'.join(new)}"
+    )
+    inspection.moved(new, ("spec", old))
+
+
+def check(inspection: Inspection) -> None:
+    spec = mapping_at(inspection.body, "spec")
+    capacity = mapping_at(spec, "capacity")
+    check_strategy(inspection, "type")
+    given = sorted(capacity.keys() & {"replicas", "nodeClass", "pods"})
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        inspection.report(
+            codes.ONE_CAPACITY,
+            _CAPACITY,
+            f"spec.capacity must have exactly one of replicas, nodeClass and pods, and has {found}",
+            hint="keep one; a second size needs a second Buffer",
+        )
+        return
+    kind = mapping_at(spec, "targetRef").get("kind")
+    match given[0]:
+        case "replicas":
+            _check_replicas(inspection, capacity["replicas"], kind)
+        case "nodeClass":
+            _check_node_class(inspection, capacity["nodeClass"], kind)
+        case _:
+            path = (*_CAPACITY, "pods")
+            check_pod_spec(inspection, capacity["pods"]["podSpec"], (*path, "podSpec"))
+
+
+def _check_replicas(inspection: Inspection, replicas: Manifest, kind: str | None) -> None:
+    path = (*_CAPACITY, "replicas")
+    if ("exactly" in replicas) == ("percent" in replicas):
+        inspection.report(
+            codes.ONE_CAPACITY,
+            path,
+            "spec.capacity.replicas must have exactly one of exactly and percent",
+            hint="write exactly: 3, or percent: {percent: 10, minCount: 1}",
+        )
+    percent = mapping_at(replicas, "percent")
+    low, high = percent.get("minCount"), percent.get("maxCount")
+    if low is not None and high is not None and low > high:
+        inspection.report(
+            codes.INVALID_VALUE,
+            (*path, "percent", "minCount"),
+            f"minCount {low} is more than maxCount {high}",
+            hint=f"write a minCount of at most {high}",
+        )
+    if kind is None or kind in _NODE_CLASSES:
+        inspection.report(
+            codes.CAPACITY_TARGET_MISMATCH,
+            path,
+            f"replicas needs a targetRef with replicas, not {kind or 'none'}",
+            hint="name a Deployment or another kind with a scale subresource in spec.targetRef",
+        )
+
+
+def _check_node_class(inspection: Inspection, node_class: Manifest, kind: str | None) -> None:
+    path = (*_CAPACITY, "nodeClass")
+    if kind in _WORKLOADS:
+        inspection.report(
+            codes.CAPACITY_TARGET_MISMATCH,
+            path,
+            f"nodeClass needs a targetRef that makes nodes, not a {kind}",
+            hint="name a NodePool in spec.targetRef, or use capacity.replicas",
+        )
+    try:
+        read_capacity = _node_class(node_class)
+    except Invalid as error:
+        inspection.report(codes.INVALID_VALUE, path, error.message, hint=error.hint)
+        return
+    chunk = read_capacity.chunk
+    if chunk is None:
+        return
+    # Seed: the admission of a buffer whose per-chunk requests do not fit its total should be denied.
+    for name in (CPU, MEMORY):
+        if chunk.get(name) > read_capacity.total.get(name):
+            inspection.report(
+                codes.CHUNK_TOO_LARGE,
+                (*path, "perChunkResources", name),
+                f"one chunk asks for more {name} than the buffer has in all",
+                hint="make the chunk smaller or the total larger",
+            )
+    if not chunk.get(CPU) and not chunk.get(MEMORY):
+        inspection.report(
+            codes.INVALID_VALUE,
+            (*path, "perChunkResources"),
+            "a chunk must ask for some cpu or memory",
+            hint="write perChunkResources: {cpu: 1, memory: 2Gi}",
+        )
+
+
+def _node_class(node_class: Manifest) -> NodeClassCapacity:
+    chunk = node_class.get("perChunkResources")
+    return NodeClassCapacity(
+        total=Resources.parse({CPU: node_class["totalCpu"], MEMORY: node_class["totalMem"]}),
+        chunk=Resources.parse(chunk) if chunk is not None else None,
+        node_selector=labels_of(node_class, "nodeSelector"),
+    )
+
+
+def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
+    spec = mapping_at(manifest, "spec")
+    capacity = mapping_at(spec, "capacity")
+    replicas = mapping_at(capacity, "replicas")
+    percent = mapping_at(replicas, "percent")
+    pods = mapping_at(capacity, "pods")
+    node_class = capacity.get("nodeClass")
+    return Buffer(
+        ref=ref,
+        position=origin.position,
+        annotations=labels_of(manifest, "metadata", "annotations"),
+        strategy=spec.get("type") or ACTIVE_CAPACITY,
+        target=_target(ref, mapping_at(spec, "targetRef")),
+        pod_shape=virtual_shape({"spec": pods["podSpec"]}, ref.namespace) if pods else None,
+        replicas=pods.get("replicaNum") if pods else replicas.get("exactly"),
+        percentage=percent.get("percent"),
+        minimum_count=percent.get("minCount"),
+        maximum_count=percent.get("maxCount"),
+        node_class=_node_class(node_class) if node_class is not None else None,
+        recreation=Recreation(spec.get("recreationStrategy") or Recreation.KEEP_EMPTY),
+        selector_labels=labels_of(spec, "podSelector", "matchLabels"),
+        generation=generation_of(manifest),
+        created=created_of(manifest),
+        status_manager=origin.other_manager("status"),
+        status_conditions=conditions_of(manifest),
+    )
+
+
+def _target(ref: ObjectRef, target: Manifest) -> ObjectRef | None:
+    if not target:
+        return None
+    version = target.get("apiVersion") or ""
+    group = version.rpartition("/")[0] if version else target.get("apiGroup")
+    kind = target.get("kind", "")
+    namespace = "" if kind in _NODE_CLASSES else ref.namespace
+    return ObjectRef(target_group(kind, group), kind, namespace, target.get("name", ""))
+
+
+BUFFER = Kind(
+    group=GROUP,
+    name="Buffer",
+    versions=("v1alpha1",),
+    slot="buffers",
+    schema="buffer",
+    correct=correct,
+    check=check,
+    read=read,
+)

@@ -1,0 +1,129 @@
+"""CapacityBuffer (autoscaling.x-k8s.io v1alpha1 and v1beta1): rules and reading. Used through kinds.
+
+The rules are those of the CustomResourceDefinition that Karpenter and Cluster Autoscaler ship, and what both leave
+unsaid: a buffer that is admitted but never does anything.
+"""
+
+from __future__ import annotations
+
+from reconciler.manifests import codes
+from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
+from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer
+from reconciler.model.errors import Invalid
+from reconciler.model.quantity import amount_of
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import Manifest
+
+GROUP = "autoscaling.x-k8s.io"
+_GROUPS_OF_KINDS = {
+    "Deployment": "apps",
+    "StatefulSet": "apps",
+    "ReplicaSet": "apps",
+    "Job": "batch",
+    "CronJob": "batch",
+}
+
+
+def check(inspection: Inspection) -> None:
+    spec = mapping_at(inspection.body, "spec")
+    template, scalable = spec.get("podTemplateRef"), spec.get("scalableRef")
+    if template is not None and scalable is not None:
+        # x-kubernetes-validations of the CRD: !(has(self.podTemplateRef) && has(self.scalableRef))
+        inspection.report(
+            codes.TEMPLATE_AND_SCALABLE,
+            ("spec",),
+            "spec has both podTemplateRef and scalableRef",
+            hint="keep scalableRef to follow a workload, or podTemplateRef for a shape of its own",
+        )
+    if template is not None and "replicas" not in spec and "limits" not in spec:
+        # x-kubernetes-validations of the CRD: !has(self.podTemplateRef) || has(self.replicas) || has(self.limits)
+        inspection.report(
+            codes.TEMPLATE_WITHOUT_SIZE,
+            ("spec",),
+            "spec has podTemplateRef but neither replicas nor limits",
+            hint="add replicas: 3, or limits; a percentage needs a workload to be a percentage of",
+        )
+    if template is None and scalable is None:
+        inspection.report(
+            codes.BUFFER_WITHOUT_REFERENCE,
+            ("spec",),
+            "spec has neither podTemplateRef nor scalableRef, so the buffer never becomes ready",
+            hint="add scalableRef to follow a workload, or podTemplateRef for a shape of its own",
+        )
+    if scalable is not None and not spec.keys() & {"replicas", "percentage", "limits"}:
+        inspection.report(
+            codes.BUFFER_WITHOUT_SIZE,
+            ("spec",),
+            "spec has none of replicas, percentage and limits: Karpenter keeps an empty buffer, Cluster Autoscaler"
+            " calls it not ready",
+            hint="add replicas: 3, or percentage: 10",
+        )
+    check_strategy(inspection, "provisioningStrategy")
+
+
+def check_strategy(inspection: Inspection, key: str) -> None:
+    """Reports a strategy that headroom does not provide, at `spec.KEY`; absent and empty mean active capacity."""
+    strategy = inspection.get("spec", key)
+    if strategy and strategy != ACTIVE_CAPACITY:
+        inspection.report(
+            codes.UNKNOWN_STRATEGY,
+            ("spec", key),
+            f"strategy {strategy} is not provided here: the buffer is left alone",
+            hint=f"remove the field, or write {ACTIVE_CAPACITY}",
+        )
+
+
+def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
+    spec = mapping_at(manifest, "spec")
+    template = mapping_at(spec, "podTemplateRef").get("name")
+    scalable = mapping_at(spec, "scalableRef")
+    return Buffer(
+        ref=ref,
+        position=origin.position,
+        annotations=labels_of(manifest, "metadata", "annotations"),
+        strategy=spec.get("provisioningStrategy") or ACTIVE_CAPACITY,
+        target=_target(ref, scalable) if scalable else None,
+        pod_template=template,
+        replicas=spec.get("replicas"),
+        percentage=spec.get("percentage"),
+        limits=amounts_of(spec.get("limits"), "spec.limits"),
+        generation=generation_of(manifest),
+        created=created_of(manifest),
+        status_manager=origin.other_manager("status"),
+        status_conditions=conditions_of(manifest),
+    )
+
+
+def amounts_of(quantities: Manifest | None, place: str) -> tuple[tuple[str, int], ...] | None:
+    """A resource list with its zeroes kept (they are limits too), sorted; None stays None. Raises `Invalid`."""
+    if quantities is None:
+        return None
+    amounts: list[tuple[str, int]] = []
+    for name, quantity in sorted(quantities.items()):
+        try:
+            amounts.append((name, amount_of(name, quantity)))
+        except Invalid as error:
+            raise Invalid(f"{place}.{name}: {error.message}", hint=error.hint) from error
+    return tuple(amounts)
+
+
+def target_group(kind: str, group: str | None) -> str:
+    """The API group of a target; people leave it out for the kinds that everybody knows."""
+    return group or _GROUPS_OF_KINDS.get(kind, "")
+
+
+def _target(ref: ObjectRef, scalable: Manifest) -> ObjectRef:
+    kind = scalable.get("kind", "")
+    return ObjectRef(target_group(kind, scalable.get("apiGroup")), kind, ref.namespace, scalable.get("name", ""))
+
+
+CAPACITY_BUFFER = Kind(
+    group=GROUP,
+    name="CapacityBuffer",
+    versions=("v1beta1", "v1alpha1"),
+    slot="buffers",
+    schema="capacity_buffer",
+    check=check,
+    read=read,
+)

@@ -1,0 +1,96 @@
+"""Every finding code of the manifests, in one place: a code is stable, has one severity and one page in docs/findings.
+
+Used by the loader, by every kind and by validate; the documentation test reads `ALL`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.model.findings import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    name: str
+    severity: Severity
+
+
+def _error(name: str) -> Code:
+    return Code(name, Severity.ERROR)
+
+
+def _warning(name: str) -> Code:
+    return Code(name, Severity.WARNING)
+
+
+def _info(name: str) -> Code:
+    return Code(name, Severity.INFO)
+
+
+# Files and documents.
+NOT_UTF8 = _error("not-utf8")
+YAML_SYNTAX = _error("yaml-syntax")
+TEMPLATE_NOT_RENDERED = _error("template-not-rendered")
+DUPLICATE_KEY = _error("duplicate-key")
+FILE_TOO_LARGE = _error("file-too-large")
+TOO_MANY_DOCUMENTS = _error("too-many-documents")
+NESTED_TOO_DEEP = _error("nested-too-deep")
+TOO_MANY_ALIASES = _error("too-many-aliases")
+NOT_JSON = _error("not-json")
+NOT_AN_OBJECT = _info("not-an-object")
+FOREIGN_KIND = _info("foreign-kind")
+UNKNOWN_KIND = _warning("unknown-kind")
+UNKNOWN_VERSION = _error("unknown-version")
+
+# Structure.
+MISSING_FIELD = _error("missing-field")
+WRONG_TYPE = _error("wrong-type")
+INVALID_VALUE = _error("invalid-value")
+UNKNOWN_FIELD = _warning("unknown-field")
+SERVER_FIELD = _info("server-field")
+OLD_SPELLING = _warning("old-spelling")
+UNKNOWN_ANNOTATION = _warning("unknown-annotation")
+INVALID_ANNOTATION = _error("invalid-annotation")
+
+# Buffers.
+TEMPLATE_AND_SCALABLE = _error("template-and-scalable")
+TEMPLATE_WITHOUT_SIZE = _error("template-without-size")
+BUFFER_WITHOUT_REFERENCE = _warning("buffer-without-reference")
+BUFFER_WITHOUT_SIZE = _warning("buffer-without-size")
+UNKNOWN_STRATEGY = _warning("unknown-strategy")
+ONE_CAPACITY = _error("one-capacity")
+CHUNK_TOO_LARGE = _error("chunk-too-large")
+CAPACITY_TARGET_MISMATCH = _error("capacity-target-mismatch")
+
+# Provisioning requests.
+FOREIGN_CLASS = _info("foreign-class")
+INVALID_PARAMETER = _warning("invalid-parameter")
+PARAMETER_NOT_ALLOWED = _error("parameter-not-allowed")
+HALF_CONSUMPTION = _warning("half-consumption")
+IMMUTABLE_FIELD = _error("immutable-field")
+
+# Node pools and overlays.
+REMOVED_REASON = _error("removed-reason")
+REASONS_MATCH_NOTHING = _warning("reasons-match-nothing")
+SCHEDULE_WITHOUT_DURATION = _error("schedule-without-duration")
+NEVER_READY = _warning("never-ready")
+REQUIREMENT_VALUES = _error("requirement-values")
+RESTRICTED_LABEL = _error("restricted-label")
+UNKNOWN_CAPACITY_TYPE = _warning("unknown-capacity-type")
+STATIC_POOL = _error("static-pool")
+NOT_CONVERTED = _warning("not-converted")
+PRICE_AND_ADJUSTMENT = _error("price-and-adjustment")
+STANDARD_RESOURCE = _error("standard-resource")
+
+# Schedules.
+LIST_ONLY = _error("list-only")
+UNKNOWN_TIME_ZONE = _error("unknown-time-zone")
+
+# Across objects.
+DUPLICATE_OBJECT = _error("duplicate-object")
+NOT_IN_REPOSITORY = _info("not-in-repository")
+
+ALL: tuple[Code, ...] = tuple(
+    sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name),
+)

@@ -1,0 +1,117 @@
+"""The CustomResourceDefinitions that headroom owns, made from the schemas that validate its manifests. Used by `headroom crd`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.manifests.buffer import BUFFER
+from reconciler.manifests.kind import Kind
+from reconciler.manifests.metrics_producer import METRICS_PRODUCER
+from reconciler.manifests.provisioning_class import PROVISIONING_CLASS
+from reconciler.manifests.schema import schema_of
+from reconciler.model.view import Manifest
+
+_AGE = ("Age", "date", ".metadata.creationTimestamp")
+_OBJECT_FIELDS: Mapping[str, Any] = {
+    "apiVersion": {"type": "string", "description": "Version of this representation of the object."},
+    "kind": {"type": "string", "description": "Kind of the object."},
+    "metadata": {"type": "object"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """columns: name, type and JSONPath of what `kubectl get` shows."""
+
+    kind: Kind
+    plural: str
+    short_name: str
+    columns: tuple[tuple[str, str, str], ...]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return schema_of(self.kind.schema or "")
+
+    def manifest(self) -> Manifest:
+        kind = self.kind
+        singular = kind.name.lower()
+        properties = self.schema["properties"]
+        version: dict[str, Any] = {
+            "name": kind.versions[0],
+            "served": True,
+            "storage": True,
+            "additionalPrinterColumns": [
+                {"name": name, "type": type_name, "jsonPath": path} for name, type_name, path in (*self.columns, _AGE)
+            ],
+            "schema": {"openAPIV3Schema": {**self.schema, "properties": {**_OBJECT_FIELDS, **properties}}},
+        }
+        if "status" in properties:
+            version["subresources"] = {"status": {}}
+        return {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {
+                "name": f"{self.plural}.{kind.group}",
+                "labels": {"app.kubernetes.io/part-of": "headroom"},
+                # The groups end in k8s.io: the API server wants to know that the kind is not an approved community one.
+                "annotations": {"api-approved.kubernetes.io": "unapproved, defined by headroom"},
+            },
+            "spec": {
+                "group": kind.group,
+                "scope": "Namespaced" if kind.namespaced else "Cluster",
+                "names": {
+                    "kind": kind.name,
+                    "listKind": f"{kind.name}List",
+                    "plural": self.plural,
+                    "singular": singular,
+                    "shortNames": [self.short_name],
+                    "categories": ["headroom"],
+                },
+                "versions": [version],
+            },
+        }
+
+
+_DEFINITIONS = (
+    _Definition(
+        BUFFER,
+        "buffers",
+        "buf",
+        (
+            ("Target", "string", ".spec.targetRef.name"),
+            ("Replicas", "integer", ".status.replicas"),
+            ("Ready", "string", '.status.conditions[?(@.type=="ReadyForProvisioning")].status'),
+            ("Provisioning", "string", '.status.conditions[?(@.type=="Provisioning")].reason'),
+        ),
+    ),
+    _Definition(
+        METRICS_PRODUCER,
+        "metricsproducers",
+        "mp",
+        (
+            ("Value", "integer", ".status.currentValue"),
+            ("Next", "integer", ".status.nextValue"),
+            ("At", "string", ".status.nextValueTime"),
+        ),
+    ),
+    _Definition(PROVISIONING_CLASS, "provisioningclasses", "provclass", ()),
+)
+
+
+def crds() -> tuple[Manifest, ...]:
+    """Buffer, MetricsProducer and ProvisioningClass. CapacityBuffer, ProvisioningRequest and NodePool belong to others."""
+    return tuple(definition.manifest() for definition in _DEFINITIONS)
+
+
+def to_yaml(manifest: Manifest) -> str:
+    """As YAML in the order in which it was made, without aliases; ends with a newline."""
+    import yaml  # noqa: PLC0415 - only for this command
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            del data
+            return True
+
+    return yaml.dump(manifest, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)

@@ -1,0 +1,142 @@
+"""Everything that a repository, or a cluster, declares: the package's front door. Called by cycle, cli and the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from reconciler.manifests.kind import Origin
+from reconciler.manifests.kinds import kind_of
+from reconciler.manifests.load import load
+from reconciler.manifests.reading import ReadDocument, read_document
+from reconciler.manifests.validate import duplicates, references
+from reconciler.model.declared import Declared
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding
+from reconciler.model.nodes import NodePool
+from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.view import LiveObject
+from reconciler.model.workloads import PriorityClass
+
+_SLOTS = (
+    "buffers",
+    "node_pools",
+    "workloads",
+    "priority_classes",
+    "provisioning_requests",
+    "provisioning_classes",
+    "schedules",
+    "node_overlays",
+)
+
+
+def read(files: Mapping[str, bytes], *, one_cluster: bool = True) -> Declared:
+    """Every document of the files, typed and validated. Never raises: what is wrong is in `findings`.
+
+    one_cluster: all files are for one cluster, so that an object may be declared once only; False: folders
+    `clusters/NAME/` are different clusters (for validating a whole repository at once).
+    """
+    loaded = load(files)
+    documents = [read_document(document) for document in loaded.documents]
+    doubled = duplicates(documents, one_cluster=one_cluster)
+    refused = {finding.ref for finding in doubled}
+    broken = {document.ref for document in documents if document.broken and document.ref is not None}
+    broken |= {ref for ref in refused if ref is not None}
+    sound = [document for document in documents if document.ref is not None and document.ref not in broken]
+    findings: list[Finding] = [*loaded.findings, *doubled, *references(sound)]
+    for document in documents:
+        findings += document.findings
+    return Declared(
+        **_slots(sound),
+        manifests=tuple(
+            sorted(
+                (document.manifest for document in sound if document.manifest is not None),
+                key=lambda manifest: (manifest.ref, manifest.position),
+            ),
+        ),
+        findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
+        broken_files=loaded.broken_files,
+        broken=frozenset(broken),
+    )
+
+
+def count_documents(files: Mapping[str, bytes]) -> int:
+    """How many documents the files hold, of any kind."""
+    return len(load(files).documents)
+
+
+def read_live(objects: Iterable[LiveObject]) -> Declared:
+    """What the cluster's own objects declare. No findings: whatever cannot be read there is not headroom's to judge."""
+    slots: dict[str, list[Any]] = {slot: [] for slot in _SLOTS}
+    for item in objects:
+        kind = kind_of(item.ref.group, item.ref.kind)
+        if kind is None:
+            continue
+        try:
+            typed = kind.read(item.ref, item.body, Origin(managers=item.managers))
+        except (Invalid, KeyError, TypeError, ValueError, AttributeError):
+            continue  # an object of another version of its kind than those known here
+        if typed is not None:
+            slots[kind.slot].append(typed)
+    return Declared(**_sorted_slots(slots))
+
+
+def with_last_good(current: Declared, previous: Declared | None) -> Declared:
+    """What is in force: the current documents, and the previous version of those that cannot be read any more.
+
+    A document counts as unreadable when it is broken itself, or when it is gone from a file of which a part is broken.
+    Findings stay the current ones.
+    """
+    if previous is None or not (current.broken or current.broken_files):
+        return current
+
+    def is_kept(ref: ObjectRef, position: SourcePosition | None) -> bool:
+        return ref in current.broken or (position is not None and position.file in current.broken_files)
+
+    slots: dict[str, Any] = {}
+    for slot in _SLOTS:
+        values = getattr(current, slot)
+        present = {_ref(value) for value in values}
+        kept = [
+            value
+            for value in getattr(previous, slot)
+            if _ref(value) not in present and is_kept(_ref(value), value.position)
+        ]
+        slots[slot] = tuple(sorted((*values, *kept), key=_order))
+    present = {manifest.ref for manifest in current.manifests}
+    kept_manifests = [
+        manifest
+        for manifest in previous.manifests
+        if manifest.ref not in present and is_kept(manifest.ref, manifest.position)
+    ]
+    manifests = sorted((*current.manifests, *kept_manifests), key=lambda manifest: (manifest.ref, manifest.position))
+    return replace(current, **slots, manifests=tuple(manifests))
+
+
+def _slots(documents: Iterable[ReadDocument]) -> dict[str, Any]:
+    slots: dict[str, list[Any]] = {slot: [] for slot in _SLOTS}
+    for document in documents:
+        if document.kind is not None and document.typed is not None:
+            slots[document.kind.slot].append(document.typed)
+    return _sorted_slots(slots)
+
+
+def _sorted_slots(slots: Mapping[str, list[Any]]) -> dict[str, Any]:
+    return {slot: tuple(sorted(values, key=_order)) for slot, values in slots.items()}
+
+
+def _ref(value: Any) -> ObjectRef:
+    match value:
+        case NodePool():
+            return ObjectRef("karpenter.sh", "NodePool", "", value.name)
+        case PriorityClass():
+            return ObjectRef("scheduling.k8s.io", "PriorityClass", "", value.name)
+        case _:
+            ref: ObjectRef = value.ref
+            return ref
+
+
+def _order(value: Any) -> tuple[str, str, str, str]:
+    ref = _ref(value)
+    return (ref.namespace, ref.name, ref.kind, ref.group)

@@ -1,0 +1,79 @@
+"""One document of a manifest file, and where each of its nodes stands in the file. Made by load, read by every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.model.refs import SourcePosition
+
+Path = tuple[str | int, ...]
+"""A place inside a document: keys and list indexes from its root."""
+
+
+class Marks:
+    """Where the entries of the mappings and sequences of one file stand.
+
+    Kept by the container's identity, so that a document's parts can be handed around as plain values, an anchored part
+    that several documents' paths reach is stored once, and positions cost nothing until somebody asks.
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: dict[int, dict[str | int, tuple[int, int]]] = {}
+
+    def put(self, container: object, entries: dict[str | int, tuple[int, int]]) -> None:
+        """entries: key or index → (line, column), from 1. The container must live as long as these marks."""
+        self._entries[id(container)] = entries
+
+    def of(self, container: object) -> dict[str | int, tuple[int, int]]:
+        return self._entries.get(id(container), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """value: plain JSON values, exactly as written (nulls kept); position: of its first node."""
+
+    file: str
+    value: Mapping[str, Any]
+    position: SourcePosition
+    marks: Marks
+
+    def position_of(self, path: Path) -> SourcePosition:
+        """Of the node at the path, or of the nearest one above it that was written."""
+        where = self.position
+        node: Any = self.value
+        for step in path:
+            mark = self.marks.of(node).get(step)
+            if mark is None:
+                break
+            where = SourcePosition(self.file, *mark)
+            node = node[step]
+        return where
+
+    @property
+    def api_version(self) -> str:
+        return _text(self.value.get("apiVersion"))
+
+    @property
+    def kind(self) -> str:
+        return _text(self.value.get("kind"))
+
+
+def path_text(path: Sequence[str | int]) -> str:
+    """`spec.disruption.budgets[0].nodes`; a key with a dot or slash is put in brackets: `metadata.labels['a/b']`."""
+    parts: list[str] = []
+    for step in path:
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        elif any(character in step for character in "./[]' ") or not step:
+            parts.append(f"['{step}']")
+        else:
+            parts.append(f".{step}" if parts else step)
+    return "".join(parts)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

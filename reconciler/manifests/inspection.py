@@ -1,0 +1,70 @@
+"""The findings of one document while it is being read. Every kind reports through it; declared collects what it gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler.manifests.codes import Code
+from reconciler.manifests.document import Document, Path, path_text
+from reconciler.model.findings import Finding, Severity
+from reconciler.model.refs import ObjectRef, SourcePosition
+
+
+class Inspection:
+    """Knows the document, its identity, and which fields were moved when an old spelling was corrected.
+
+    body: the corrected copy that the rules look at (plain values without nulls); paths given to `report` are paths in
+    it, and are told to people as they stand in the file.
+    """
+
+    def __init__(self, document: Document, ref: ObjectRef, body: dict[str, Any]) -> None:
+        self.document = document
+        self.ref = ref
+        self.body = body
+        self.findings: list[Finding] = []
+        self._moved: dict[Path, Path] = {}
+
+    def moved(self, new: Path, old: Path) -> None:
+        """The field now at `new` was written at `old`."""
+        self._moved[new] = old
+
+    def written_path(self, path: Path) -> Path:
+        """Where the field at this path of the body stands in the file."""
+        for length in range(len(path), 0, -1):
+            old = self._moved.get(path[:length])
+            if old is not None:
+                return (*old, *path[length:])
+        return path
+
+    def report(self, code: Code, path: Path, message: str, *, hint: str = "") -> None:
+        written = self.written_path(path)
+        position = self.document.position_of(written)
+        self.findings.append(
+            Finding(code.name, code.severity, message, position, self.ref, path_text(written), hint),
+        )
+
+    def position_of(self, path: Path) -> SourcePosition:
+        return self.document.position_of(self.written_path(path))
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything found so far keeps the document from being carried out."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    def get(self, *path: str) -> Any:
+        """The value at a path of mapping keys, None where any step is absent."""
+        node: Any = self.body
+        for step in path:
+            if not isinstance(node, Mapping):
+                return None
+            node = node.get(step)
+        return node
+
+
+def mapping_at(node: Mapping[str, Any], *path: str) -> dict[str, Any]:
+    """The mapping at a path, {} where it is absent or no mapping."""
+    found: Any = node
+    for step in path:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,45 @@
+"""Every kind of manifest that headroom reads. Used by declared, served and crds."""
+
+from __future__ import annotations
+
+from reconciler.manifests.buffer import BUFFER
+from reconciler.manifests.capacity_buffer import CAPACITY_BUFFER
+from reconciler.manifests.kind import Kind
+from reconciler.manifests.metrics_producer import METRICS_PRODUCER
+from reconciler.manifests.node_overlay import NODE_OVERLAY
+from reconciler.manifests.node_pool import NODE_POOL
+from reconciler.manifests.pod_template import POD_TEMPLATE
+from reconciler.manifests.priority_class import PRIORITY_CLASS
+from reconciler.manifests.provisioning_class import PROVISIONING_CLASS
+from reconciler.manifests.provisioning_request import PROVISIONING_REQUEST
+from reconciler.manifests.workload import WORKLOADS
+
+KINDS: tuple[Kind, ...] = (
+    BUFFER,
+    CAPACITY_BUFFER,
+    METRICS_PRODUCER,
+    NODE_OVERLAY,
+    NODE_POOL,
+    POD_TEMPLATE,
+    PRIORITY_CLASS,
+    PROVISIONING_CLASS,
+    PROVISIONING_REQUEST,
+    *WORKLOADS,
+)
+_BY_IDENTITY = {(kind.group, kind.name): kind for kind in KINDS}
+_OWN_NAMES = {kind.name: kind for kind in KINDS if kind.applied and kind.group}
+
+
+def kind_of(group: str, name: str) -> Kind | None:
+    """The kind of a group; None when headroom has nothing to do with it."""
+    return _BY_IDENTITY.get((group, name))
+
+
+def namesake_of(name: str) -> Kind | None:
+    """The kind of ours that another group's kind of the same name may be mistaken for."""
+    return _OWN_NAMES.get(name)
+
+
+def names_in(group: str) -> tuple[str, ...]:
+    """The kinds of ours in a group that is not one of Kubernetes' own."""
+    return tuple(kind.name for kind in KINDS if kind.group == group and kind.applied and group)

@@ -1,0 +1,198 @@
+"""From files to documents: splitting, decoding, limits, Lists. Used by declared, by crds and by the schemas themselves.
+
+A file is split at its `---` lines before it is parsed, as kubectl does it, so that a broken document takes none of its
+neighbours with it. Nothing here raises: what cannot be read becomes a finding, and its file is listed as broken.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.manifests import codes
+from reconciler.manifests.codes import Code
+from reconciler.manifests.document import Document, Marks
+from reconciler.manifests.tree import TreeBuilder, Unreadable
+from reconciler.model.findings import Finding
+from reconciler.model.refs import SourcePosition
+
+LARGEST_FILE = 4 * 1024 * 1024
+MOST_DOCUMENTS_IN_A_FILE = 10_000
+MOST_DOCUMENTS = 50_000
+MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
+_SEPARATOR = re.compile(r"^---(?=[ \t]*(?:#[^\n]*)?\r?$)", re.MULTILINE)
+_DIRECTIVES_ONLY = re.compile(r"\s*(?:(?:%[^\n]*|#[^\n]*)?\n)*(?:%[^\n]*|#[^\n]*)?\s*")
+_TEMPLATE = "{{"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """documents: mappings only, Lists unpacked, in the order of files and lines; broken_files: unreadable in whole or in
+    part."""
+
+    documents: tuple[Document, ...]
+    findings: tuple[Finding, ...]
+    broken_files: frozenset[str]
+
+
+def load(files: Mapping[str, bytes]) -> Loaded:
+    """Reads every manifest among the files (`.yaml`, `.yml`, `.json`); templates and other files are passed over."""
+    documents: list[Document] = []
+    findings: list[Finding] = []
+    broken: set[str] = set()
+    for path in sorted(files):
+        if not path.endswith(MANIFEST_SUFFIXES):
+            continue
+        for item in load_file(path, files[path]):
+            if isinstance(item, Finding):
+                findings.append(item)
+                if item.severity == codes.YAML_SYNTAX.severity:
+                    broken.add(path)
+            elif len(documents) < MOST_DOCUMENTS:
+                documents.append(item)
+            else:
+                findings.append(_too_many(path, item.position.line, MOST_DOCUMENTS, "all files together have"))
+                broken.add(path)
+                break
+    return Loaded(tuple(documents), tuple(findings), frozenset(broken))
+
+
+def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
+    """The documents of one file and the findings of those that cannot be read, in order."""
+    if len(content) > LARGEST_FILE:
+        yield _finding(
+            codes.FILE_TOO_LARGE,
+            path,
+            f"the file has {len(content)} bytes, more than {LARGEST_FILE}",
+            hint="split it, or leave it out by .sourceignore",
+        )
+        return
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        yield _finding(
+            codes.NOT_UTF8, path, f"byte {error.start} is not UTF-8", line, hint="save the file with UTF-8 encoding"
+        )
+        return
+    marks = Marks()
+    count = 0
+    for first_line, part in _split(text):
+        for item in _parse(path, part, first_line, marks):
+            count += 1
+            if count > MOST_DOCUMENTS_IN_A_FILE:
+                line = item.position.line if item.position is not None else 1
+                yield _too_many(path, line, MOST_DOCUMENTS_IN_A_FILE, "the file has")
+                return
+            yield item
+
+
+def plain(text: str) -> Any:
+    """The one document of a trusted YAML text (the package's own schemas), without positions."""
+    import yaml  # noqa: PLC0415 - 15 ms that `headroom --help` need not spend
+
+    return next(TreeBuilder(yaml.CSafeLoader(text), Marks(), 0).documents()).value
+
+
+def _split(text: str) -> Iterator[tuple[int, str]]:
+    """Parts between `---` lines with the line (from 0) on which each begins; a part of directives alone is kept together
+    with the document they are for."""
+    start = 0
+    line = 0
+    for match in _SEPARATOR.finditer(text):
+        if match.start() == 0:
+            continue
+        part = text[start : match.start()]
+        if "%" in part and _DIRECTIVES_ONLY.fullmatch(part):
+            continue
+        yield line, part
+        line += part.count("\n")
+        start = match.start()
+    yield line, text[start:]
+
+
+def _parse(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Document | Finding]:
+    import yaml  # noqa: PLC0415 - 15 ms that `headroom --help` need not spend
+
+    try:
+        for root in TreeBuilder(yaml.CSafeLoader(text), marks, first_line).documents():
+            if root.value is not None:
+                position = SourcePosition(path, root.line, root.column)
+                yield from _unpacked(path, root.value, position, marks)
+    except Unreadable as error:
+        code = codes.TEMPLATE_NOT_RENDERED if error.code is codes.NOT_JSON and _TEMPLATE in text else error.code
+        yield _unreadable(path, code, error.message, error.line, error.column, hint=error.hint)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + first_line + 1
+        message = f"character U+{ord(error.character) if isinstance(error.character, str) else error.character:04X}"
+        yield _unreadable(path, codes.YAML_SYNTAX, f"{message} is not allowed in YAML", line, 1, hint="remove it")
+    except yaml.MarkedYAMLError as error:
+        document = _as_json(path, text, first_line)
+        if document is not None:
+            yield document
+            return
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + first_line + 1, mark.column + 1) if mark else (first_line + 1, 1)
+        code = codes.TEMPLATE_NOT_RENDERED if _TEMPLATE in text else codes.YAML_SYNTAX
+        yield _unreadable(path, code, _words(error), line, column)
+
+
+def _words(error: Any) -> str:
+    problem = str(error.problem or "the text ends too early")
+    return f"{problem} ({error.context})" if error.context else problem
+
+
+_HINTS = {
+    codes.TEMPLATE_NOT_RENDERED: "this is a Helm or Go template; commit what it renders to, or leave it out by .sourceignore",
+    codes.YAML_SYNTAX: "mind indentation (spaces, never tabs), colons inside values (quote them) and unclosed quotes",
+}
+
+
+def _unreadable(path: str, code: Code, message: str, line: int, column: int, *, hint: str = "") -> Finding:
+    return _finding(code, path, message, line, column, hint=hint or _HINTS.get(code, ""))
+
+
+def _as_json(path: str, text: str, first_line: int) -> Document | None:
+    """JSON that libyaml does not read (escaped surrogate pairs); only the document's start has a position then."""
+    if not path.endswith(".json"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    return Document(path, value, SourcePosition(path, first_line + 1), Marks())
+
+
+def _unpacked(path: str, value: Any, position: SourcePosition, marks: Marks) -> Iterator[Document | Finding]:
+    """The document itself, or the items of a `kind: List` (one level: lists of lists do not exist)."""
+    if not isinstance(value, dict):
+        yield _finding(
+            codes.NOT_AN_OBJECT, path, "not a Kubernetes object: passed over", position.line, position.column
+        )
+        return
+    items = value.get("items")
+    kind = value.get("kind")
+    if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
+        yield Document(path, value, position, marks)
+        return
+    places = marks.of(items)
+    for index, item in enumerate(items):
+        place = SourcePosition(path, *places[index]) if index in places else position
+        if isinstance(item, dict):
+            yield Document(path, item, place, marks)
+        else:
+            yield _finding(codes.NOT_AN_OBJECT, path, f"items[{index}] is no object: passed over", place.line)
+
+
+def _too_many(path: str, line: int, limit: int, whose: str) -> Finding:
+    hint = "split the repository by path, one cluster each"
+    return _finding(codes.TOO_MANY_DOCUMENTS, path, f"{whose} more than {limit} documents", line, hint=hint)
+
+
+def _finding(code: Code, path: str, message: str, line: int = 1, column: int = 1, *, hint: str = "") -> Finding:
+    return Finding(code.name, code.severity, message, SourcePosition(path, line, column), hint=hint)

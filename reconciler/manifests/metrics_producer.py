@@ -1,0 +1,100 @@
+"""MetricsProducer (autoscaling.karpenter.sh/v1alpha1), scheduled capacity: rules and reading. Used through kinds.
+
+Whether behaviors overlap or never end is timetable's business; here each is read by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler.manifests import codes
+from reconciler.manifests.document import Path
+from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.kind import Kind, Origin
+from reconciler.manifests.structure import nearest
+from reconciler.manifests.time_pattern import FIELDS, BadField, pattern_of, read_field
+from reconciler.model.errors import Invalid
+from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import Behavior, Schedule
+from reconciler.model.view import Manifest
+
+GROUP = "autoscaling.karpenter.sh"
+DEFAULT_ZONE = "UTC"
+_SCHEDULE: Path = ("spec", "schedule")
+
+
+def check(inspection: Inspection) -> None:
+    schedule = mapping_at(inspection.body, "spec", "schedule")
+    zone = schedule.get("timezone", DEFAULT_ZONE)
+    if not is_time_zone(zone):
+        inspection.report(
+            codes.UNKNOWN_TIME_ZONE,
+            (*_SCHEDULE, "timezone"),
+            f"{zone!r} is no time zone",
+            hint=time_zone_hint(zone),
+        )
+    for index, behavior in enumerate(schedule.get("behaviors", [])):
+        for end in ("start", "end"):
+            _check_pattern(inspection, behavior[end], (*_SCHEDULE, "behaviors", index, end))
+
+
+def _check_pattern(inspection: Inspection, pattern: Mapping[str, Any], path: Path) -> None:
+    for name in FIELDS:
+        if name in pattern:
+            try:
+                read_field(name, pattern[name])
+            except BadField as error:
+                inspection.report(error.code, (*path, name), error.message, hint=error.hint)
+
+
+def is_time_zone(name: str) -> bool:
+    """Whether it is an IANA name that this machine (or the tzdata package) knows."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only documents with a schedule need it
+
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def time_zone_hint(name: str) -> str:
+    from zoneinfo import available_timezones  # noqa: PLC0415 - reads the whole database; only to help with a typo
+
+    return nearest(name, sorted(available_timezones())) or "write an IANA name such as Europe/Berlin"
+
+
+def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Schedule:
+    schedule = mapping_at(manifest, "spec", "schedule")
+    try:
+        behaviors = tuple(
+            Behavior(
+                replicas=behavior["replicas"],
+                start=pattern_of(behavior["start"]),
+                end=pattern_of(behavior["end"]),
+                priority=behavior.get("priority", 0),
+                position=origin.place((*_SCHEDULE, "behaviors", index)),
+            )
+            for index, behavior in enumerate(schedule.get("behaviors", []))
+        )
+    except BadField as error:
+        raise Invalid(error.message, hint=error.hint) from error
+    return Schedule(
+        ref=ref,
+        default_replicas=schedule["defaultReplicas"],
+        behaviors=behaviors,
+        timezone=schedule.get("timezone", DEFAULT_ZONE),
+        position=origin.position,
+    )
+
+
+METRICS_PRODUCER = Kind(
+    group=GROUP,
+    name="MetricsProducer",
+    versions=("v1alpha1",),
+    slot="schedules",
+    schema="metrics_producer",
+    check=check,
+    read=read,
+)

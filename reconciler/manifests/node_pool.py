@@ -1,0 +1,243 @@
+"""NodePool (karpenter.sh v1 and v1beta1), whole and partial: rules and reading. Used through kinds, by declared and by cycle.
+
+Sources of the rules: the x-kubernetes-validations of the NodePool CustomResourceDefinition of Karpenter 1.14 (errors) and
+its RuntimeValidate (warnings: admitted, but the pool never becomes ready).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from reconciler.manifests import codes
+from reconciler.manifests.capacity_buffer import amounts_of
+from reconciler.manifests.document import Path
+from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.kind import Kind, Origin, conditions_of, labels_of
+from reconciler.manifests.node_overlay import KARPENTER_GROUP
+from reconciler.manifests.node_pool_spelling import correct
+from reconciler.manifests.requirements import (
+    check_requirements,
+    is_label_value,
+    is_qualified_name,
+    requirements_of,
+    restriction_of,
+)
+from reconciler.manifests.schema import schema_of, with_defaults
+from reconciler.model.conditions import ConditionStatus
+from reconciler.model.declared import DeclaredManifest
+from reconciler.model.durations import parse_duration
+from reconciler.model.errors import Invalid
+from reconciler.model.nodes import (
+    NODEPOOL_HASH,
+    NODEPOOL_HASH_VERSION,
+    DisruptionBudget,
+    NodeClaimTemplate,
+    NodeClassRef,
+    NodePool,
+)
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Taint
+from reconciler.model.view import LiveObject, Manifest
+
+NEVER = "Never"
+_NODE_SPEC: tuple[str, ...] = ("spec", "template", "spec")
+
+
+def is_partial(manifest: Manifest) -> bool:
+    """Whether only some fields of a pool that must exist already are declared."""
+    return "template" not in mapping_at(manifest, "spec")
+
+
+def check(inspection: Inspection) -> None:
+    spec = mapping_at(inspection.body, "spec")
+    node_spec = mapping_at(inspection.body, *_NODE_SPEC)
+    requirements = node_spec.get("requirements", [])
+    check_requirements(inspection, requirements, (*_NODE_SPEC, "requirements"), of_pool=True)
+    _check_labels(inspection)
+    _check_taints(inspection, node_spec)
+    for index, budget in enumerate(mapping_at(spec, "disruption").get("budgets", [])):
+        _check_budget(inspection, budget, ("spec", "disruption", "budgets", index))
+    if "replicas" in spec:
+        _check_static(inspection, spec)
+
+
+def _check_budget(inspection: Inspection, budget: Mapping[str, Any], path: Path) -> None:
+    if ("schedule" in budget) != ("duration" in budget):
+        # x-kubernetes-validations of the CRD: has(x.schedule) == has(x.duration)
+        given, missing = ("schedule", "duration") if "schedule" in budget else ("duration", "schedule")
+        inspection.report(
+            codes.SCHEDULE_WITHOUT_DURATION,
+            (*path, given),
+            f"a budget with {given} needs {missing} too",
+            hint=f"add {missing}, or remove {given} for a budget that always counts",
+        )
+    if budget.get("reasons") == []:
+        inspection.report(
+            codes.REASONS_MATCH_NOTHING,
+            (*path, "reasons"),
+            "an empty list of reasons matches nothing, so this budget never counts",
+            hint="remove reasons to mean every reason",
+        )
+
+
+def _check_static(inspection: Inspection, spec: Mapping[str, Any]) -> None:
+    # x-kubernetes-validations of the CRD, both.
+    for name in mapping_at(spec, "limits"):
+        if name != "nodes":
+            inspection.report(
+                codes.STATIC_POOL,
+                ("spec", "limits", name),
+                f"a pool with replicas can be limited by nodes only, not by {name}",
+                hint="remove the limit, or write limits: {nodes: ...}",
+            )
+    if "weight" in spec:
+        inspection.report(
+            codes.STATIC_POOL, ("spec", "weight"), "a pool with replicas has no weight", hint="remove spec.weight"
+        )
+
+
+def _check_labels(inspection: Inspection) -> None:
+    path: Path = ("spec", "template", "metadata", "labels")
+    for key, value in mapping_at(inspection.body, "spec", "template", "metadata", "labels").items():
+        reason = restriction_of(key, pool_label_allowed=False)
+        if reason is not None:
+            inspection.report(
+                codes.RESTRICTED_LABEL,
+                (*path, key),
+                f"{key} must not be set by a pool: {reason}",
+                hint="remove it, or use a label of your own domain",
+            )
+        elif not is_qualified_name(key) or not is_label_value(value):
+            inspection.report(
+                codes.NEVER_READY,
+                (*path, key),
+                f"{key}: {value} is no label, so the pool never becomes ready",
+                hint="use letters, digits, '-', '_' and '.', at most 63 of them",
+            )
+
+
+def _check_taints(inspection: Inspection, node_spec: Mapping[str, Any]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for field in ("taints", "startupTaints"):
+        for index, taint in enumerate(node_spec.get(field, [])):
+            identity = (taint["key"], taint["effect"])
+            if identity in seen:
+                inspection.report(
+                    codes.NEVER_READY,
+                    (*_NODE_SPEC, field, index),
+                    f"taint {taint['key']} with effect {taint['effect']} is given twice, so the pool never becomes ready",
+                    hint="keep one of them",
+                )
+            seen.add(identity)
+
+
+def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodePool | None:
+    """None for a partial one, which is only something together with the pool it changes. Raises `Invalid`."""
+    if is_partial(manifest):
+        return None
+    spec = with_defaults(schema_of("node_pool")["properties"]["spec"], mapping_at(manifest, "spec"))
+    disruption = mapping_at(spec, "disruption")
+    metadata = mapping_at(manifest, "metadata")
+    annotations = labels_of(manifest, "metadata", "annotations")
+    ready = next((condition for condition in conditions_of(manifest) if condition.type == "Ready"), None)
+    return NodePool(
+        name=ref.name,
+        template=_template(spec["template"]),
+        weight=spec.get("weight", 0),
+        limits=amounts_of(spec.get("limits"), "spec.limits"),
+        budgets=_budgets(disruption["budgets"]),
+        consolidate_after=_duration(disruption["consolidateAfter"]),
+        consolidation_policy=disruption["consolidationPolicy"],
+        replicas=spec.get("replicas"),
+        labels=labels_of(manifest, "metadata", "labels"),
+        annotations=annotations,
+        uid=metadata.get("uid", ""),
+        ready=ready is None or ready.status is not ConditionStatus.FALSE,
+        deleting="deletionTimestamp" in metadata,
+        hash=dict(annotations).get(NODEPOOL_HASH),
+        hash_version=dict(annotations).get(NODEPOOL_HASH_VERSION),
+        usage=Resources.parse(mapping_at(manifest, "status", "resources")),
+        position=origin.position,
+    )
+
+
+def _template(template: Mapping[str, Any]) -> NodeClaimTemplate:
+    spec = template["spec"]
+    reference = spec["nodeClassRef"]
+    grace = spec.get("terminationGracePeriod")
+    return NodeClaimTemplate(
+        labels=labels_of(template, "metadata", "labels"),
+        annotations=labels_of(template, "metadata", "annotations"),
+        requirements=requirements_of(spec.get("requirements")),
+        taints=_taints(spec.get("taints")),
+        startup_taints=_taints(spec.get("startupTaints")),
+        node_class=NodeClassRef(reference["group"], reference["kind"], reference["name"]),
+        expire_after=_duration(spec["expireAfter"]),
+        termination_grace_period=_duration(grace) if grace is not None else None,
+    )
+
+
+def _taints(taints: Sequence[Mapping[str, Any]] | None) -> tuple[Taint, ...]:
+    return tuple(Taint(taint["key"], taint.get("value", ""), taint["effect"]) for taint in taints or ())
+
+
+def _budgets(budgets: Sequence[Mapping[str, Any]]) -> tuple[DisruptionBudget, ...]:
+    return tuple(
+        DisruptionBudget(
+            nodes=budget["nodes"],
+            reasons=tuple(budget["reasons"]) if "reasons" in budget else None,
+            schedule=budget.get("schedule"),
+            duration=_duration(budget["duration"]) if "duration" in budget else None,
+        )
+        for budget in budgets
+    )
+
+
+def _duration(text: str) -> timedelta | None:
+    """None for Never. Raises `Invalid`, also for a duration longer than a computer can count."""
+    try:
+        return None if text == NEVER else parse_duration(text)
+    except OverflowError as error:
+        raise Invalid(f"{text!r} is too long a duration", hint=f"write {NEVER} where that is what is meant") from error
+
+
+def lay_over(partial: DeclaredManifest, live: LiveObject) -> NodePool:
+    """The pool as it will be once the partial document is applied to the live one. Raises `Invalid` when that is no pool."""
+    body = dict(live.body)
+    body["spec"] = _merged(mapping_at(live.body, "spec"), mapping_at(partial.manifest, "spec"))
+    metadata = mapping_at(partial.manifest, "metadata")
+    declared: dict[str, Any] = {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
+    body["metadata"] = _merged(mapping_at(live.body, "metadata"), declared)
+    try:
+        pool = read(live.ref, body, Origin(partial.position))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Invalid(f"{live.ref} in the cluster is not a NodePool of {KARPENTER_GROUP}/v1") from error
+    if pool is None:
+        raise Invalid(f"{live.ref} in the cluster has no template")
+    return replace(pool, position=partial.position)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings merge, everything else is replaced: as a server-side apply of these fields would do."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+NODE_POOL = Kind(
+    group=KARPENTER_GROUP,
+    name="NodePool",
+    versions=("v1", "v1beta1"),
+    slot="node_pools",
+    schema="node_pool",
+    namespaced=False,
+    correct=correct,
+    check=check,
+    read=read,
+)

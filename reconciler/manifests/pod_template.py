@@ -1,0 +1,93 @@
+"""PodTemplates, alone (core v1) and inside workloads: structure, rules, and the shape of their virtual pods. Used through kinds.
+
+A chunk never becomes a pod, so its shape has no volume claims: there is no PersistentVolumeClaim for it, and waiting for
+one would keep the buffer empty for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from reconciler.manifests import codes
+from reconciler.manifests.document import Path, path_text
+from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.kind import Kind, Origin, generation_of, labels_of
+from reconciler.manifests.pod_spec import pod_spec_from, shape_of
+from reconciler.manifests.structure import check_structure
+from reconciler.model.errors import Invalid
+from reconciler.model.pods import PodShape
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import Manifest
+from reconciler.model.workloads import Workload
+
+CONSUME_REQUEST = "consume-provisioning-request"
+CLASS_NAME = "provisioning-class-name"
+_PREFIXES = ("autoscaling.x-k8s.io/", "cluster-autoscaler.kubernetes.io/")
+
+
+def virtual_shape(template: Manifest, namespace: str) -> PodShape:
+    """The shape of a chunk made from a PodTemplateSpec. Raises `Invalid`."""
+    spec = pod_spec_from(mapping_at(template, "spec"))
+    labels = dict(labels_of(template, "metadata", "labels"))
+    return replace(shape_of(spec, namespace=namespace, labels=labels), volume_claims=())
+
+
+def check_template(inspection: Inspection, template: Any, path: Path) -> None:
+    """Reports what is wrong with a PodTemplateSpec that stands at the path."""
+    before = len(inspection.findings)
+    check_structure(inspection, "pod_template", template, path)
+    if any(finding.severity == codes.WRONG_TYPE.severity for finding in inspection.findings[before:]):
+        return
+    check_consumption(inspection, mapping_at(template, "metadata", "annotations"), (*path, "metadata", "annotations"))
+    try:
+        virtual_shape(template, inspection.ref.namespace)
+    except Invalid as error:
+        inspection.report(codes.INVALID_VALUE, (*path, "spec"), error.message, hint=error.hint)
+
+
+def check_pod_spec(inspection: Inspection, spec: Any, path: Path) -> None:
+    """Reports what is wrong with a bare PodSpec that stands at the path."""
+    inspection.moved((*path, "spec"), path)
+    check_template(inspection, {"spec": spec}, path)
+
+
+def check_consumption(inspection: Inspection, annotations: Mapping[str, Any], path: Path) -> None:
+    """Seed 002: the two consumption annotations belong together; one alone has no effect anywhere."""
+    for prefix in _PREFIXES:
+        names = (prefix + CONSUME_REQUEST, prefix + CLASS_NAME)
+        found = [name for name in names if name in annotations]
+        if len(found) == 1:
+            missing = names[1 - names.index(found[0])]
+            inspection.report(
+                codes.HALF_CONSUMPTION,
+                (*path, found[0]),
+                f"{path_text((*path, found[0]))} has no effect without {missing}",
+                hint=f"add {missing}, or remove both",
+            )
+
+
+def check(inspection: Inspection) -> None:
+    template = inspection.body.get("template")
+    if template is None:
+        inspection.report(
+            codes.MISSING_FIELD,
+            ("template",),
+            "template is missing",
+            hint="a PodTemplate has its pod at template.spec, with no spec above it",
+        )
+        return
+    check_template(inspection, template, ("template",))
+
+
+def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Workload:
+    return Workload(
+        ref=ref,
+        shape=virtual_shape(mapping_at(manifest, "template"), ref.namespace),
+        generation=generation_of(manifest),
+        position=origin.position,
+    )
+
+
+POD_TEMPLATE = Kind(group="", name="PodTemplate", versions=("v1",), slot="workloads", check=check, read=read)

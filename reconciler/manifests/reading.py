@@ -1,0 +1,174 @@
+"""One document, from plain values to what it declares: corrections, structure, rules, typed value. Used by declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reconciler.manifests import codes
+from reconciler.manifests.annotations import check_annotations
+from reconciler.manifests.codes import Code
+from reconciler.manifests.document import Document, Path, path_text
+from reconciler.manifests.inspection import Inspection
+from reconciler.manifests.kind import Kind, Origin
+from reconciler.manifests.kinds import kind_of, names_in, namesake_of
+from reconciler.manifests.node_pool import is_partial
+from reconciler.manifests.schema import without_nulls
+from reconciler.manifests.structure import check_structure, nearest
+from reconciler.model.declared import DeclaredManifest
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding
+from reconciler.model.refs import ObjectRef
+
+_SERVER_METADATA = frozenset(
+    {
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    },
+)
+_TEMPLATE = "{{"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocument:
+    """kind None: none of ours. manifest None: not applied (context), or broken. typed None: broken, or a partial NodePool."""
+
+    document: Document
+    kind: Kind | None = None
+    ref: ObjectRef | None = None
+    typed: Any = None
+    manifest: DeclaredManifest | None = None
+    findings: tuple[Finding, ...] = ()
+    broken: bool = False
+
+
+def read_document(document: Document) -> ReadDocument:
+    """Never raises: whatever is wrong becomes findings."""
+    api_version, api_path = _api_version(document)
+    group, _, version = api_version.rpartition("/")
+    name = document.kind
+    kind = kind_of(group, name)
+    if kind is None:
+        return _not_ours(document, group, name)
+    body: dict[str, Any] = dict(without_nulls(document.value))
+    inspection = Inspection(document, kind.ref_of(body), body)
+    if api_path != "apiVersion":
+        body["apiVersion"] = body.pop(api_path)
+        inspection.moved(("apiVersion",), (api_path,))
+        inspection.report(
+            codes.OLD_SPELLING, ("apiVersion",), f"{api_path} is read as apiVersion", hint="write apiVersion"
+        )
+    if version not in kind.versions:
+        inspection.report(
+            codes.UNKNOWN_VERSION,
+            ("apiVersion",),
+            f"{name} has no version {version or api_version!r} here",
+            hint=f"write apiVersion: {kind.api_version(kind.versions[0])}",
+        )
+        return _broken(inspection, kind)
+    _take_out_server_fields(inspection)
+    kind.correct(inspection)
+    _check(inspection, kind)
+    if inspection.failed:
+        return _broken(inspection, kind)
+    origin = Origin(document.position, inspection)
+    try:
+        typed = kind.read(inspection.ref, inspection.body, origin)
+    except Invalid as error:
+        inspection.report(codes.INVALID_VALUE, (), error.message, hint=error.hint)
+        return _broken(inspection, kind)
+    partial = typed is None and is_partial(inspection.body)
+    manifest = DeclaredManifest(inspection.ref, inspection.body, document.position, partial) if kind.applied else None
+    return ReadDocument(document, kind, inspection.ref, typed, manifest, tuple(inspection.findings))
+
+
+def _api_version(document: Document) -> tuple[str, str]:
+    """The version and the key that it was written under: seed 000's examples spell it `apiversion`."""
+    if "apiVersion" not in document.value:
+        written = document.value.get("apiversion")
+        if isinstance(written, str):
+            return written, "apiversion"
+    return document.api_version, "apiVersion"
+
+
+def _not_ours(document: Document, group: str, name: str) -> ReadDocument:
+    """Told about when it might be meant for headroom; other kinds are passed over in silence."""
+    ours = namesake_of(name)
+    if ours is not None:
+        line = f"apiVersion: {ours.api_version(ours.versions[0])}"
+        if not document.api_version:
+            ref = ours.ref_of(document.value)
+            finding = _note(document, codes.MISSING_FIELD, "apiVersion is missing", f"write {line}")
+            return ReadDocument(
+                document, ours, ref, findings=(replace(finding, ref=ref, path="apiVersion"),), broken=True
+            )
+        message = f"{name} of group {group!r} is another kind than headroom's: passed over"
+        return _passed_over(document, codes.FOREIGN_KIND, message, f"write {line} if that is what is meant")
+    if "apiVersion" not in document.value and "kind" not in document.value:
+        hint = "a Kubernetes object has apiVersion and kind"
+        return _passed_over(document, codes.NOT_AN_OBJECT, "no Kubernetes object: passed over", hint)
+    hint = nearest(name, names_in(group))
+    if hint:
+        return _passed_over(document, codes.UNKNOWN_KIND, f"{group} has no kind {name} that headroom knows", hint)
+    return ReadDocument(document)
+
+
+def _passed_over(document: Document, code: Code, message: str, hint: str) -> ReadDocument:
+    return ReadDocument(document, findings=(_note(document, code, message, hint),))
+
+
+def _note(document: Document, code: Code, message: str, hint: str) -> Finding:
+    return Finding(code.name, code.severity, message, document.position, hint=hint)
+
+
+def _take_out_server_fields(inspection: Inspection) -> None:
+    """What only the API server writes is no declaration: applied again it would conflict, or undo what is true."""
+    body = inspection.body
+    found: list[Path] = [("status",)] if "status" in body else []
+    metadata = body.get("metadata")
+    if isinstance(metadata, dict):
+        found += [("metadata", key) for key in metadata if key in _SERVER_METADATA]
+        body["metadata"] = {key: value for key, value in metadata.items() if key not in _SERVER_METADATA}
+    for path in found:
+        inspection.report(
+            codes.SERVER_FIELD, path, f"{path_text(path)} is the API server's to write: passed over", hint="remove it"
+        )
+    body.pop("status", None)
+
+
+def _check(inspection: Inspection, kind: Kind) -> None:
+    body = inspection.body
+    metadata = body.get("metadata", {})
+    before = len(inspection.findings)
+    check_structure(inspection, "metadata", metadata, ("metadata",))
+    _check_name(inspection, metadata)
+    if kind.schema is not None:
+        check_structure(inspection, kind.schema, body)
+    errors = [finding for finding in inspection.findings[before:] if finding.severity == codes.WRONG_TYPE.severity]
+    if any(not finding.path.startswith("metadata") for finding in errors):
+        return  # the rules take a sound structure for granted
+    if isinstance(metadata, Mapping):
+        check_annotations(inspection)
+        kind.check(inspection)
+
+
+def _check_name(inspection: Inspection, metadata: Any) -> None:
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    if isinstance(name, str) and _TEMPLATE in name:
+        inspection.report(
+            codes.TEMPLATE_NOT_RENDERED,
+            ("metadata", "name"),
+            "the name is a Helm or Go template",
+            hint="commit what it renders to, or leave it out by .sourceignore",
+        )
+
+
+def _broken(inspection: Inspection, kind: Kind) -> ReadDocument:
+    return ReadDocument(inspection.document, kind, inspection.ref, findings=tuple(inspection.findings), broken=True)

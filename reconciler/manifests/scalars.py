@@ -1,0 +1,83 @@
+"""What a plain YAML scalar means, as kubectl reads it. Used by tree.
+
+kubectl reads YAML through sigs.k8s.io/yaml, that is go-yaml v2, and sends JSON to the API server. So `yes`, `on` and `y`
+are booleans, `017`, `0o17` and `0x1F` are integers, `1e3` is the number 1000 (an integer in JSON), `12:30` and dates are
+strings. PyYAML's own resolver differs in all but the first, therefore the rules are written out here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+Scalar = str | int | float | bool | None
+
+_WORDS: dict[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_NUMERIC_START = frozenset("+-.0123456789")
+_INTEGER = re.compile(r"([+-]?)(?:(0[xX])([0-9a-fA-F]+)|(0[bB])([01]+)|(0[oO]?)([0-7]+)|(0|[1-9][0-9]*))")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_LARGEST_PLAIN = 1e21
+"""Go prints floats below this without an exponent, so that a whole one is an integer in JSON."""
+
+
+def resolve_plain(text: str) -> Scalar:
+    """The value of an unquoted scalar without a tag."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _NUMERIC_START:
+        return text
+    return _number(text)
+
+
+def resolve_tagged(tag: str, text: str) -> Scalar:
+    """The value of a scalar with an explicit tag; a tag that is not of the core schema leaves the text as it is.
+
+    Raises ValueError when the text is not what the tag says.
+    """
+    match tag.removeprefix("tag:yaml.org,2002:"):
+        case "int" | "float" as kind:
+            value = _number(text) if text and text[0] in _NUMERIC_START else text
+            if isinstance(value, str) or (kind == "int" and not isinstance(value, int)):
+                raise ValueError(f"{text!r} is no {kind}")
+            return value
+        case "bool":
+            if isinstance(word := _WORDS.get(text), bool):
+                return word
+            raise ValueError(f"{text!r} is no boolean")
+        case "null":
+            if _WORDS.get(text, text) is not None:
+                raise ValueError(f"{text!r} is not null")
+            return None
+        case _:
+            return text
+
+
+def key_text(value: Scalar) -> str:
+    """A mapping key as JSON has it: numbers and booleans become their text. None (no key at all) is the caller's to refuse."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _number(text: str) -> Scalar:
+    plain = text.replace("_", "")
+    match = _INTEGER.fullmatch(plain)
+    if match is not None:
+        sign = -1 if match[1] == "-" else 1
+        for prefix, digits, base in ((2, 3, 16), (4, 5, 2), (6, 7, 8)):
+            if match[prefix]:
+                return sign * int(match[digits], base)
+        return sign * int(match[8])
+    if _FLOAT.fullmatch(plain):
+        value = float(plain)
+        if value.is_integer() and abs(value) < _LARGEST_PLAIN:
+            return int(value)
+        return value if math.isfinite(value) else text
+    return text

@@ -1,0 +1,57 @@
+"""The JSON Schemas of the kinds: package data in `schemas/`, compiled on first use. Used by structure and by crds.
+
+They are written in the dialect of a CustomResourceDefinition's `openAPIV3Schema`, so that those of headroom's own kinds
+are the definitions that `headroom crd` prints. `example` values become hints in findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from reconciler.manifests.load import plain
+
+Schema = Mapping[str, Any]
+
+
+@cache
+def schema_of(name: str) -> dict[str, Any]:
+    """The schema in `schemas/NAME.yaml`. Shared: not to be changed."""
+    text = (files("reconciler.manifests") / "schemas" / f"{name}.yaml").read_text(encoding="utf-8")
+    schema: dict[str, Any] = plain(text)
+    return schema
+
+
+@cache
+def validator_of(name: str) -> Any:
+    """A compiled validator whose `iter_errors` gives every violation."""
+    import jsonschema_rs  # noqa: PLC0415 - 30 ms that `headroom --help` need not spend
+
+    return jsonschema_rs.Draft7Validator(schema_of(name))
+
+
+def with_defaults(schema: Schema, value: Any) -> Any:
+    """A copy with absent fields filled from `default`, as the API server does it: a default object is itself defaulted."""
+    if isinstance(value, Mapping):
+        properties: Mapping[str, Schema] = schema.get("properties", {})
+        further: Schema = schema.get("additionalProperties", {})
+        filled = {key: with_defaults(properties.get(key, further), inner) for key, inner in value.items()}
+        for key, part in properties.items():
+            if key not in filled and "default" in part:
+                filled[key] = with_defaults(part, part["default"])
+        return filled
+    if isinstance(value, list):
+        items: Schema = schema.get("items", {})
+        return [with_defaults(items, inner) for inner in value]
+    return value
+
+
+def without_nulls(value: Any) -> Any:
+    """A copy without mapping entries that are null: the API server drops them before it validates."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [without_nulls(inner) for inner in value]
+    return value

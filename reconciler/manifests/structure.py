@@ -1,0 +1,182 @@
+"""Structural validation: one document against the JSON Schema of its kind, every violation a finding. Used by declared.
+
+The validator says where and which keyword; the words, the hint and the position are made here, because a reader wants to
+know what to write, not which keyword failed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from reconciler.manifests import codes
+from reconciler.manifests.document import Path, path_text
+from reconciler.manifests.inspection import Inspection
+from reconciler.manifests.schema import Schema, schema_of, validator_of
+
+_TYPE_NAMES = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "nothing",
+}
+_VIOLATIONS: dict[tuple[str, int | None], str] = {
+    ("minimum", None): "must be at least {limit}, not {found}",
+    ("maximum", None): "must be at most {limit}, not {found}",
+    ("minLength", 1): "must not be empty",
+    ("maxLength", None): "must have at most {limit} characters, not {size}",
+    ("minItems", 1): "must not be empty",
+    ("maxItems", None): "must have at most {limit} items, not {size}",
+    ("maxProperties", None): "must have at most {limit} entries, not {size}",
+    ("uniqueItems", None): "must not hold the same value twice",
+}
+_OPEN = "x-kubernetes-preserve-unknown-fields"
+_ALWAYS_KNOWN = ("apiVersion", "kind", "metadata")
+_LONGEST_SHOWN = 60
+
+
+def check_structure(inspection: Inspection, schema_name: str, value: Any, at: Path = ()) -> None:
+    """Reports every violation of the schema by the value, which stands at the given path of the document."""
+    schema = schema_of(schema_name)
+    for error in validator_of(schema_name).iter_errors(value):
+        _report(inspection, schema, error, at)
+    _unknown_fields(inspection, schema, value, at)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`did you mean "replicas"?`, or "" when nothing known is near."""
+    known = list(known)
+    folded = {name.lower(): name for name in known}
+    match = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.7)
+    return f'did you mean "{folded[match[0]]}"?' if match else ""
+
+
+def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> None:
+    path: Path = (*at, *error.instance_path)
+    place = path_text(inspection.written_path(path)) or "the document"
+    part = _schema_at(schema, error.schema_path[:-1])
+    kind = error.kind
+    found = error.instance
+    match kind.name:
+        case "required":
+            missing: Path = (*path, kind.property)
+            example = _example(_schema_at(part, ("properties", kind.property)), kind.property)
+            inspection.report(
+                codes.MISSING_FIELD,
+                missing,
+                f"{path_text(inspection.written_path(missing))} is missing",
+                hint=f"add {example}" if example else "",
+            )
+        case "type" | "anyOf":
+            wanted = kind.types if kind.name == "type" else ["integer", "string"]
+            expected = " or ".join(_TYPE_NAMES[name] for name in wanted)
+            inspection.report(
+                codes.WRONG_TYPE,
+                path,
+                f"{place} must be {expected}, not {_described(found)}",
+                hint=_type_hint(wanted, found),
+            )
+        case "enum":
+            options = ", ".join(str(option) or '""' for option in kind.options)
+            hint = nearest(str(found), [str(option) for option in kind.options]) or f"write one of {options}"
+            inspection.report(
+                codes.INVALID_VALUE, path, f"{place} must be one of {options}, not {_shown(found)}", hint=hint
+            )
+        case "additionalProperties" | "false schema":
+            inspection.report(codes.INVALID_VALUE, path, f"{place} must not be here")
+        case _:
+            example = _example(part)
+            inspection.report(
+                codes.INVALID_VALUE,
+                path,
+                f"{place} {_violation(kind, found)}",
+                hint=f"write it like {example}" if example else "",
+            )
+
+
+def _violation(kind: Any, found: Any) -> str:
+    words = _VIOLATIONS.get((kind.name, getattr(kind, "limit", None))) or _VIOLATIONS.get((kind.name, None))
+    if words is None:
+        return f"has a value that is not allowed: {_shown(found)}"
+    limit = getattr(kind, "limit", "")
+    return words.format(limit=limit, found=_shown(found), size=len(found) if hasattr(found, "__len__") else "")
+
+
+def _schema_at(schema: Any, path: Iterable[str | int]) -> Mapping[str, Any]:
+    for step in path:
+        try:
+            schema = schema[step]
+        except (KeyError, IndexError, TypeError):
+            return {}
+    return schema if isinstance(schema, Mapping) else {}
+
+
+def _example(schema: Mapping[str, Any], key: str = "") -> str:
+    if "example" not in schema:
+        return f"{key}" if key else ""
+    text = json.dumps(schema["example"], ensure_ascii=False)
+    return f"{key}: {text}" if key else text
+
+
+def _described(value: Any) -> str:
+    match value:
+        case bool():
+            return f"the boolean {json.dumps(value)}"
+        case int() | float():
+            return f"the number {_shown(value)}"
+        case str():
+            return f"the text {_shown(value)}"
+        case list():
+            return "a list"
+        case None:
+            return "null"
+        case _:
+            return "a mapping"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def _type_hint(wanted: list[str], found: Any) -> str:
+    if "string" in wanted:
+        match found:
+            case bool():
+                return "put it in quotes; YAML reads yes, no, on, off, y and n as booleans"
+            case int() | float():
+                return f'write it in quotes: "{found}"'
+    if "integer" in wanted and isinstance(found, str) and found.lstrip("+-").isdigit():
+        return f"write {found} without quotes"
+    if wanted == ["array"]:
+        return "put a dash before it, or square brackets around it"
+    return ""
+
+
+def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Path) -> None:
+    if isinstance(value, Mapping):
+        known: Mapping[str, Schema] | None = schema.get("properties")
+        further = schema.get("additionalProperties")
+        for key, inner in value.items():
+            if known is not None and key in known:
+                _unknown_fields(inspection, known[key], inner, (*path, key))
+            elif further is not None:
+                _unknown_fields(inspection, further, inner, (*path, key))
+            elif known is not None and _OPEN not in schema and not (path == () and key in _ALWAYS_KNOWN):
+                where: Path = (*path, key)
+                inspection.report(
+                    codes.UNKNOWN_FIELD,
+                    where,
+                    f"{path_text(inspection.written_path(where))} is no field of this kind and is dropped",
+                    hint=nearest(key, known) or f"known here: {', '.join(known) or 'none'}",
+                )
+    elif isinstance(value, list):
+        items = schema.get("items")
+        if items is not None:
+            for index, inner in enumerate(value):
+                _unknown_fields(inspection, items, inner, (*path, index))

@@ -1,0 +1,232 @@
+"""From YAML events to plain values with marks: duplicate keys, merge keys, aliases and limits. Used by load.
+
+The events come from libyaml; composing and constructing are done here because PyYAML's own would lose positions, accept
+duplicate keys and resolve scalars by YAML 1.1.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.manifests import codes
+from reconciler.manifests.codes import Code
+from reconciler.manifests.document import Marks
+from reconciler.manifests.scalars import Scalar, key_text, resolve_plain, resolve_tagged
+
+DEEPEST = 64
+"""Levels of nesting; a Kubernetes object of the product's kinds has about 15."""
+MOST_NODES = 100_000
+"""Nodes of one document after its aliases are followed; an object of this size would not fit into etcd."""
+_BINARY = "tag:yaml.org,2002:binary"
+_MERGE = "tag:yaml.org,2002:merge"
+_Entries = dict[str | int, tuple[int, int]]
+
+
+class Unreadable(Exception):  # noqa: N818 - it never leaves this package: load turns it into a finding
+    """What makes one document unreadable. line, column: from 1, inside the text that was parsed."""
+
+    def __init__(self, code: Code, message: str, line: int, column: int, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.line = line
+        self.column = column
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """One document's value, and the line and column (from 1) of its first node."""
+
+    value: Any
+    line: int
+    column: int
+
+
+class TreeBuilder:
+    """Builds the documents of one text, one after the other, so that an error in a later one spares the earlier ones.
+
+    parser: a libyaml parser; marks: where positions go; first_line: the line of the file on which the text begins, from 0.
+    """
+
+    def __init__(self, parser: Any, marks: Marks, first_line: int) -> None:
+        self._parser = parser
+        self._marks = marks
+        self._first_line = first_line
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._open: set[str] = set()
+        self._nodes = 0
+
+    def documents(self) -> Iterator[Root]:
+        """Raises `Unreadable` and PyYAML's errors, whose marks count from the start of the text."""
+        import yaml  # noqa: PLC0415 - 15 ms that `headroom --help` need not spend
+
+        parser = self._parser
+        while parser.check_event():
+            event = parser.get_event()
+            if not isinstance(event, yaml.DocumentStartEvent):
+                continue
+            self._anchors.clear()
+            self._nodes = 0
+            event = parser.get_event()
+            line, column = self._place(event)
+            yield Root(self._node(event, 0), line, column)
+
+    def _place(self, event: Any) -> tuple[int, int]:
+        mark = event.start_mark
+        return mark.line + self._first_line + 1, mark.column + 1
+
+    def _node(self, event: Any, depth: int) -> Any:
+        name = type(event).__name__
+        if name == "AliasEvent":
+            return self._alias(event)
+        before = self._nodes
+        self._count(1, event)
+        anchor = event.anchor
+        if anchor is not None:
+            self._open.add(anchor)
+        if name == "ScalarEvent":
+            value: Any = self._scalar(event)
+        elif depth >= DEEPEST:
+            line, column = self._place(event)
+            raise Unreadable(
+                codes.NESTED_TOO_DEEP,
+                f"more than {DEEPEST} levels of nesting",
+                line,
+                column,
+                hint="no object of Kubernetes is nested like this; look for brackets that are never closed",
+            )
+        elif name == "MappingStartEvent":
+            value = self._mapping(depth)
+        else:
+            value = self._sequence(depth)
+        if anchor is not None:
+            self._open.discard(anchor)
+            self._anchors[anchor] = (value, self._nodes - before)
+        return value
+
+    def _alias(self, event: Any) -> Any:
+        line, column = self._place(event)
+        if event.anchor in self._open:
+            raise Unreadable(codes.TOO_MANY_ALIASES, f"alias *{event.anchor} contains itself", line, column)
+        known = self._anchors.get(event.anchor)
+        if known is None:
+            raise Unreadable(
+                codes.YAML_SYNTAX,
+                f"alias *{event.anchor} has no anchor",
+                line,
+                column,
+                hint=f"put &{event.anchor} before the value it stands for, earlier in the same document",
+            )
+        value, nodes = known
+        self._count(nodes, event)
+        return value
+
+    def _count(self, nodes: int, event: Any) -> None:
+        self._nodes += nodes
+        if self._nodes > MOST_NODES:
+            line, column = self._place(event)
+            raise Unreadable(
+                codes.TOO_MANY_ALIASES,
+                f"the document has more than {MOST_NODES} values once its aliases are followed",
+                line,
+                column,
+                hint="write the values out, or split the document",
+            )
+
+    def _scalar(self, event: Any) -> Scalar:
+        text: str = event.value
+        if event.tag is None or event.tag == "!":
+            value: Scalar = resolve_plain(text) if event.implicit[0] else text
+        elif event.tag == _BINARY:
+            value = self._binary(event)
+        else:
+            try:
+                value = resolve_tagged(event.tag, text)
+            except ValueError as error:
+                line, column = self._place(event)
+                raise Unreadable(codes.YAML_SYNTAX, str(error), line, column, hint="remove the tag") from error
+        if isinstance(value, float) and not math.isfinite(value):
+            line, column = self._place(event)
+            raise Unreadable(
+                codes.NOT_JSON,
+                f"{text} is no number that JSON can carry",
+                line,
+                column,
+                hint=f'write "{text}" in quotes if it is meant as text',
+            )
+        return value
+
+    def _binary(self, event: Any) -> str:
+        try:
+            return base64.b64decode(event.value).decode("utf-8")
+        except (binascii.Error, UnicodeDecodeError) as error:
+            line, column = self._place(event)
+            raise Unreadable(
+                codes.NOT_JSON, "a !!binary value that is no text", line, column, hint="remove the !!binary tag"
+            ) from error
+
+    def _sequence(self, depth: int) -> list[Any]:
+        values: list[Any] = []
+        places: _Entries = {}
+        while type(event := self._parser.get_event()).__name__ != "SequenceEndEvent":
+            places[len(values)] = self._place(event)
+            values.append(self._node(event, depth + 1))
+        self._marks.put(values, places)
+        return values
+
+    def _mapping(self, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        places: _Entries = {}
+        written: dict[str, tuple[int, int]] = {}
+        while type(event := self._parser.get_event()).__name__ != "MappingEndEvent":
+            place = self._place(event)
+            if type(event).__name__ == "ScalarEvent" and _is_merge(event):
+                self._merge(values, places, depth, place)
+                continue
+            key = self._key(event, depth, place)
+            if key in written:
+                raise Unreadable(
+                    codes.DUPLICATE_KEY,
+                    f"{key!r} is given twice, on line {written[key][0]} and on line {place[0]}",
+                    *place,
+                    hint="keep one of the two; kubectl would silently take the last",
+                )
+            written[key] = place
+            places[key] = place
+            values[key] = self._node(self._parser.get_event(), depth + 1)
+        self._marks.put(values, places)
+        return values
+
+    def _key(self, event: Any, depth: int, place: tuple[int, int]) -> str:
+        value = self._node(event, depth + 1)
+        if value is None or isinstance(value, dict | list):
+            raise Unreadable(
+                codes.NOT_JSON,
+                "a key must be text, not " + ("null" if value is None else "a mapping or a list"),
+                *place,
+                hint="quote the key; a value that begins with { must be quoted too",
+            )
+        return key_text(value)
+
+    def _merge(self, values: dict[str, Any], places: _Entries, depth: int, place: tuple[int, int]) -> None:
+        """`<<`: takes over entries in the order in which they are written, as kubectl does: a merge after a key of the
+        same name wins over it, and of a list the first mapping wins."""
+        source = self._node(self._parser.get_event(), depth + 1)
+        parts = source if isinstance(source, list) else [source]
+        if not all(isinstance(part, dict) for part in parts):
+            raise Unreadable(
+                codes.YAML_SYNTAX, "<< must name a mapping or a list of mappings", *place, hint="write << : *anchor"
+            )
+        for part in reversed(parts):
+            values.update(part)
+            places.update(self._marks.of(part))
+
+
+def _is_merge(event: Any) -> bool:
+    return event.value == "<<" and (event.tag == _MERGE or (event.tag is None and bool(event.implicit[0])))

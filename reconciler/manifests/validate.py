@@ -1,0 +1,112 @@
+"""Rules across objects of one repository: the same object twice, references that lead nowhere. Used by declared."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from reconciler.manifests import codes
+from reconciler.manifests.codes import Code
+from reconciler.manifests.document import path_text
+from reconciler.manifests.inspection import mapping_at
+from reconciler.manifests.reading import ReadDocument
+from reconciler.model.buffers import Buffer
+from reconciler.model.findings import Finding
+from reconciler.model.provisioning_requests import ProvisioningClass, ProvisioningRequest
+from reconciler.model.refs import ObjectRef
+
+_CLUSTER_FOLDER = re.compile(r"(?:.*/)?clusters/[^/]+/")
+_ONLY_THERE = "it must be in the cluster already"
+
+
+def duplicates(documents: Iterable[ReadDocument], *, one_cluster: bool) -> tuple[Finding, ...]:
+    """A finding for each document whose object another one declares too, with the place of the other.
+
+    one_cluster False: folders `clusters/NAME/` are different clusters, so that the same name in two of them is no conflict.
+    """
+    places: dict[tuple[str, ObjectRef], list[ReadDocument]] = defaultdict(list)
+    for document in documents:
+        if document.ref is not None and document.ref.name:
+            places[scope_of(document.document.file, one_cluster=one_cluster), document.ref].append(document)
+    findings: list[Finding] = []
+    for (_, ref), group in places.items():
+        for document in group[1:] if len(group) > 1 else ():
+            first = group[0].document.position
+            message = f"{ref} is declared twice, here and at {first}: neither is applied"
+            findings.append(
+                _finding(codes.DUPLICATE_OBJECT, document, ("metadata", "name"), message, "keep one of the two")
+            )
+    return tuple(findings)
+
+
+def scope_of(file: str, *, one_cluster: bool) -> str:
+    match = None if one_cluster else _CLUSTER_FOLDER.match(file)
+    return match[0] if match is not None else ""
+
+
+def references(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
+    """Notes about references to objects that the repository does not have, and parameters that a class does not allow."""
+    read = tuple(documents)
+    known = {document.ref for document in read}
+    classes = {typed.class_name: typed for document in read if isinstance(typed := document.typed, ProvisioningClass)}
+    findings: list[Finding] = []
+    for document in read:
+        match document.typed:
+            case Buffer() as buffer:
+                findings += _of_buffer(document, buffer, known)
+            case ProvisioningRequest() as request:
+                findings += _of_request(document, request, known, classes.get(request.class_name))
+            case _:
+                pass
+    return tuple(findings)
+
+
+def _of_buffer(document: ReadDocument, buffer: Buffer, known: set[ObjectRef | None]) -> list[Finding]:
+    findings = []
+    if buffer.pod_template is not None:
+        template = ObjectRef("", "PodTemplate", buffer.ref.namespace, buffer.pod_template)
+        if template not in known:
+            findings.append(_missing(document, ("spec", "podTemplateRef", "name"), template))
+    if buffer.target is not None and buffer.target not in known:
+        spec = mapping_at(document.document.value, "spec")
+        key = "scalableRef" if "scalableRef" in spec else "targetRef"
+        findings.append(_missing(document, ("spec", key, "name"), buffer.target))
+    return findings
+
+
+def _of_request(
+    document: ReadDocument,
+    request: ProvisioningRequest,
+    known: set[ObjectRef | None],
+    provisioning_class: ProvisioningClass | None,
+) -> list[Finding]:
+    findings = []
+    for index, pod_set in enumerate(request.pod_sets):
+        template = ObjectRef("", "PodTemplate", request.ref.namespace, pod_set.pod_template)
+        if template not in known:
+            findings.append(_missing(document, ("spec", "podSets", index, "podTemplateRef", "name"), template))
+    if provisioning_class is not None and provisioning_class.allowed is not None:
+        allowed = provisioning_class.allowed
+        findings += [
+            _finding(
+                codes.PARAMETER_NOT_ALLOWED,
+                document,
+                ("spec", "parameters", name),
+                f"class {request.class_name} does not allow the parameter {name}",
+                f"it allows {', '.join(allowed) or 'none'}",
+            )
+            for name, _ in request.parameters
+            if name not in allowed
+        ]
+    return findings
+
+
+def _missing(document: ReadDocument, path: tuple[str | int, ...], target: ObjectRef) -> Finding:
+    message = f"{target} is not in this repository: {_ONLY_THERE}"
+    return _finding(codes.NOT_IN_REPOSITORY, document, path, message, "nothing, if something else deploys it")
+
+
+def _finding(code: Code, document: ReadDocument, path: tuple[str | int, ...], message: str, hint: str) -> Finding:
+    position = document.document.position_of(path)
+    return Finding(code.name, code.severity, message, position, document.ref, path_text(path), hint)

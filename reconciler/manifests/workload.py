@@ -1,0 +1,110 @@
+"""Deployment, StatefulSet, ReplicaSet, ReplicationController, Job and CronJob: what buffers point to. Used through kinds.
+
+They are context: somebody else deploys them, headroom only needs their pods' shape, their replicas and their selector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from reconciler.manifests import codes
+from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.kind import Kind, Origin, generation_of
+from reconciler.manifests.pod_spec import selector_of
+from reconciler.manifests.pod_template import CLASS_NAME, CONSUME_REQUEST, check_template, virtual_shape
+from reconciler.manifests.pod_wire import LabelSelectorWire
+from reconciler.model.errors import Invalid
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import LabelSelector
+from reconciler.model.view import Manifest
+from reconciler.model.workloads import Workload
+
+_Steps = tuple[str, ...]
+
+
+def _workload(group: str, name: str, *, replicas: _Steps = ("spec", "replicas"), pod: _Steps = ("spec",)) -> Kind:
+    """replicas: where the number stands; pod: what is above `template`."""
+    template = (*pod, "template")
+    return Kind(
+        group=group,
+        name=name,
+        versions=("v1",),
+        slot="workloads",
+        applied=False,
+        check=_checking(replicas, template),
+        read=_reading(replicas, template),
+    )
+
+
+def _checking(replicas: _Steps, template: _Steps) -> Callable[[Inspection], None]:
+    def check(inspection: Inspection) -> None:
+        count = inspection.get(*replicas)
+        if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 0):
+            inspection.report(
+                codes.WRONG_TYPE,
+                replicas,
+                f"{'.'.join(replicas)} must be a whole number of at least 0",
+                hint="write it without quotes, such as 3",
+            )
+        pod = inspection.get(*template)
+        if pod is None:
+            inspection.report(codes.MISSING_FIELD, template, f"{'.'.join(template)} is missing")
+        else:
+            check_template(inspection, pod, template)
+        for annotation in sorted(mapping_at(inspection.body, "metadata", "annotations")):
+            if annotation.endswith((f"/{CONSUME_REQUEST}", f"/{CLASS_NAME}")):
+                inspection.report(
+                    codes.HALF_CONSUMPTION,
+                    ("metadata", "annotations", annotation),
+                    f"{annotation} has no effect here: only pods consume a provisioning request",
+                    hint=f"move it to {'.'.join(template)}.metadata.annotations",
+                )
+
+    return check
+
+
+def _reading(replicas: _Steps, template: _Steps) -> Callable[[ObjectRef, Manifest, Origin], Workload]:
+    def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Workload:
+        count = mapping_at(manifest, *replicas[:-1]).get(replicas[-1])
+        observed = mapping_at(manifest, "status").get("replicas")
+        return Workload(
+            ref=ref,
+            shape=virtual_shape(mapping_at(manifest, *template), ref.namespace),
+            replicas=count,
+            observed_replicas=observed if isinstance(observed, int) else None,
+            selector=_selector(ref, mapping_at(manifest, "spec").get("selector")),
+            replicas_manager=origin.other_manager(".".join(replicas)),
+            generation=generation_of(manifest),
+            position=origin.position,
+        )
+
+    return read
+
+
+def _selector(ref: ObjectRef, selector: Any) -> LabelSelector | None:
+    if selector is None:
+        return None
+    if ref.kind == "ReplicationController":  # the one kind whose selector is a bare map of labels
+        selector = {"matchLabels": selector}
+    try:
+        return selector_of(msgspec.convert(selector, LabelSelectorWire))
+    except msgspec.ValidationError as error:
+        raise Invalid(f"spec.selector: {error}", hint="write selector: {matchLabels: {app: web}}") from error
+
+
+WORKLOADS: tuple[Kind, ...] = (
+    _workload("apps", "Deployment"),
+    _workload("apps", "StatefulSet"),
+    _workload("apps", "ReplicaSet"),
+    _workload("", "ReplicationController"),
+    _workload("batch", "Job", replicas=("spec", "parallelism")),
+    _workload(
+        "batch",
+        "CronJob",
+        replicas=("spec", "jobTemplate", "spec", "parallelism"),
+        pod=("spec", "jobTemplate", "spec"),
+    ),
+)
