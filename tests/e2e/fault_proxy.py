@@ -41,7 +41,7 @@ class FaultProxy:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_GET(self) -> None:  # noqa: N802 - the base class calls it so
+            def do_GET(self) -> None:
                 proxy.serve(self)
 
             do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - likewise

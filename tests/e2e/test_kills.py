@@ -59,7 +59,7 @@ def test_killed_at_a_write(
     shop.deploy()
     with FaultProxy(kubeconfig, tmp_path) as proxy:
         daemon = DaemonProcess(repository.folder, proxy.kubeconfig, tmp_path)
-        killed = []
+        killed: list[int] = []
 
         def kill(write: int, when: str) -> int | None:
             if (write, when) != (number, moment) or killed:
