@@ -96,9 +96,9 @@ class ApiServer:
         self.stop_server()
         self._etcd.stop()
 
-    def rest(self, user: str) -> Rest:
+    def rest(self, user: str, *, patient: bool = True) -> Rest:
         """A client for one of the users."""
-        return Rest(self.url, token=self._token(user), ca_file=self._ca_file)
+        return Rest(self.url, token=self._token(user), ca_file=self._ca_file, patient=patient)
 
     def kubeconfig(self, user: str) -> Path:
         """Path of a kubeconfig for one of the users."""

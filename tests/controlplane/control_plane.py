@@ -301,18 +301,11 @@ class ControlPlane:
         self._wait_for_crds()
 
     def _wait_for_crds(self) -> None:
+        # Asked again at once: a second's patience for each of them would be most of the start.
+        api = self._server.rest(ADMIN, patient=False)
         for crd in self._crds:
             what = f"the CRD {crd['metadata']['name']} is served"
-            eventually(partial(self._is_served, crd), within=30, what=what)
-
-    def _is_served(self, crd: Document) -> bool:
-        """Whether a CRD is Established and, which comes a little later, its objects can be listed."""
-        if condition(self.api.get(*_CRD, crd["metadata"]["name"]), "Established") != "True":
-            return False
-        spec = crd["spec"]
-        served = next(version["name"] for version in spec["versions"] if version["served"])
-        self.api.list(f"{spec['group']}/{served}", spec["names"]["kind"])
-        return True
+            eventually(partial(_is_served, api, crd), within=30, what=what)
 
     def _wait_for_service_accounts(self) -> None:
         """Pods can be made in a namespace once its default service account is there."""
@@ -345,6 +338,16 @@ class ControlPlane:
             what="the audit log has the latest request",
             every=0.02,
         )
+
+
+def _is_served(api: Rest, crd: Document) -> bool:
+    """Whether a CRD is Established and, which comes a little later, its objects can be listed."""
+    if condition(api.get(*_CRD, crd["metadata"]["name"]), "Established") != "True":
+        return False
+    spec = crd["spec"]
+    served = next(version["name"] for version in spec["versions"] if version["served"])
+    api.list(f"{spec['group']}/{served}", spec["names"]["kind"])
+    return True
 
 
 def _without(program: str) -> str:

@@ -52,11 +52,16 @@ class ApiUnreachableError(ConnectionError):
 class Rest:
     """The API as one user sees it. Kinds are named as in manifests, by apiVersion and kind."""
 
-    def __init__(self, server: str, *, token: str, ca_file: Path) -> None:
-        """Connect lazily; the CA file must exist by the first request."""
+    def __init__(self, server: str, *, token: str, ca_file: Path, patient: bool = True) -> None:
+        """Connect lazily; the CA file must exist by the first request.
+
+        `patient`: do again what the server puts off, after the whole seconds that it asks for.
+        """
         self._server = server
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
-        self._pool = urllib3.PoolManager(ca_certs=str(ca_file), retries=_RETRIES, timeout=_TIMEOUT, maxsize=8)
+        self._pool = urllib3.PoolManager(
+            ca_certs=str(ca_file), retries=_RETRIES if patient else False, timeout=_TIMEOUT, maxsize=8
+        )
         self._resources: dict[tuple[str, str], tuple[str, bool]] = {}
 
     def request(
