@@ -18,6 +18,14 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Code:
+    """A finding's code: stable, with one severity and one page in docs/findings."""
+
+    name: str
+    severity: Severity
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """code: stable kebab-case, one docs page each (`docs/findings/CODE.md`); path: the field, as
     `spec.disruption.budgets[0].nodes`; hint: what to write instead."""

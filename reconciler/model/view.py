@@ -10,6 +10,7 @@ from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Requirement
 from reconciler.model.workloads import DaemonSet, PriorityClass, Workload
 
 Manifest = Mapping[str, Any]
@@ -42,12 +43,16 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuota:
-    """hard and used of one namespace's quota; only compute resources (`requests.cpu` is `cpu` here)."""
+    """hard and used of one namespace's quota; only compute resources (`requests.cpu` is `cpu` here, so that a name may come
+    twice in hard). scopes: each as a requirement on the scope's name (`NotBestEffort` Exists, `PriorityClass` In …); a pod
+    must meet all of them to be counted.
+    """
 
     namespace: str
     name: str
     hard: tuple[tuple[str, int], ...]
     used: Resources = field(default_factory=Resources)
+    scopes: tuple[Requirement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

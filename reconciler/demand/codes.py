@@ -1,0 +1,28 @@
+"""Every finding code of demand, in one place. Used by buffers and resolve; the documentation test reads `ALL`.
+
+Codes that manifests has too carry the same name: there they are found in a repository's documents, here in buffers that
+only the cluster has.
+"""
+
+from __future__ import annotations
+
+from reconciler.model.findings import Code, Severity
+
+TEMPLATE_AND_SCALABLE = Code("template-and-scalable", Severity.ERROR)
+BUFFER_WITHOUT_REFERENCE = Code("buffer-without-reference", Severity.WARNING)
+UNKNOWN_STRATEGY = Code("unknown-strategy", Severity.WARNING)
+CHUNK_TOO_LARGE = Code("chunk-too-large", Severity.ERROR)
+
+TARGET_NOT_FOUND = Code("target-not-found", Severity.WARNING)
+TARGET_IN_WRONG_GROUP = Code("target-in-wrong-group", Severity.ERROR)
+TARGET_WITHOUT_PODS = Code("target-without-pods", Severity.WARNING)
+SIZE_NOT_KNOWN = Code("size-not-known", Severity.WARNING)
+LIMITS_MATCH_NOTHING = Code("limits-match-nothing", Severity.WARNING)
+PERCENTAGE_IGNORED = Code("percentage-ignored", Severity.WARNING)
+DIALECTS_DIFFER = Code("dialects-differ", Severity.INFO)
+STATUS_OF_ANOTHER = Code("status-of-another", Severity.WARNING)
+BALLOON_NOT_MADE = Code("balloon-not-made", Severity.WARNING)
+
+ALL: tuple[Code, ...] = tuple(
+    sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name),
+)

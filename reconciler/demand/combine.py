@@ -1,0 +1,35 @@
+"""All demands of a pass in the order in which they are placed. Called by the cycle's demand stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.demand.buffers import buffer_demands
+from reconciler.demand.dialect import Dialect
+from reconciler.demand.pending import pending_demands
+from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
+from reconciler.model.findings import Finding
+from reconciler.model.nodes import InstanceType
+from reconciler.model.view import ClusterView
+
+
+def demands(
+    declared: Declared,
+    view: ClusterView,
+    *,
+    dialect: Dialect,
+    include_pending: bool = False,
+    instance_types: Sequence[InstanceType] = (),
+) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
+    """Pending pods first, then by priority, namespace, name and kind: a total order.
+
+    declared: the repository's documents over the cluster's own. instance_types: what a chunk without a size of its own
+    must fit (seed 000's node class buffers); without them it is about one core.
+    """
+    buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types)
+    return (*pending_demands(view, include_pending=include_pending), *sorted(buffers, key=_order)), findings
+
+
+def _order(demand: Demand) -> tuple[int, str, str, str]:
+    return (-demand.priority, demand.ref.namespace, demand.ref.name, demand.ref.kind)

@@ -1,0 +1,119 @@
+"""One buffer worked out as far as it can be alone: shape, and size in both dialects. Used by buffers, before quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from reconciler.demand import codes
+from reconciler.demand.dialect import Dialect
+from reconciler.demand.node_class import split
+from reconciler.demand.resolve import RESOLUTION_FAILED, Unresolved, resolve
+from reconciler.demand.size import Size, limit_count, size_of
+from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, Recreation
+from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.pods import Pod, PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.workloads import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What buffers are resolved against."""
+
+    workloads: Mapping[ObjectRef, Workload]
+    pods: Sequence[Pod] = ()
+    node_pools: Sequence[NodePool] = ()
+    instance_types: Sequence[InstanceType] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """shape: None when unresolved, for the reason in `unresolved`; sizes: by dialect, empty when unresolved."""
+
+    buffer: Buffer
+    shape: PodShape | None = None
+    sizes: Mapping[Dialect, Size] = field(default_factory=dict)
+    facts: tuple[str, ...] = ()
+    unresolved: Unresolved | None = None
+    pod_template: tuple[str, int | None] | None = None
+
+
+def draft(buffer: Buffer, context: Context) -> Draft:
+    """Never raises: what is wrong with a buffer is in `unresolved`, or a size's problem."""
+    refused = _refusal(buffer)
+    if refused is not None:
+        return Draft(buffer, unresolved=refused)
+    if buffer.node_class is not None:
+        parts = split(buffer, context.node_pools, context.instance_types)
+        if isinstance(parts, Unresolved):
+            return Draft(buffer, unresolved=parts)
+        size = _less_what_is_used(buffer, parts.shape, Size(parts.count, parts.facts), context.pods)
+        return Draft(buffer, parts.shape, dict.fromkeys(Dialect, size))
+    target = resolve(buffer, context.workloads, context.pods)
+    if isinstance(target, Unresolved):
+        return Draft(buffer, unresolved=target)
+    sizes = {
+        dialect: _less_what_is_used(
+            buffer,
+            target.shape,
+            size_of(buffer, target.shape.requests, target.base(dialect), dialect),
+            context.pods,
+        )
+        for dialect in Dialect
+    }
+    manager = None if target.workload is None else target.workload.replicas_manager
+    facts = (f"the replicas of {target.words} are set by {manager}",) if manager and buffer.percentage else ()
+    return Draft(buffer, target.shape, sizes, facts, pod_template=target.pod_template)
+
+
+def _refusal(buffer: Buffer) -> Unresolved | None:
+    if buffer.strategy != ACTIVE_CAPACITY:
+        return Unresolved(
+            RESOLUTION_FAILED,
+            f"strategy {buffer.strategy} is not provided here",
+            codes.UNKNOWN_STRATEGY,
+            f"remove the field, or write {ACTIVE_CAPACITY}",
+        )
+    if buffer.pod_template is not None and buffer.target is not None:
+        return Unresolved(
+            RESOLUTION_FAILED,
+            "it has both podTemplateRef and scalableRef",
+            codes.TEMPLATE_AND_SCALABLE,
+            "keep scalableRef to follow a workload, or podTemplateRef for a shape of its own",
+        )
+    has_shape = buffer.pod_template or buffer.target or buffer.pod_shape or buffer.node_class
+    if not has_shape:
+        return Unresolved(
+            RESOLUTION_FAILED,
+            "it has neither podTemplateRef nor scalableRef",
+            codes.BUFFER_WITHOUT_REFERENCE,
+            "add scalableRef to follow a workload, or podTemplateRef for a shape of its own",
+        )
+    return None
+
+
+def is_dedicated_minimum(buffer: Buffer) -> bool:
+    """KeepMinimum for the pods of a selector (seed 000, appendix): what they use counts as filled."""
+    return buffer.recreation is Recreation.KEEP_MINIMUM and bool(buffer.selector_labels)
+
+
+def _less_what_is_used(buffer: Buffer, shape: PodShape, size: Size, pods: Sequence[Pod]) -> Size:
+    """Whole chunks that the dedicated buffer's own pods already fill are not asked for again."""
+    if not is_dedicated_minimum(buffer) or size.count is None:
+        return size
+    wanted = set(buffer.selector_labels)
+    used = Resources.total(
+        pod.shape.requests
+        for pod in pods
+        if pod.namespace == buffer.ref.namespace
+        and pod.node_name is not None
+        and not pod.deleting
+        and wanted <= set(pod.shape.labels)
+    )
+    filled = limit_count(shape.requests, ((name, used.get(name)) for name in shape.requests.names())) or 0
+    if not filled:
+        return size
+    left = max(0, size.count - filled)
+    return replace(size, count=left, facts=(*size.facts, f"{filled:,} are filled by its own pods: {left:,} left"))

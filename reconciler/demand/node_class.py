@@ -1,0 +1,145 @@
+"""Buffers of so much CPU and memory on a node class (seed 000): how the total is split into chunks. Used by buffers.
+
+Seed 000 leaves the shape of a chunk to "defaults and heuristics" where the buffer does not say. Here a chunk has the
+total's own proportions, is about one core, and takes at most half of the largest node that the target allows, so that
+it fits beside daemons and others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from reconciler.demand.codes import CHUNK_TOO_LARGE, TARGET_NOT_FOUND
+from reconciler.demand.resolve import RESOLUTION_FAILED, SCALABLE_NOT_FOUND, Unresolved
+from reconciler.demand.size import limit_count
+from reconciler.model.buffers import Buffer, NodeClassCapacity
+from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, Labels, NodePool
+from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
+
+NODE_POOL = "NodePool"
+DEFAULT_CPU = 1000
+"""Millicores of a chunk that the buffer does not size."""
+DEFAULT_MEMORY = 4 * 2**30
+"""Bytes that count as one core where a total asks for memory above all."""
+NODE_SHARE = 2
+"""A chunk takes at most one part in so many of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    shape: PodShape
+    count: int
+    facts: tuple[str, ...]
+
+
+def split(buffer: Buffer, pools: Iterable[NodePool], instance_types: Sequence[InstanceType]) -> Split | Unresolved:
+    """Chunks of a `capacity.nodeClass` buffer: never more than its total together."""
+    capacity = buffer.node_class
+    assert capacity is not None
+    allowed = _pools(buffer.target, pools)
+    if buffer.target is not None and not allowed:
+        missing = "is not there" if buffer.target.kind == NODE_POOL else "is used by no NodePool"
+        reason = SCALABLE_NOT_FOUND if buffer.target.kind == NODE_POOL else RESOLUTION_FAILED
+        return Unresolved(
+            reason,
+            f"{buffer.target} {missing}",
+            TARGET_NOT_FOUND,
+            "name a NodePool, or a node class that one uses",
+        )
+    chosen = capacity.chunk or _chunk(capacity, _rooms(capacity, allowed, instance_types))
+    chunk = Resources.of((name, chosen.get(name)) for name in (CPU, MEMORY))
+    count = limit_count(chunk, ((name, capacity.total.get(name)) for name in (CPU, MEMORY)))
+    if not count:
+        return Unresolved(
+            RESOLUTION_FAILED,
+            f"one chunk ({_words(chunk)}) is more than the buffer's total ({_words(capacity.total)})",
+            CHUNK_TOO_LARGE,
+            "make the chunk smaller or the total larger",
+        )
+    shape = PodShape(
+        namespace=buffer.ref.namespace,
+        requests=chosen + Resources.of({PODS: 1}),
+        node_selector=capacity.node_selector,
+        required_node_terms=_terms(buffer.target, allowed),
+        tolerations=_tolerations(allowed if buffer.target is not None else ()),
+    )
+    how = "as written" if capacity.chunk is not None else "chosen to fit the nodes"
+    return Split(shape, count, (f"{_words(capacity.total)} in {count:,} chunks of {_words(chunk)}, {how}",))
+
+
+def _words(resources: Resources) -> str:
+    return ", ".join(f"{name} {text}" for name, text in resources.quantities().items())
+
+
+def _pools(target: ObjectRef | None, pools: Iterable[NodePool]) -> tuple[NodePool, ...]:
+    """The NodePools that a target means: itself, or those whose template uses the node class. None means all."""
+    if target is None:
+        return tuple(pools)
+    if target.kind == NODE_POOL:
+        return tuple(pool for pool in pools if pool.name == target.name)
+    return tuple(
+        pool
+        for pool in pools
+        if (node_class := pool.template.node_class) is not None
+        and (node_class.kind, node_class.name) == (target.kind, target.name)
+        and target.group in {"", node_class.group}
+    )
+
+
+def _terms(target: ObjectRef | None, pools: tuple[NodePool, ...]) -> tuple[NodeSelectorTerm, ...]:
+    if target is None:
+        return ()
+    names = tuple(sorted(pool.name for pool in pools))
+    return (NodeSelectorTerm((Requirement(NODEPOOL_LABEL, Operator.IN, names),)),)
+
+
+def _tolerations(pools: tuple[NodePool, ...]) -> tuple[Toleration, ...]:
+    """Who names the pool means its nodes, tainted or not."""
+    taints = {taint for pool in pools for taint in pool.template.taints}
+    ordered = sorted(taints, key=lambda taint: (taint.key, taint.value, taint.effect))
+    return tuple(Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in ordered)
+
+
+def _rooms(
+    capacity: NodeClassCapacity,
+    pools: tuple[NodePool, ...],
+    instance_types: Sequence[InstanceType],
+) -> list[Resources]:
+    """Allocatable of every instance type that a pool may launch, judged by the labels a type is known to have."""
+    selectors = [(*pool.template.requirements, *_equalities(pool.template.labels)) for pool in pools] or [()]
+    wanted = _equalities(capacity.node_selector)
+    return [
+        kind.allocatable
+        for kind in instance_types
+        if any(_allows((*selector, *wanted), dict(kind.labels)) for selector in selectors)
+    ]
+
+
+def _equalities(labels: Labels) -> tuple[Requirement, ...]:
+    return tuple(Requirement(key, Operator.IN, (value,)) for key, value in labels)
+
+
+def _allows(requirements: Iterable[Requirement], labels: dict[str, str]) -> bool:
+    known = {Operator.IN, Operator.NOT_IN}
+    judged = tuple(item for item in requirements if item.key in labels and item.operator in known)
+    return LabelSelector(expressions=judged).matches(labels)
+
+
+def _chunk(capacity: NodeClassCapacity, rooms: Iterable[Resources]) -> Resources:
+    cpu, memory = capacity.total.get(CPU), capacity.total.get(MEMORY)
+    count = max(1, _parts(cpu, DEFAULT_CPU), _parts(memory, DEFAULT_MEMORY) if not cpu else 1)
+    needed = [
+        max(_parts(cpu, room.get(CPU) // NODE_SHARE), _parts(memory, room.get(MEMORY) // NODE_SHARE))
+        for room in rooms
+        if room.get(CPU) >= NODE_SHARE and room.get(MEMORY) >= NODE_SHARE
+    ]
+    count = max(count, min(needed, default=1))
+    return Resources.of({CPU: cpu // count, MEMORY: memory // count})
+
+
+def _parts(total: int, part: int) -> int:
+    return -(-total // part)

@@ -1,0 +1,29 @@
+"""Pending pods as demands: they take free room before any chunk does. Used by combine."""
+
+from __future__ import annotations
+
+from reconciler.model.demand import POD_KIND, ChunkGroup, Demand
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+
+
+def pending_demands(view: ClusterView, *, include_pending: bool) -> tuple[Demand, ...]:
+    """One demand for each pod that waits for a node, highest priority first, then by namespace and name.
+
+    Left out: pods held by scheduling gates (they ask for nothing yet), pods on their way out, and daemon pods (room for
+    them is reckoned with every node). include_pending: may new nodes be planned for them.
+    """
+    waiting = [
+        pod for pod in view.pods if pod.node_name is None and not pod.gated and not pod.deleting and not pod.is_daemon
+    ]
+    waiting.sort(key=lambda pod: (-pod.priority, pod.namespace, pod.name))
+    return tuple(
+        Demand(
+            ref=ObjectRef("", POD_KIND, pod.namespace, pod.name),
+            groups=(ChunkGroup(pod.shape, 1),),
+            desired=1,
+            priority=pod.priority,
+            opens_nodes=include_pending,
+        )
+        for pod in waiting
+    )

@@ -1,0 +1,94 @@
+"""ResourceQuotas as Cluster Autoscaler applies them to buffers: each namespace's oldest buffer first. Used by buffers.
+
+Only what pods request is compared; counts of pods and limits are not (capacitybuffer/controller/resourcequotas.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.pods import PodAffinityTerm, PodShape
+from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
+from reconciler.model.requirements import LabelSelector, Requirement
+from reconciler.model.view import ResourceQuota
+
+PRIORITY_CLASS = "PriorityClass"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`count` chunks that somebody wants in a namespace; shape: before it was made a virtual pod."""
+
+    shape: PodShape
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """count: what the quotas leave of a request; quotas: the names of those that leave less than was asked."""
+
+    count: int
+    quotas: tuple[str, ...] = ()
+
+
+def within_quotas(requests: Iterable[Request], quotas: Sequence[ResourceQuota]) -> tuple[Allowance, ...]:
+    """Allowances in the order of the requests of one namespace, each taken from what those before it left."""
+    reserved = [Resources() for _ in quotas]
+    return tuple(_allow(request, quotas, reserved) for request in requests)
+
+
+def _allow(request: Request, quotas: Sequence[ResourceQuota], reserved: list[Resources]) -> Allowance:
+    asked = Resources.of((name, amount) for name, amount in request.shape.requests if name != PODS)
+    matching = [index for index, quota in enumerate(quotas) if in_scope(request.shape, quota.scopes)]
+    count = request.count
+    names: list[str] = []
+    for index in matching:
+        quota = quotas[index]
+        room = _room(quota, asked, reserved[index])
+        if room is not None and room < request.count:
+            names.append(quota.name)
+            count = min(count, room)
+    for index in matching:
+        reserved[index] += asked * count
+    return Allowance(count, tuple(sorted(names)))
+
+
+def _room(quota: ResourceQuota, asked: Resources, reserved: Resources) -> int | None:
+    rooms = [
+        max(0, hard - quota.used.get(name) - reserved.get(name)) // amount
+        for name, hard in quota.hard
+        if (amount := asked.get(name)) > 0
+    ]
+    return min(rooms, default=None)
+
+
+def in_scope(shape: PodShape, scopes: Iterable[Requirement]) -> bool:
+    """Whether a quota with these scopes counts the pod; an unknown scope counts none."""
+    return all(_meets(shape, scope) for scope in scopes)
+
+
+def _meets(shape: PodShape, scope: Requirement) -> bool:
+    match scope.key:
+        case "NotTerminating":
+            return True
+        case "BestEffort":
+            return _is_best_effort(shape)
+        case "NotBestEffort":
+            return not _is_best_effort(shape)
+        case "CrossNamespacePodAffinity":
+            return any(term.namespaces or term.namespace_selector is not None for term in _affinity_terms(shape))
+        case "PriorityClass":
+            name = shape.priority_class_name
+            return LabelSelector(expressions=(scope,)).matches({PRIORITY_CLASS: name} if name else {})
+        case _:
+            return False
+
+
+def _is_best_effort(shape: PodShape) -> bool:
+    return not shape.requests.get(CPU) and not shape.requests.get(MEMORY)
+
+
+def _affinity_terms(shape: PodShape) -> tuple[PodAffinityTerm, ...]:
+    weighted = (*shape.preferred_pod_affinity, *shape.preferred_pod_anti_affinity)
+    return (*shape.pod_affinity, *shape.pod_anti_affinity, *(item.term for item in weighted))

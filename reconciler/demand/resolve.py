@@ -1,0 +1,144 @@
+"""What a buffer points to: the pod shape of its chunks, and how large the workload is. Used by buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from reconciler.demand.codes import TARGET_IN_WRONG_GROUP, TARGET_NOT_FOUND, TARGET_WITHOUT_PODS
+from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Base
+from reconciler.model.buffers import Buffer
+from reconciler.model.findings import Code
+from reconciler.model.pods import Pod, PodShape
+from reconciler.model.refs import ObjectRef
+from reconciler.model.workloads import Workload
+
+RESOLVED = "Resolved"
+SCALABLE_NOT_FOUND = "ScalableRefNotFound"
+TEMPLATE_NOT_FOUND = "PodTemplateNotFound"
+RESOLUTION_FAILED = "ResolutionFailed"
+POD_TEMPLATE = "PodTemplate"
+
+GROUPS: Mapping[str, str] = {
+    "Deployment": "apps",
+    "StatefulSet": "apps",
+    "ReplicaSet": "apps",
+    "Job": "batch",
+    "CronJob": "batch",
+    "ReplicationController": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """reason: of ReadyForProvisioning, in Karpenter's words; hint: what would make it ready."""
+
+    reason: str
+    message: str
+    code: Code
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """shape: as the workload's own pods have it; workload None: the buffer brings its own shape (seed 000)."""
+
+    shape: PodShape
+    workload: Workload | None = None
+    pod_template: tuple[str, int | None] | None = None
+    words: str = ""
+
+    def base(self, dialect: Dialect) -> Base | None:
+        """Karpenter reads `spec.replicas`, absent meaning 1; Cluster Autoscaler what is observed, else the spec's."""
+        workload = self.workload
+        if workload is None or self.pod_template is not None:
+            return None
+        if dialect is Dialect.CLUSTER_AUTOSCALER:
+            observed = workload.observed_replicas
+            return Base(workload.replicas if observed is None else observed, self.words)
+        if workload.replicas is not None:
+            return Base(workload.replicas, self.words)
+        from_scale = workload.observed_replicas if workload.shape is None else None
+        return Base(1 if from_scale is None else from_scale, self.words)
+
+
+def workload_index(*sources: Iterable[Workload]) -> dict[ObjectRef, Workload]:
+    """By reference; where two sources have the same workload, the first counts."""
+    index: dict[ObjectRef, Workload] = {}
+    for source in sources:
+        for workload in source:
+            index.setdefault(workload.ref, workload)
+    return index
+
+
+def resolve(buffer: Buffer, workloads: Mapping[ObjectRef, Workload], pods: Iterable[Pod]) -> Target | Unresolved:
+    """The shape and workload of a buffer by pods or replicas. Only in the buffer's own namespace."""
+    if buffer.pod_shape is not None:
+        return Target(buffer.pod_shape, words="its own pod spec")
+    if buffer.pod_template is not None:
+        return _template(buffer, buffer.pod_template, workloads)
+    assert buffer.target is not None
+    return _scalable(buffer.ref.namespace, buffer.target, workloads, pods)
+
+
+def _template(buffer: Buffer, name: str, workloads: Mapping[ObjectRef, Workload]) -> Target | Unresolved:
+    ref = ObjectRef("", POD_TEMPLATE, buffer.ref.namespace, name)
+    template = workloads.get(ref)
+    if template is None or template.shape is None:
+        return Unresolved(
+            TEMPLATE_NOT_FOUND,
+            f"{ref} is not there",
+            TARGET_NOT_FOUND,
+            "a PodTemplate must be in the buffer's own namespace",
+        )
+    return Target(template.shape, template, (name, template.generation), str(ref))
+
+
+def _scalable(
+    namespace: str,
+    target: ObjectRef,
+    workloads: Mapping[ObjectRef, Workload],
+    pods: Iterable[Pod],
+) -> Target | Unresolved:
+    group = GROUPS.get(target.kind, target.group)
+    if target.group not in {"", group}:
+        right = f"apiGroup: {group}" if group else "no apiGroup"
+        return Unresolved(
+            RESOLUTION_FAILED,
+            f"there is no {target.kind} in the API group {target.group}",
+            TARGET_IN_WRONG_GROUP,
+            f"a {target.kind} needs {right}",
+        )
+    ref = ObjectRef(group, target.kind, namespace, target.name)
+    workload = workloads.get(ref)
+    if workload is None:
+        return Unresolved(
+            SCALABLE_NOT_FOUND,
+            f"{ref} is not there",
+            TARGET_NOT_FOUND,
+            "a target must be in the buffer's own namespace and have a scale subresource",
+        )
+    if workload.shape is not None:
+        return Target(workload.shape, workload, words=str(ref))
+    newest = _newest(workload, pods)
+    if newest is None:
+        return Unresolved(
+            RESOLUTION_FAILED,
+            f"{ref} has no pod yet, and its newest pod is what shows the shape of a chunk",
+            TARGET_WITHOUT_PODS,
+            "it becomes ready with the first pod; a podTemplateRef needs none",
+        )
+    return Target(newest.shape, workload, words=str(ref))
+
+
+def _newest(workload: Workload, pods: Iterable[Pod]) -> Pod | None:
+    selector = workload.selector
+    if selector is None:
+        return None
+    own = [
+        pod
+        for pod in pods
+        if pod.namespace == workload.ref.namespace and not pod.deleting and selector.matches(dict(pod.shape.labels))
+    ]
+    return max(own, key=lambda pod: ("" if pod.created is None else pod.created.isoformat(), pod.name), default=None)

@@ -1,0 +1,106 @@
+"""How many chunks a buffer asks for: replicas, percentage, limits, and what the two dialects make of them. Used by buffers.
+
+The rule is min(max(replicas, percentage), limits); where Karpenter 1.14 (controllers/capacitybuffer) and Cluster
+Autoscaler (capacitybuffer/translators) part, the dialect decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reconciler.demand.codes import LIMITS_MATCH_NOTHING, SIZE_NOT_KNOWN
+from reconciler.demand.dialect import Dialect
+from reconciler.model.buffers import Buffer
+from reconciler.model.findings import Code
+from reconciler.model.quantity import PODS, Resources, format_amount
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a percentage is a percentage of. replicas None: not known (then words say what is missing)."""
+
+    replicas: int | None
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """count None: no size can be told, for the reason in `problem`. facts: how it came about, one a line; problem: the
+    finding's code and message, also when there is a count."""
+
+    count: int | None
+    facts: tuple[str, ...] = ()
+    problem: tuple[Code, str] | None = None
+
+
+def percentage_count(base: int, percentage: int) -> int:
+    """Rounded up, so at least 1 when both are above 0."""
+    return max(0, -(-base * percentage // 100))
+
+
+def limit_count(requests: Resources, limits: Iterable[tuple[str, int]]) -> int | None:
+    """The most chunks whose summed requests stay inside every limit; None when no limit names a requested resource.
+
+    A limit on `pods` names nothing that a container requests, so it counts for neither autoscaler.
+    """
+    asked = {name: amount for name, amount in requests if name != PODS and amount > 0}
+    counts = [max(0, limit) // asked[name] for name, limit in limits if name in asked]
+    return min(counts) if counts else None
+
+
+def size_of(buffer: Buffer, requests: Resources, base: Base | None, dialect: Dialect) -> Size:
+    """The size of a buffer whose chunks ask for `requests`. base None: there is nothing to be a percentage of."""
+    facts: list[str] = []
+    candidates: list[int] = []
+    if buffer.replicas is not None:
+        candidates.append(max(0, buffer.replicas))
+        facts.append(f"{candidates[-1]:,} by its own number")
+    if buffer.percentage is not None and base is not None:
+        share = _share(buffer, buffer.percentage, base, dialect, facts)
+        if share is not None:
+            candidates.append(share)
+    count = max(candidates) if candidates else None
+    if buffer.limits is not None:
+        return _within_limits(buffer.limits, requests, count, dialect, facts)
+    if count is not None:
+        return Size(count, tuple(facts))
+    if dialect is Dialect.CLUSTER_AUTOSCALER:
+        unknown = buffer.percentage is not None and base is not None and base.replicas is None
+        message = f"the size of {base.words} is not known" if unknown and base else "it has no size"
+        return Size(None, tuple(facts), (SIZE_NOT_KNOWN, message))
+    return Size(0, (*facts, "no size is given: 0"))
+
+
+def _share(buffer: Buffer, percentage: int, base: Base, dialect: Dialect, facts: list[str]) -> int | None:
+    if base.replicas is None:
+        facts.append(f"{percentage}% of {base.words}: not known")
+        return None
+    share = percentage_count(base.replicas, percentage)
+    low, high = buffer.minimum_count, buffer.maximum_count
+    clamped = max(share, low or 0) if high is None else min(max(share, low or 0), high)
+    facts.append(f"{percentage}% of {base.replicas:,} replicas of {base.words}, rounded up: {share:,}")
+    if clamped != share:
+        facts.append(f"{clamped:,} by its {'minimum' if clamped > share else 'maximum'} count")
+    if base.replicas == 0 and clamped == 0 and dialect is Dialect.KARPENTER:
+        # With a workload at 0, Karpenter takes the percentage for no size at all, so that limits alone decide.
+        return 0 if buffer.limits is None else None
+    return clamped
+
+
+def _within_limits(
+    limits: tuple[tuple[str, int], ...],
+    requests: Resources,
+    count: int | None,
+    dialect: Dialect,
+    facts: list[str],
+) -> Size:
+    most = limit_count(requests, limits)
+    words = ", ".join(f"{name} {format_amount(name, amount)}" for name, amount in limits) or "nothing"
+    if most is None:
+        message = f"its limits ({words}) name no resource that its chunks ask for"
+        if dialect is Dialect.CLUSTER_AUTOSCALER:
+            return Size(None, tuple(facts), (LIMITS_MATCH_NOTHING, message))
+        return Size(count or 0, (*facts, f"limits of {words} match nothing"), (LIMITS_MATCH_NOTHING, message))
+    facts.append(f"{most:,} fit into its limits ({words})")
+    return Size(most if count is None else min(count, most), tuple(facts))
