@@ -5,15 +5,7 @@ Used by the loader, by every kind and by validate; the documentation test reads 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from reconciler.model.findings import Severity
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    name: str
-    severity: Severity
+from reconciler.model.findings import Code, Severity
 
 
 def _error(name: str) -> Code:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reconciler.manifests.codes import Code
 from reconciler.manifests.document import Document, Path, path_text
-from reconciler.model.findings import Finding, Severity
+from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.codes import Code
 from reconciler.manifests.document import Document, Marks
 from reconciler.manifests.tree import TreeBuilder, Unreadable
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Code, Finding
 from reconciler.model.refs import SourcePosition
 
 LARGEST_FILE = 4 * 1024 * 1024

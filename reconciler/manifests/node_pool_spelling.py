@@ -25,11 +25,19 @@ def correct(inspection: Inspection) -> None:
         body["apiVersion"] = _STABLE
         _tell(inspection, ("apiVersion",), f"{_BETA} is converted to {_STABLE}", f"write apiVersion: {_STABLE}")
         _correct_beta(inspection)
+    _complete(inspection)
     budgets = inspection.get(*(str(step) for step in _BUDGETS))
     if isinstance(budgets, list):
         for index, budget in enumerate(budgets):
             if isinstance(budget, dict):
                 _correct_budget(inspection, budget, (*_BUDGETS, index))
+
+
+def _complete(inspection: Inspection) -> None:
+    """Karpenter's definition requires consolidateAfter wherever `disruption` is written, though its default is 0s."""
+    spec = mapping_at(inspection.body, "spec")
+    if "template" in spec and isinstance(spec.get("disruption"), dict):
+        spec["disruption"].setdefault("consolidateAfter", "0s")
 
 
 def _correct_beta(inspection: Inspection) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.annotations import check_annotations
-from reconciler.manifests.codes import Code
 from reconciler.manifests.document import Document, Path, path_text
 from reconciler.manifests.inspection import Inspection
 from reconciler.manifests.kind import Kind, Origin
@@ -18,7 +17,7 @@ from reconciler.manifests.schema import without_nulls
 from reconciler.manifests.structure import check_structure, nearest
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Code, Finding
 from reconciler.model.refs import ObjectRef
 
 _SERVER_METADATA = frozenset(

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.codes import Code
 from reconciler.manifests.structure import nearest
+from reconciler.model.findings import Code
 from reconciler.model.schedules import TimePattern
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.codes import Code
 from reconciler.manifests.document import Marks
 from reconciler.manifests.scalars import Scalar, key_text, resolve_plain, resolve_tagged
+from reconciler.model.findings import Code
 
 DEEPEST = 64
 """Levels of nesting; a Kubernetes object of the product's kinds has about 15."""

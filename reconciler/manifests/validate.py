@@ -7,12 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from reconciler.manifests import codes
-from reconciler.manifests.codes import Code
 from reconciler.manifests.document import path_text
 from reconciler.manifests.inspection import mapping_at
 from reconciler.manifests.reading import ReadDocument
 from reconciler.model.buffers import Buffer
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Code, Finding
 from reconciler.model.provisioning_requests import ProvisioningClass, ProvisioningRequest
 from reconciler.model.refs import ObjectRef
 

@@ -1,0 +1,69 @@
+"""Changes that the API server refuses on an object that exists already. Called before a declared manifest is applied.
+
+Sources: the transition rules (`oldSelf`) of the NodePool and ProvisioningRequest CustomResourceDefinitions. A rule on a
+field does not run when the field was absent before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.manifests.inspection import mapping_at
+from reconciler.model.view import Manifest
+
+_REQUEST_FIELDS = ("podSets", "provisioningClassName", "parameters")
+_NEW_NAME = "a request runs once: give the changed one a new name"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedChange:
+    """path: the field; message: what is wrong; hint: what to do instead."""
+
+    path: str
+    message: str
+    hint: str
+
+
+def refused_changes(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
+    """What of the change from `old` (as the cluster has it) to `new` (as declared) will be refused."""
+    match new.get("kind"):
+        case "ProvisioningRequest":
+            return _of_request(mapping_at(old, "spec"), mapping_at(new, "spec"))
+        case "NodePool":
+            return _of_pool(mapping_at(old, "spec"), mapping_at(new, "spec"))
+        case _:
+            return ()
+
+
+def _of_request(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
+    return tuple(
+        RefusedChange(f"spec.{field}", f"spec.{field} cannot be changed", _NEW_NAME)
+        for field in _REQUEST_FIELDS
+        if field in old and field in new and old[field] != new[field]
+    )
+
+
+def _of_pool(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
+    refused: list[RefusedChange] = []
+    partial = "template" not in new  # a partial document leaves out what it does not change
+    if ("replicas" in new) != ("replicas" in old) and not (partial and "replicas" not in new):
+        direction = "static" if "replicas" in new else "dynamic"
+        refused.append(
+            RefusedChange(
+                "spec.replicas",
+                f"a NodePool cannot become {direction}: spec.replicas is there from the beginning or never",
+                "declare a second NodePool and remove the first one when it is empty",
+            ),
+        )
+    before = mapping_at(old, "template", "spec", "nodeClassRef")
+    after = mapping_at(new, "template", "spec", "nodeClassRef")
+    refused += [
+        RefusedChange(
+            f"spec.template.spec.nodeClassRef.{field}",
+            f"nodeClassRef.{field} cannot be changed",
+            "declare a second NodePool with the other node class",
+        )
+        for field in ("group", "kind")
+        if field in before and field in after and before[field] != after[field]
+    ]
+    return tuple(refused)
