@@ -1,0 +1,89 @@
+"""The benchmark command: whole processes on inputs that are always the same, against recorded limits.
+
+python -m tests.perf
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.perf.large_cluster import write_buffers, write_documents, write_snapshot
+from tests.perf.measure import Figures, measure
+
+HEADROOM = str(Path(sys.executable).with_name("headroom"))
+DOCUMENTS = 1000
+BUFFERS, NODES, PODS = 50, 1000, 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """limit: seconds that the best run may take, about twice what was measured unless the product promises less;
+    of: which figure it is held against; memory: MiB at most."""
+
+    name: str
+    run: Callable[[Path], Figures]
+    limit: float
+    of: str
+    memory: float | None = None
+
+
+def _help(_work: Path) -> Figures:
+    return measure([HEADROOM, "--help"], runs=9)
+
+
+def _validate(work: Path) -> Figures:
+    write_documents(work / "documents", count=DOCUMENTS)
+    return measure([HEADROOM, "validate", str(work / "documents")])
+
+
+def _plan(work: Path) -> Figures:
+    write_snapshot(work / "snapshot", nodes=NODES, pods=PODS)
+    write_buffers(work / "repository", count=BUFFERS)
+    command = [
+        HEADROOM,
+        "plan",
+        f"--repo={work / 'repository'}",
+        f"--cluster=snapshot:{work / 'snapshot'}",
+        "-o",
+        "json",
+    ]
+    return measure(command, runs=3, expected=(0, 1))
+
+
+BENCHMARKS = (
+    Benchmark("headroom --help", _help, limit=0.25, of="least_wall"),
+    Benchmark(f"headroom validate, {DOCUMENTS:,} documents", _validate, limit=1.5, of="least_cpu"),
+    Benchmark(
+        f"headroom plan, {NODES:,} nodes, {PODS:,} pods, {BUFFERS} buffers, 144 instance types",
+        _plan,
+        limit=6.0,
+        of="least_wall",
+        memory=600,
+    ),
+)
+
+
+def main() -> int:
+    failed = 0
+    print(f"{'':78} {'wall':>8} {'cpu':>8} {'peak':>9}  limit")
+    for benchmark in BENCHMARKS:
+        with tempfile.TemporaryDirectory() as work:
+            figures = benchmark.run(Path(work))
+        best = getattr(figures, benchmark.of)
+        over = best > benchmark.limit or (benchmark.memory is not None and figures.peak > benchmark.memory)
+        failed += over
+        held = f"{benchmark.of.removeprefix('least_')} {benchmark.limit:g} s"
+        memory = f", {benchmark.memory:g} MiB" if benchmark.memory else ""
+        print(
+            f"{benchmark.name:78} {figures.wall:6.3f} s {figures.cpu:6.3f} s {figures.peak:5.0f} MiB  "
+            f"{held}{memory}{'  EXCEEDED' if over else ''}",
+        )
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Large inputs for the benchmarks, always the same: a snapshot of many nodes and pods, and folders of manifests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.model.nodes import InstanceType
+
+ZONES = ("test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d")
+CPUS = ("100m", "250m", "500m", "1", "1500m")
+MEMORIES = ("100Mi", "256Mi", "512Mi", "1Gi", "2Gi", "4Gi")
+
+Object = dict[str, Any]
+
+
+def write_snapshot(folder: Path, *, nodes: int, pods: int, seed: int = 7) -> None:
+    """Nodes of 16 CPUs and 64 GiB in one pool, pods spread over them, all as kubectl prints them."""
+    random = Random(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    types = synthetic_instance_types()
+    kind = next(item for item in types if "amd64" in item.name and "linux" in item.name and "16x" in item.name)
+    _write(folder, "nodes", [_node(index, kind) for index in range(nodes)])
+    _write(folder, "nodeclaims", [_claim(index, kind) for index in range(nodes)])
+    _write(folder, "pods", [_pod(index, index % nodes, random) for index in range(pods)])
+    _write(folder, "nodepools", [_pool()])
+    _write(folder, "workloads", [_deployment(index, random) for index in range(50)])
+    (folder / "instance_types.json").write_text(json.dumps([_type(item) for item in types]))
+
+
+def write_buffers(folder: Path, *, count: int) -> None:
+    """One file a buffer; odd ones by percentage, even ones by replicas."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for index in range(count):
+        size = "percentage: 50" if index % 2 else "replicas: 20"
+        (folder / f"buffer-{index:04}.yaml").write_text(
+            "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\n"
+            f"metadata:\n  name: buffer-{index}\n  namespace: team-{index % 10}\nspec:\n"
+            f"  scalableRef:\n    apiGroup: apps\n    kind: Deployment\n    name: app-{index % 50}\n  {size}\n",
+        )
+
+
+def write_documents(folder: Path, *, count: int) -> None:
+    """A mixed repository: buffers, pod templates and node pools, ten documents a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    documents = [_document(index) for index in range(count)]
+    for start in range(0, count, 10):
+        (folder / f"documents-{start:05}.yaml").write_text("---\n".join(documents[start : start + 10]))
+
+
+def _document(index: int) -> str:
+    head = f"metadata:\n  name: item-{index}\n"
+    if index % 3 == 0:
+        return (
+            f"apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\n{head}  namespace: team\nspec:\n"
+            f"  podTemplateRef:\n    name: item-{index + 1}\n  replicas: {index % 9}\n  limits:\n    cpu: '8'\n"
+        )
+    if index % 3 == 1:
+        return (
+            f"apiVersion: v1\nkind: PodTemplate\n{head}  namespace: team\ntemplate:\n  metadata:\n    labels:\n"
+            "      app: web\n  spec:\n    containers:\n      - name: main\n        image: web:1\n        resources:\n"
+            "          requests:\n            cpu: 250m\n            memory: 256Mi\n"
+        )
+    return (
+        f"apiVersion: karpenter.sh/v1\nkind: NodePool\n{head}spec:\n  weight: {index % 100 + 1}\n  template:\n    spec:\n"
+        "      nodeClassRef:\n        group: karpenter.kwok.sh\n        kind: KWOKNodeClass\n        name: default\n"
+        "      requirements:\n        - key: kubernetes.io/os\n          operator: In\n          values: [linux]\n"
+        "  disruption:\n    consolidateAfter: 30s\n    budgets:\n      - nodes: 10%\n        reasons: [Drifted]\n"
+    )
+
+
+def _write(folder: Path, name: str, items: list[Object]) -> None:
+    (folder / f"{name}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+
+def _labels(index: int, kind: InstanceType) -> Object:
+    return {
+        **dict(kind.labels),
+        "kubernetes.io/hostname": f"node-{index}",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": kind.name,
+        "karpenter.sh/nodepool": "general",
+        "karpenter.sh/capacity-type": "on-demand",
+        "karpenter.sh/initialized": "true",
+        "karpenter.sh/registered": "true",
+        "topology.kubernetes.io/zone": ZONES[index % len(ZONES)],
+    }
+
+
+def _node(index: int, kind: InstanceType) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": f"node-{index}", "uid": f"node-uid-{index}", "labels": _labels(index, kind)},
+        "spec": {"providerID": f"kwok://node-{index}"},
+        "status": {
+            "allocatable": kind.allocatable.quantities(),
+            "capacity": kind.capacity.quantities(),
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def _claim(index: int, kind: InstanceType) -> Object:
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": f"general-{index}", "uid": f"claim-uid-{index}", "labels": _labels(index, kind)},
+        "spec": {
+            "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+            "requirements": [],
+        },
+        "status": {
+            "nodeName": f"node-{index}",
+            "providerID": f"kwok://node-{index}",
+            "allocatable": kind.allocatable.quantities(),
+            "capacity": kind.capacity.quantities(),
+            "conditions": [
+                {"type": name, "status": "True"} for name in ("Launched", "Registered", "Initialized", "Ready")
+            ],
+        },
+    }
+
+
+def _pod(index: int, node: int, random: Random) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"pod-{index}",
+            "namespace": f"team-{index % 10}",
+            "labels": {"app": f"app-{index % 50}"},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"app-{index % 50}", "controller": True}
+            ],
+        },
+        "spec": {
+            "nodeName": f"node-{node}",
+            "containers": [{"name": "main", "resources": {"requests": _requests(random)}}],
+        },
+        "status": {"phase": "Running"},
+    }
+
+
+def _requests(random: Random) -> Object:
+    return {"cpu": random.choice(CPUS), "memory": random.choice(MEMORIES)}
+
+
+def _pool() -> Object:
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "general", "uid": "pool-uid", "annotations": {"karpenter.sh/nodepool-hash": "1"}},
+        "spec": {
+            "template": {
+                "spec": {
+                    "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+                    "requirements": [
+                        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+                        {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
+                    ],
+                },
+            },
+        },
+    }
+
+
+def _deployment(index: int, random: Random) -> Object:
+    labels = {"app": f"app-{index}"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": f"app-{index}", "namespace": f"team-{index % 10}"},
+        "spec": {
+            "replicas": 40,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "main", "resources": {"requests": _requests(random)}}]},
+            },
+        },
+    }
+
+
+def _type(kind: InstanceType) -> Object:
+    return {
+        "name": kind.name,
+        "architecture": kind.architecture,
+        "operatingSystems": list(kind.operating_systems),
+        "resources": kind.capacity.quantities(),
+        "offerings": [
+            {
+                "Price": offering.price,
+                "Available": offering.available,
+                "Requirements": [
+                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [offering.capacity_type]},
+                    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [offering.zone]},
+                ],
+            }
+            for offering in kind.offerings
+        ],
+    }
