@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from reconciler.model.changes import Write, WriteResult
+from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
+from reconciler.model.errors import Failure
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
@@ -75,3 +76,21 @@ class Catalog(Protocol):
 
     def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:
         """Sorted by name. Raises `Waiting` or `Transient` when the source cannot be read."""
+
+
+class PassResult(Protocol):
+    """What one pass found and did, for those who watch passes. failure: it stopped there; timings: seconds by stage;
+    settled: nothing was left to change and nothing is on its way."""
+
+    @property
+    def plan(self) -> Plan | None: ...
+    @property
+    def change_set(self) -> ChangeSet | None: ...
+    @property
+    def tree(self) -> SourceTree | None: ...
+    @property
+    def timings(self) -> Mapping[str, float]: ...
+    @property
+    def failure(self) -> Failure | None: ...
+    @property
+    def settled(self) -> bool: ...

@@ -6,36 +6,16 @@ Counters and histograms grow as things happen. Everything that describes the las
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, Write
-from reconciler.model.errors import Failure
-from reconciler.model.source import SourceTree
+from reconciler.ports import PassResult
 from reconciler.telemetry.gauges import PassGauges
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-
-
-class PassResult(Protocol):
-    """What one pass found and did, as cycle gives it."""
-
-    @property
-    def plan(self) -> Plan | None: ...
-    @property
-    def change_set(self) -> ChangeSet | None: ...
-    @property
-    def tree(self) -> SourceTree | None: ...
-    @property
-    def timings(self) -> Mapping[str, float]: ...
-    @property
-    def failure(self) -> Failure | None: ...
-    @property
-    def settled(self) -> bool: ...
 
 
 class Metrics:

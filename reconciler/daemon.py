@@ -1,0 +1,388 @@
+"""The daemon: decides when passes are made, one at a time, until it is stopped or settled. Bound and started by wiring.
+
+Three threads of its own: one makes passes, one polls the repository, and the caller's waits and looks at the clock each
+second. APScheduler's jobs only say that a poll or a tick is due. `timetable/agenda.py` has the rules of timing.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from reconciler.model.changes import ChangeSet, Outcome, Plan
+from reconciler.model.errors import Failure, Invalid, Stalled, Transient, Waiting
+from reconciler.model.source import SourceTree
+from reconciler.ports import Clock, PassResult
+from reconciler.telemetry.logs import Log, logger
+from reconciler.timetable.agenda import Agenda, Pacing, Trigger
+
+if TYPE_CHECKING:
+    from apscheduler.schedulers.background import BackgroundScheduler
+
+JITTER = 0.05
+"""Of the poll interval, either way, so that many daemons do not ask a Git server all at once."""
+HEARTBEAT = 1.0
+"""Seconds between looks at the clock: APScheduler sleeps until its next job and would not notice one that is set."""
+SET_BACK = timedelta(seconds=1)
+"""A clock that jumps back by more than this was set; less is how clocks are kept right."""
+STUCK = 30 * 60.0
+"""Seconds after which a pass that has not ended counts as stuck."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPass:
+    """A pass that ended in a defect of headroom itself."""
+
+    failure: Failure
+    plan: Plan | None = None
+    change_set: ChangeSet | None = None
+    tree: SourceTree | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    settled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonState:
+    """What the daemon is about to do. next_pass None: nothing is wanted, or the next poll decides."""
+
+    leads: bool
+    passes: int
+    under_way: Trigger | None
+    next_pass: datetime | None
+    next_trigger: Trigger | None
+    handled_request: str
+
+
+class Daemon:
+    """poll_interval: between polls of the repository; pass_interval: between ticks.
+
+    run_pass: one whole pass; it raises nothing but defects. poll_source: looks at the repository, True when there is
+    something new; raises `Failure`. on_result, on_poll: told after each (a poll in one word, with its seconds).
+    is_leader: only while it says so are passes made. grace: how long a pass under way may take to end when stopped.
+    """
+
+    def __init__(
+        self,
+        *,
+        run_pass: Callable[[Trigger], PassResult],
+        poll_source: Callable[[], bool],
+        clock: Clock,
+        poll_interval: timedelta = timedelta(minutes=1),
+        pass_interval: timedelta = timedelta(minutes=5),
+        pacing: Pacing | None = None,
+        on_result: Callable[[Trigger, PassResult], None] = lambda _trigger, _result: None,
+        on_poll: Callable[[str, float], None] = lambda _result, _seconds: None,
+        is_leader: Callable[[], bool] = lambda: True,
+        grace: timedelta = timedelta(seconds=20),
+        log: Log | None = None,
+    ) -> None:
+        self._run_pass = run_pass
+        self._poll_source = poll_source
+        self._clock = clock
+        self._poll_interval = poll_interval
+        self._pass_interval = pass_interval
+        self._on_result = on_result
+        self._on_poll = on_poll
+        self._is_leader = is_leader
+        self._grace = grace
+        self._log = log or logger()
+        self._agenda = Agenda(pacing or Pacing())
+        self._turn = threading.Condition()
+        self._poll_due = threading.Event()
+        self._stopping = threading.Event()
+        # The one queue that may be written to from a signal handler: its put is reentrant.
+        self._ending: SimpleQueue[int | None] = SimpleQueue()
+        self._leads = False
+        self._passes = 0
+        self._under_way: tuple[Trigger, float] | None = None
+        self._handled_request = ""
+        self._asked = ""
+        self._heartbeat = monotonic()
+        self._ready = False
+        self._scheduler: BackgroundScheduler | None = None
+
+    # From any thread
+
+    def changed(self) -> None:
+        """The cluster changed: for `Cluster.start`."""
+        self._want(Trigger.CHANGE)
+
+    def request(self, requested_at: str) -> None:
+        """Somebody asks for a pass, by an annotation's value: the same value asks only once."""
+        with self._turn:
+            if not requested_at or requested_at in (self._asked, self._handled_request):
+                return
+            self._asked = requested_at
+        self._want(Trigger.REQUEST)
+
+    def poll_now(self) -> None:
+        """Look at the repository without waiting for the interval."""
+        self._poll_due.set()
+
+    def stop(self) -> None:
+        """End cleanly; safe to call from a signal handler."""
+        self._ending.put(None)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether a pass under way should end after the write that it is at."""
+        return self._stopping.is_set()
+
+    @property
+    def state(self) -> DaemonState:
+        with self._turn:
+            due = self._agenda.due()
+            return DaemonState(
+                leads=self._leads,
+                passes=self._passes,
+                under_way=self._under_way[0] if self._under_way else None,
+                next_pass=due[0] if due else None,
+                next_trigger=due[1] if due else None,
+                handled_request=self._handled_request,
+            )
+
+    def health(self) -> tuple[bool, str]:
+        """Whether the process is worth keeping, and why not."""
+        silence = monotonic() - self._heartbeat
+        if silence > 30 * HEARTBEAT:
+            return False, f"the daemon has not looked at the clock for {silence:.0f} s"
+        under_way = self._under_way
+        if under_way is not None and monotonic() - under_way[1] > STUCK:
+            return False, f"a pass has been under way for {monotonic() - under_way[1]:.0f} s"
+        return True, "ok"
+
+    def readiness(self) -> tuple[bool, str]:
+        """Whether it does its work: a pass got as far as a plan, or another replica leads."""
+        if self._ready:
+            return True, "ok"
+        if not self._leads:
+            return True, "another replica leads"
+        return False, "no pass has made a plan yet"
+
+    # The caller's thread
+
+    def run(
+        self,
+        *,
+        until_settled: bool = False,
+        max_passes: int | None = None,
+        at_most: timedelta | None = None,
+    ) -> int:
+        """Makes passes until stopped; the exit code: 0, or 1 when it ended short of what was asked.
+
+        until_settled: end with 0 after a pass that left nothing to do, with 1 once a pass fails in a way that only a
+        person can mend. max_passes: end after so many, with 1 if the last one failed. at_most: end with 1 after that long.
+        SIGTERM and SIGINT end it within `grace`, a second one at once.
+        """
+        bounded = until_settled or max_passes is not None
+        give_up = None if at_most is None else monotonic() + at_most.total_seconds()
+        passes = threading.Thread(
+            target=self._make_passes, args=(until_settled, max_passes), name="passes", daemon=True
+        )
+        polls = threading.Thread(target=self._make_polls, name="polls", daemon=True)
+        with self._signals(), self._jobs():
+            passes.start()
+            polls.start()
+            code = self._watch_clock(give_up)
+            self._stopping.set()
+            with self._turn:
+                self._turn.notify_all()
+            self._poll_due.set()
+            self._wait_for(passes)
+        return int(bounded) if code is None else code
+
+    def _watch_clock(self, give_up: float | None) -> int | None:
+        """Until somebody puts an exit code, or None for a stop, on the queue."""
+        seen = self._clock.now()
+        while True:
+            try:
+                return self._ending.get(timeout=HEARTBEAT)
+            except Empty:
+                self._heartbeat = monotonic()
+            now = self._clock.now()
+            if now < seen - SET_BACK:
+                self._log.warning("the clock was set back", by=str(seen - now))
+                with self._turn:
+                    self._agenda.set_back(seen - now, now)
+                    self._turn.notify_all()
+                self._plan_jobs()
+            seen = now
+            if self._scheduler is not None:
+                self._scheduler.wakeup()
+            if give_up is not None and monotonic() >= give_up:
+                self._log.error("gave up: not settled in time")
+                return 1
+
+    def _wait_for(self, passes: threading.Thread) -> None:
+        """For the write under way. A pass that takes longer is left behind: a kill at any instant loses nothing."""
+        deadline = monotonic() + self._grace.total_seconds()
+        while passes.is_alive() and monotonic() < deadline:
+            passes.join(timeout=0.05)
+            if not self._ending.empty() and self._ending.get() is None:
+                return
+        if passes.is_alive():
+            self._log.warning("stopped in the middle of a pass", grace=str(self._grace))
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        for number in before:
+            signal.signal(number, lambda _number, _frame: self.stop())
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def _jobs(self) -> Iterator[None]:
+        from apscheduler.schedulers.background import BackgroundScheduler  # noqa: PLC0415 - 60 ms, for the daemon alone
+
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC, job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
+        )
+        self._plan_jobs()
+        self._scheduler.start()
+        try:
+            yield
+        finally:
+            self._scheduler.shutdown(wait=False)
+            self._scheduler = None
+
+    def _plan_jobs(self) -> None:
+        """Anew from now: also what a clock that was set back needs, or its jobs would lie as far ahead as it jumped."""
+        assert self._scheduler is not None
+        poll = self._poll_interval.total_seconds()
+        jobs: tuple[tuple[Callable[[], None], str, dict[str, Any]], ...] = (
+            (self.poll_now, "poll", {"seconds": poll, "jitter": poll * JITTER}),
+            (lambda: self._want(Trigger.TICK), "tick", {"seconds": self._pass_interval.total_seconds()}),
+        )
+        for job, name, interval in jobs:
+            self._scheduler.add_job(job, "interval", id=name, replace_existing=True, **interval)
+
+    # The polling thread
+
+    def _make_polls(self) -> None:
+        while True:
+            self._poll_due.wait()
+            self._poll_due.clear()
+            if self._stopping.is_set():
+                return
+            began = monotonic()
+            try:
+                news = self._poll_source()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next poll must still come
+                failure = self._as_failure(error)
+                self._tell(failure, "poll failed")
+                self._on_poll(type(failure).__name__.lower(), monotonic() - began)
+                continue
+            self._on_poll("changed" if news else "unchanged", monotonic() - began)
+            with self._turn:
+                now = self._clock.now()
+                if news:
+                    self._agenda.want(Trigger.COMMIT, now)
+                self._agenda.polled(now)
+                self._turn.notify_all()
+
+    # The thread that makes passes
+
+    def _make_passes(self, until_settled: bool, max_passes: int | None) -> None:  # noqa: FBT001 - run's own argument
+        while (trigger := self._next()) is not None:
+            result = self._one_pass(trigger)
+            if until_settled and result.settled:
+                self._ending.put(0)
+                return
+            if until_settled and isinstance(result.failure, Invalid | Stalled):
+                self._ending.put(1)
+                return
+            if max_passes is not None and self._passes >= max_passes:
+                self._ending.put(int(until_settled or self._failure_of(result) is not None))
+                return
+
+    def _next(self) -> Trigger | None:
+        """Waits until a pass is due. None: the daemon stops."""
+        while not self._stopping.is_set():
+            leads = self._is_leader()
+            with self._turn:
+                now = self._clock.now()
+                if leads and not self._leads:
+                    self._agenda.want(Trigger.START, now)
+                self._leads = leads
+                due = self._agenda.due() if leads else None
+                if due is not None and due[0] <= now:
+                    self._agenda.begin()
+                    self._under_way = (due[1], monotonic())
+                    return due[1]
+                wait = HEARTBEAT if due is None else min(HEARTBEAT, (due[0] - now).total_seconds())
+                self._turn.wait(wait)
+        return None
+
+    def _one_pass(self, trigger: Trigger) -> PassResult:
+        asked = self._asked
+        try:
+            result = self._run_pass(trigger)
+        except Exception as error:  # noqa: BLE001 - a defect in one pass must not end the daemon
+            result = BrokenPass(self._as_failure(error))
+        failure = self._failure_of(result)
+        if failure is not None:
+            self._tell(failure, "pass failed", trigger=trigger.value)
+        with self._turn:
+            self._agenda.ended(self._clock.now(), failure)
+            self._passes += 1
+            self._under_way = None
+            self._handled_request = asked
+            self._ready = self._ready or result.plan is not None
+        try:
+            self._on_result(trigger, result)
+        except Exception as error:  # noqa: BLE001 - telling about a pass must not end the daemon either
+            self._tell(self._as_failure(error), "could not tell about a pass")
+        return result
+
+    @staticmethod
+    def _failure_of(result: PassResult) -> Failure | None:
+        """The pass's own, or a transient one when writes of it are worth another try."""
+        if result.failure is not None or result.change_set is None:
+            return result.failure
+        again = [write for write in result.change_set.results if write.outcome is Outcome.FAILED]
+        if not again:
+            return None
+        return Transient(f"{len(again)} writes failed, the first of {again[0].write.ref}: {again[0].message}")
+
+    def _want(self, trigger: Trigger) -> None:
+        with self._turn:
+            self._agenda.want(trigger, self._clock.now())
+            self._turn.notify_all()
+
+    def _as_failure(self, error: Exception) -> Failure:
+        if isinstance(error, Failure):
+            return error
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        self._log.debug("internal error", exc_info=error)
+        return Transient(
+            f"internal error: {type(error).__name__}: {error} ({place.filename.rpartition('/')[2]}:{place.lineno})",
+            hint="this is a defect of headroom; with logs.level debug its trace is logged",
+            causes=(error,),
+        )
+
+    def _tell(self, failure: Failure, event: str, **facts: str) -> None:
+        facts |= {"kind": type(failure).__name__, "message": failure.message}
+        if failure.hint:
+            facts["hint"] = failure.hint
+        match failure:
+            case Waiting():
+                self._log.info(event, **facts)
+            case Transient():
+                self._log.warning(event, **facts)
+            case _:
+                self._log.error(event, **facts)

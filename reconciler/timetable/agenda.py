@@ -1,0 +1,127 @@
+"""When the next pass is due: quiet times after changes, back-off after failures. Pure; the daemon tells it what happens and when.
+
+The rules, and nothing about them is anywhere else:
+
+- A change of the cluster or a new commit starts a pass once things have been still for `quiet`, at the latest
+  `quiet_at_most` after the first change.
+- A tick, a request and a clock that was set back start one at once.
+- After a transient failure nothing starts a pass until its back-off is over (doubling from `retry_first` up to
+  `retry_at_most`), and then one starts by itself.
+- After an invalid or stalled one nothing does until the next poll of the repository has succeeded.
+- After one that waits, the next change does.
+- A newer commit or a request ends every back-off: a commit that fails never holds up the one that repairs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from reconciler.model.errors import Failure, Transient, Waiting
+
+
+class Trigger(StrEnum):
+    """Why a pass is made; of several, the first in this order is named."""
+
+    START = "start"
+    REQUEST = "request"
+    COMMIT = "commit"
+    RETRY = "retry"
+    CLOCK = "clock"
+    CHANGE = "change"
+    TICK = "tick"
+
+
+_QUIETLY = {Trigger.COMMIT, Trigger.CHANGE}
+_LIFTING = {Trigger.START, Trigger.COMMIT, Trigger.REQUEST}
+
+
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    quiet: timedelta = timedelta(seconds=2)
+    quiet_at_most: timedelta = timedelta(seconds=15)
+    retry_first: timedelta = timedelta(milliseconds=750)
+    retry_at_most: timedelta = timedelta(minutes=15)
+
+
+class Agenda:
+    """Not thread-safe: the daemon guards it."""
+
+    def __init__(self, pacing: Pacing) -> None:
+        self._pacing = pacing
+        self._wanted: set[Trigger] = set()
+        self._first_change: datetime | None = None
+        self._last_change: datetime | None = None
+        self._at_once: datetime | None = None
+        self._held_until: datetime | None = None
+        self._held_until_poll = False
+        self._failures = 0
+
+    def want(self, trigger: Trigger, now: datetime) -> None:
+        """Something happened that a pass should look at."""
+        self._wanted.add(trigger)
+        if trigger in _LIFTING:
+            self._lift()
+            self._failures = 0
+        if trigger in _QUIETLY:
+            self._first_change = self._first_change or now
+            self._last_change = now
+        else:
+            self._at_once = min(self._at_once or now, now)
+
+    def polled(self, now: datetime) -> None:
+        """A poll of the repository succeeded, with or without news."""
+        if self._held_until_poll:
+            self._lift()
+            self.want(Trigger.RETRY, now)
+
+    def due(self) -> tuple[datetime, Trigger] | None:
+        """When the next pass is to begin and why; None while there is nothing to do or a poll must come first."""
+        if self._held_until_poll or not self._wanted:
+            return None
+        times = [] if self._at_once is None else [self._at_once]
+        if self._first_change is not None and self._last_change is not None:
+            times.append(min(self._last_change + self._pacing.quiet, self._first_change + self._pacing.quiet_at_most))
+        at = min(times)
+        if self._held_until is not None:
+            at = max(at, self._held_until)
+        return at, next(trigger for trigger in Trigger if trigger in self._wanted)
+
+    def begin(self) -> None:
+        """A pass begins: it sees everything that was wanted so far."""
+        self._wanted.clear()
+        self._first_change = self._last_change = self._at_once = None
+        self._lift()
+
+    def ended(self, now: datetime, failure: Failure | None) -> None:
+        """The pass is over; failure: why it, or a write of it, did not succeed."""
+        if failure is None or isinstance(failure, Waiting):
+            self._failures = 0
+            return
+        if self._wanted & _LIFTING:
+            return
+        if not isinstance(failure, Transient):
+            self._failures = 0
+            self._held_until_poll = True
+            return
+        delay = self._pacing.retry_first * 2 ** min(self._failures, 30)
+        self._failures += 1
+        self._held_until = now + min(delay, self._pacing.retry_at_most)
+        self.want(Trigger.RETRY, self._held_until)
+
+    def set_back(self, by: timedelta, now: datetime) -> None:
+        """The clock was set back: everything planned moves with it, and a pass looks at what the new time means."""
+        self._first_change = _earlier(self._first_change, by)
+        self._last_change = _earlier(self._last_change, by)
+        self._at_once = _earlier(self._at_once, by)
+        self._held_until = _earlier(self._held_until, by)
+        self.want(Trigger.CLOCK, now)
+
+    def _lift(self) -> None:
+        self._held_until = None
+        self._held_until_poll = False
+
+
+def _earlier(time: datetime | None, by: timedelta) -> datetime | None:
+    return None if time is None else time - by
