@@ -1,0 +1,107 @@
+"""What the daemon last did, as the JSON of its /status and as text. Built by wiring after a pass, printed by `headroom status`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from reconciler import __version__
+from reconciler.model.changes import ChangeSet, Outcome, Plan
+from reconciler.model.errors import Failure
+from reconciler.model.source import SourceTree
+from reconciler.report.machine import demand_row, finding_row, timestamp
+from reconciler.report.text import Paint, plain
+from reconciler.report.words import counted, moment, short_revision, summary
+
+STATUS_SCHEMA = "headroom.dev/status/v1"
+
+
+def daemon_status_document(
+    *,
+    cluster: str,
+    started: datetime,
+    finished: datetime,
+    passes: int,
+    plan: Plan | None,
+    change_set: ChangeSet | None,
+    tree: SourceTree | None,
+    failure: Failure | None,
+    settled: bool,
+    timings: Mapping[str, float],
+) -> dict[str, Any]:
+    """As `headroom.dev/status/v1`: the last pass. `result` is the failure's kind in lower case, or `ok`."""
+    stalled = None if tree is None else tree.stalled
+    results = () if change_set is None else change_set.results
+    return {
+        "schemaVersion": STATUS_SCHEMA,
+        "version": __version__,
+        "cluster": cluster,
+        "started": timestamp(started),
+        "finished": timestamp(finished),
+        "passes": passes,
+        "result": "ok" if failure is None else type(failure).__name__.lower(),
+        "message": "" if failure is None else failure.message,
+        "hint": "" if failure is None else failure.hint,
+        "revision": None if tree is None else tree.revision,
+        "stalled": None if stalled is None else {"reason": stalled[0], "message": stalled[1]},
+        "settled": settled,
+        "summary": "" if plan is None else summary(plan),
+        "demands": []
+        if plan is None
+        else [demand_row(outcome) for outcome in plan.demands if not outcome.demand.is_pending_pod],
+        "writes": [
+            {
+                "object": str(result.write.ref),
+                "write": type(result.write).__name__,
+                "outcome": str(result.outcome),
+                "message": result.message,
+            }
+            for result in results
+            if result.outcome is not Outcome.UNCHANGED
+        ],
+        "blocked": [] if plan is None else list(plan.blocked),
+        "notes": [] if plan is None else list(plan.notes),
+        "findings": [] if plan is None else [finding_row(finding) for finding in plan.findings],
+        "timings": {stage: round(seconds, 6) for stage, seconds in timings.items()},
+    }
+
+
+def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> str:
+    """What a person wants to know first: is it well, what did it do, what stands in its way."""
+    finished = moment(datetime.fromisoformat(document["finished"]), None)
+    good = document["result"] == "ok" and not document["stalled"]
+    word = paint("green", "well") if good else paint("red", "in trouble")
+    lines = [
+        f"headroom {document['version']} on {document['cluster']} is {word}.",
+        f"  last pass   {finished}, number {document['passes']:,}, at {short_revision(document['revision'])}",
+    ]
+    if document["summary"]:
+        lines.append(f"  it planned  {document['summary']}")
+    if document["stalled"]:
+        lines.append(paint("red", f"  stalled     {document['stalled']['reason']}: {document['stalled']['message']}"))
+    if document["message"]:
+        lines.append(paint("red", f"  {document['result']:11} {document['message']}"))
+        lines += [f"              {document['hint']}"] if document["hint"] else []
+    applied = [row for row in document["writes"] if row["outcome"] == Outcome.APPLIED]
+    others = [row for row in document["writes"] if row["outcome"] != Outcome.APPLIED]
+    if applied:
+        lines.append(f"  applied     {counted(len(applied), 'write')}")
+    lines += [f"  {row['outcome']:11} {row['object']}: {row['message']}" for row in others]
+    lines += [f"  blocked     nothing is deleted or released: {reason}" for reason in document["blocked"]]
+    lines += [f"  note        {note}" for note in document["notes"]]
+    for row in document["demands"]:
+        name = f"{row['kind']}/{row['namespace']}/{row['name']}"
+        if row["desired"] is None:
+            lines.append(paint("red", f"  not ready   {name}"))
+        elif row["unplaced"]:
+            lines.append(
+                paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
+            )
+    errors = sum(row["severity"] == "error" for row in document["findings"])
+    warnings = sum(row["severity"] == "warning" for row in document["findings"])
+    if errors or warnings:
+        lines.append(
+            f"  findings    {counted(errors, 'error')}, {counted(warnings, 'warning')} (headroom validate shows them)"
+        )
+    return "\n".join(lines) + "\n"
