@@ -122,8 +122,9 @@ def _parse(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Docu
                 position = SourcePosition(path, root.line, root.column)
                 yield from _unpacked(path, root.value, position, marks)
     except Unreadable as error:
-        code = codes.TEMPLATE_NOT_RENDERED if error.code is codes.NOT_JSON and _TEMPLATE in text else error.code
-        yield _unreadable(path, code, error.message, error.line, error.column, hint=error.hint)
+        is_template = error.code is codes.NOT_JSON and _TEMPLATE in text
+        code, hint = (codes.TEMPLATE_NOT_RENDERED, "") if is_template else (error.code, error.hint)
+        yield _unreadable(path, code, error.message, error.line, error.column, hint=hint)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + first_line + 1
         message = f"character U+{ord(error.character) if isinstance(error.character, str) else error.character:04X}"

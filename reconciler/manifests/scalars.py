@@ -23,6 +23,7 @@ _WORDS: dict[str, Scalar] = {
 _NUMERIC_START = frozenset("+-.0123456789")
 _INTEGER = re.compile(r"([+-]?)(?:(0[xX])([0-9a-fA-F]+)|(0[bB])([01]+)|(0[oO]?)([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])")
 _LARGEST_PLAIN = 1e21
 """Go prints floats below this without an exponent, so that a whole one is an integer in JSON."""
 
@@ -44,7 +45,7 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
     match tag.removeprefix("tag:yaml.org,2002:"):
         case "int" | "float" as kind:
             value = _number(text) if text and text[0] in _NUMERIC_START else text
-            if isinstance(value, str) or (kind == "int" and not isinstance(value, int)):
+            if isinstance(value, str) or (kind == "int" and _INTEGER.fullmatch(text.replace("_", "")) is None):
                 raise ValueError(f"{text!r} is no {kind}")
             return value
         case "bool":
@@ -67,7 +68,8 @@ def key_text(value: Scalar) -> str:
 
 
 def _number(text: str) -> Scalar:
-    plain = text.replace("_", "")
+    # go-yaml takes every underscore out of a number, but of one that begins with its point only those between digits.
+    plain = _BETWEEN_DIGITS.sub("", text) if text[0] == "." else text.replace("_", "")
     match = _INTEGER.fullmatch(plain)
     if match is not None:
         sign = -1 if match[1] == "-" else 1

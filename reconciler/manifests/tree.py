@@ -141,7 +141,7 @@ class TreeBuilder:
 
     def _scalar(self, event: Any) -> Scalar:
         text: str = event.value
-        if event.tag is None or event.tag == "!":
+        if event.tag is None:
             value: Scalar = resolve_plain(text) if event.implicit[0] else text
         elif event.tag == _BINARY:
             value = self._binary(event)
