@@ -1,0 +1,1 @@
+"""What can be launched and at what price: from a file, from Karpenter's metrics, or from what the cluster shows."""

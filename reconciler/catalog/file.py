@@ -1,0 +1,52 @@
+"""A catalogue in a file: Karpenter's KWOK provider's `instance_types.json`. Bound by wiring for `--catalog FILE`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from reconciler.manifests.instance_types import instance_types_from
+from reconciler.model.errors import Invalid
+from reconciler.model.nodes import InstanceType
+from reconciler.model.view import ClusterView
+
+
+class FileCatalog:
+    """Reads the file at the first use and again whenever it has changed. Raises `Invalid` for a file that cannot be used."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._stamp: tuple[int, int, int] | None = None
+        self._instance_types: tuple[InstanceType, ...] = ()
+
+    @property
+    def source(self) -> str:
+        return f"file {self._path}, which does not say as of when"
+
+    def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:  # noqa: ARG002 - the port's signature
+        try:
+            status = self._path.stat()
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+            if stamp != self._stamp:
+                self._instance_types = self._read()
+                self._stamp = stamp
+        except OSError as error:
+            raise Invalid(
+                f"catalogue {self._path} cannot be read ({error.strerror})",
+                hint="name a JSON file, karpenter-metrics:URL or observed",
+            ) from error
+        return self._instance_types
+
+    def _read(self) -> tuple[InstanceType, ...]:
+        try:
+            document = json.loads(self._path.read_bytes())
+        except UnicodeDecodeError as error:
+            raise Invalid(f"catalogue {self._path} is not text in UTF-8") from error
+        except json.JSONDecodeError as error:
+            raise Invalid(f"{self._path}:{error.lineno}:{error.colno}: is not JSON ({error.msg})") from error
+        except RecursionError as error:
+            raise Invalid(f"catalogue {self._path} is nested too deeply") from error
+        try:
+            return instance_types_from(document)
+        except Invalid as error:
+            raise Invalid(f"{self._path}: {error.message}", hint=error.hint, causes=error.causes) from error

@@ -1,0 +1,130 @@
+"""A catalogue of what the cluster shows: types seen on its nodes, without prices. Bound by wiring for `--catalog observed`.
+
+It knows only what has been launched before, so it never invents a zone or a capacity type; that keeps every placeholder
+launchable. Where nodes of one type differ (firmware and kubelet settings do), the smallest of each amount is taken, so
+that a plan never counts on room that a new node may not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from reconciler.model.nodes import (
+    ARCHITECTURE_LABEL,
+    CAPACITY_TYPE_LABEL,
+    INSTANCE_TYPE_LABEL,
+    OPERATING_SYSTEM_LABEL,
+    REGION_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    Labels,
+    Node,
+    Offering,
+)
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import ClusterView
+
+_TYPE_LABELS = (INSTANCE_TYPE_LABEL, ARCHITECTURE_LABEL, OPERATING_SYSTEM_LABEL, REGION_LABEL)
+_TYPE_LABEL_PARTS = ("/instance-", "/sku-")
+"""How providers name the labels that belong to a type: `karpenter.k8s.aws/instance-family`, `karpenter.azure.com/sku-cpu`."""
+
+
+class ObservedCatalog:
+    """The types of the view's nodes; every price is unknown."""
+
+    @property
+    def source(self) -> str:
+        return "nodes seen in the cluster; their prices are not known"
+
+    def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:
+        return observed_instance_types(view.nodes)
+
+
+class ClusterCatalog:
+    """What came with the cluster (a snapshot's or the embedded cluster's catalogue), else what its nodes show."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._observed = ObservedCatalog()
+        self._came_with_one = False
+
+    @property
+    def source(self) -> str:
+        return f"the catalogue of {self._cluster}" if self._came_with_one else self._observed.source
+
+    def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:
+        self._came_with_one = bool(view.catalog)
+        return view.catalog or self._observed.instance_types(view)
+
+
+def observed_instance_types(nodes: Iterable[Node]) -> tuple[InstanceType, ...]:
+    """One type for each value of the instance-type label, sorted by name.
+
+    Left out: nodes that are going, and nodes without a type, zone, architecture or capacity, of which nothing can be said.
+    """
+    known = [node for node in nodes if _is_telling(node)]
+    known.sort(key=lambda node: (node.label(INSTANCE_TYPE_LABEL) or "", node.name))
+    return tuple(
+        _instance_type(name or "", list(group))
+        for name, group in groupby(known, key=lambda node: node.label(INSTANCE_TYPE_LABEL))
+    )
+
+
+def _is_telling(node: Node) -> bool:
+    return bool(
+        not node.deleting
+        and node.label(INSTANCE_TYPE_LABEL)
+        and node.label(ARCHITECTURE_LABEL)
+        and node.label(ZONE_LABEL)
+        and node.allocatable
+    )
+
+
+def _instance_type(name: str, nodes: Sequence[Node]) -> InstanceType:
+    capacity = _least([node.capacity or node.allocatable for node in nodes])
+    allocatable = _least([node.allocatable for node in nodes])
+    # a node from outside Karpenter has no capacity type; it was bought on demand unless it says otherwise
+    seen = {(node.label(ZONE_LABEL) or "", node.label(CAPACITY_TYPE_LABEL) or "on-demand") for node in nodes}
+    systems = {node.label(OPERATING_SYSTEM_LABEL) or "linux" for node in nodes}
+    return InstanceType(
+        name=name,
+        architecture=nodes[0].label(ARCHITECTURE_LABEL) or "",
+        operating_systems=tuple(sorted(systems)),
+        capacity=capacity,
+        overhead=Resources.of((key, max(amount, 0)) for key, amount in capacity - allocatable),
+        offerings=tuple(offering(zone, capacity_type) for zone, capacity_type in sorted(seen)),
+        labels=_shared_labels(nodes),
+    )
+
+
+def offering(zone: str, capacity_type: str, *, price: float | None = None, available: bool = True) -> Offering:
+    """An offering with the two labels that every offering has. price: USD an hour, None where it is not known."""
+    return Offering(
+        zone=zone,
+        capacity_type=capacity_type,
+        price=price or 0.0,
+        available=available,
+        requirements=(
+            Requirement(CAPACITY_TYPE_LABEL, Operator.IN, (capacity_type,)),
+            Requirement(ZONE_LABEL, Operator.IN, (zone,)),
+        ),
+        price_known=price is not None,
+    )
+
+
+def _least(lists: Sequence[Resources]) -> Resources:
+    names = sorted({name for resources in lists for name in resources.names()})
+    return Resources.of((name, min(resources.get(name) for resources in lists)) for name in names)
+
+
+def _shared_labels(nodes: Sequence[Node]) -> Labels:
+    shared = set(nodes[0].labels).intersection(*(node.labels for node in nodes[1:]))
+    return tuple(
+        sorted(
+            (key, value)
+            for key, value in shared
+            if key in _TYPE_LABELS or any(part in key for part in _TYPE_LABEL_PARTS)
+        )
+    )

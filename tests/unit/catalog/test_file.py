@@ -1,0 +1,54 @@
+"""A catalogue in a file: read once, read again when it changes, refused with a place when it is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler.catalog.file import FileCatalog
+from reconciler.manifests.instance_types import instance_types_document
+from reconciler.model.errors import Invalid
+from reconciler.model.view import ClusterView
+from tests.builders import instance_type
+
+
+def write(path: Path, *names: str) -> None:
+    path.write_text(json.dumps(instance_types_document(instance_type(name) for name in names)))
+
+
+def test_types_are_those_of_the_file_and_follow_it(tmp_path: Path) -> None:
+    path = tmp_path / "instance_types.json"
+    write(path, "m-4x", "c-4x")
+    catalog = FileCatalog(path)
+    assert [item.name for item in catalog.instance_types(ClusterView())] == ["c-4x", "m-4x"]
+    assert catalog.instance_types(ClusterView()) is catalog.instance_types(ClusterView())
+    write(path, "m-4x", "c-4x", "s-4x")
+    assert [item.name for item in catalog.instance_types(ClusterView())] == ["c-4x", "m-4x", "s-4x"]
+
+
+def test_the_source_names_the_file(tmp_path: Path) -> None:
+    assert FileCatalog(tmp_path / "prices.json").source == f"file {tmp_path}/prices.json, which does not say as of when"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'[\n  {"name": }\n]', "{path}:2:12: is not JSON (Expecting value)"),
+        (b"\xff\xfe\xff", "catalogue {path} is not text in UTF-8"),
+        (b'[{"name": "m"}]', "{path}: instance type m: architecture is missing, expected a text"),
+        (b"[" * 100_000, "catalogue {path} is nested too deeply"),
+    ],
+)
+def test_a_file_that_cannot_be_used(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    with pytest.raises(Invalid) as caught:
+        FileCatalog(path).instance_types(ClusterView())
+    assert caught.value.message == message.format(path=path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="No such file or directory"):
+        FileCatalog(tmp_path / "none.json").instance_types(ClusterView())
