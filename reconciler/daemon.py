@@ -189,9 +189,10 @@ class Daemon:
         )
         polls = threading.Thread(target=self._make_polls, name="polls", daemon=True)
         with self._signals(), self._jobs():
+            seen = self._clock.now()
             passes.start()
             polls.start()
-            code = self._watch_clock(give_up)
+            code = self._watch_clock(seen, give_up)
             self._stopping.set()
             with self._turn:
                 self._turn.notify_all()
@@ -199,9 +200,8 @@ class Daemon:
             self._wait_for(passes)
         return int(bounded) if code is None else code
 
-    def _watch_clock(self, give_up: float | None) -> int | None:
-        """Until somebody puts an exit code, or None for a stop, on the queue."""
-        seen = self._clock.now()
+    def _watch_clock(self, seen: datetime, give_up: float | None) -> int | None:
+        """Until somebody puts an exit code, or None for a stop, on the queue. seen: the time when it all began."""
         while True:
             try:
                 return self._ending.get(timeout=HEARTBEAT)
