@@ -34,6 +34,7 @@ NOT_AN_OBJECT = _info("not-an-object")
 FOREIGN_KIND = _info("foreign-kind")
 UNKNOWN_KIND = _warning("unknown-kind")
 UNKNOWN_VERSION = _error("unknown-version")
+NOT_SERVED = _warning("not-served")
 
 # Structure.
 MISSING_FIELD = _error("missing-field")

@@ -1,0 +1,60 @@
+"""Reads what a template rendered: one document, validated like any other. Called by the cycle's render stage.
+
+A template may come from the repository, so that its output is as little trusted as a manifest; here a finding is a refusal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.manifests.document import Document
+from reconciler.manifests.inspection import Inspection
+from reconciler.manifests.load import load
+from reconciler.manifests.reading import read_document
+from reconciler.manifests.structure import check_structure
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding, Severity
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import Manifest
+
+_NODE_CLAIM = "NodeClaim"
+
+
+def read_rendered(name: str, text: str) -> Manifest:
+    """The one document in `text`; `name` is what it is for. Raises `Invalid` naming the line of the rendered text."""
+    # the loader goes by the ending
+    loaded = load({f"{name}.yaml": text.encode()})
+    _refuse(name, loaded.findings)
+    if len(loaded.documents) != 1:
+        raise Invalid(f"the template for {name} wrote {len(loaded.documents)} documents", hint="it must write one")
+    document = loaded.documents[0]
+    if document.kind == _NODE_CLAIM:
+        return _node_claim(name, document)
+    read = read_document(document)
+    _refuse(name, read.findings)
+    if read.manifest is None:
+        raise Invalid(
+            f"the template for {name} wrote {document.api_version} {document.kind}, which headroom does not apply",
+            hint="keep apiVersion and kind as the packaged template has them",
+        )
+    return read.manifest.manifest
+
+
+def _node_claim(name: str, document: Document) -> Manifest:
+    body: dict[str, Any] = dict(document.value)
+    claimed = str((body.get("metadata") or {}).get("name", ""))
+    inspection = Inspection(document, ObjectRef("karpenter.sh", _NODE_CLAIM, "", claimed), body)
+    check_structure(inspection, "node_claim", body)
+    _refuse(name, inspection.findings)
+    return body
+
+
+def _refuse(name: str, findings: list[Finding] | tuple[Finding, ...]) -> None:
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if errors:
+        first = errors[0]
+        line = f", line {first.position.line}" if first.position else ""
+        others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise Invalid(
+            f"the template for {name} wrote what is not valid{line}: {first.message}{others}", hint=first.hint
+        )
