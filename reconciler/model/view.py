@@ -35,10 +35,15 @@ class Inventory:
     """What headroom put into the cluster (the ApplySet's members) and what must outlive its objects.
 
     members: refs that a prune may delete; memory: small JSON values by key (back-offs, finished requests).
+    recorded: the inventory object exists; group_kinds (`NodePool.karpenter.sh`) and namespaces: where it says that members
+    may be.
     """
 
     members: frozenset[ObjectRef] = frozenset()
     memory: Mapping[str, Any] = field(default_factory=dict)
+    recorded: bool = False
+    group_kinds: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

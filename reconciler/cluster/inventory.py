@@ -1,0 +1,117 @@
+"""The inventory: an ApplySet (KEP-3659) whose parent is a ConfigMap. Written by apply, read back by ViewStore.
+
+Members carry the set's id as a label, so that what headroom made is found by looking at the cluster alone. The parent
+says in which kinds and namespaces members may be, and keeps, beyond the KEP, what must outlive its objects.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from reconciler import __version__
+from reconciler.model.errors import Invalid
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import Inventory, Manifest
+
+PART_OF_LABEL = "applyset.kubernetes.io/part-of"
+ID_LABEL = "applyset.kubernetes.io/id"
+TOOLING = "applyset.kubernetes.io/tooling"
+GROUP_KINDS = "applyset.kubernetes.io/contains-group-kinds"
+NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
+MEMORY_KEY = "memory.json"
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryRecord:
+    """The parent as it stands in the cluster."""
+
+    annotations: Mapping[str, str]
+    memory: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryParent:
+    """The ConfigMap that lists what one daemon applied."""
+
+    namespace: str = "headroom-system"
+    name: str = "headroom"
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef("", "ConfigMap", self.namespace, self.name)
+
+    @property
+    def id(self) -> str:
+        return applyset_id(self.ref)
+
+
+def applyset_id(parent: ObjectRef) -> str:
+    """The id of the set with this parent, as KEP-3659 reckons it."""
+    digest = hashlib.sha256(f"{parent.name}.{parent.namespace}.{parent.kind}.{parent.group}".encode()).digest()
+    return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
+
+
+def group_kind(ref: ObjectRef) -> str:
+    """`NodePool.karpenter.sh`, or `PodTemplate` in the core group."""
+    return f"{ref.kind}.{ref.group}" if ref.group else ref.kind
+
+
+def parent_manifest(
+    parent: InventoryParent,
+    *,
+    group_kinds: Iterable[str],
+    namespaces: Iterable[str],
+    memory: Mapping[str, Any],
+) -> Manifest:
+    """The parent as it is to be applied; equal content gives equal bytes."""
+    others = sorted({name for name in namespaces if name and name != parent.namespace})
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": parent.name,
+            "namespace": parent.namespace,
+            "labels": {ID_LABEL: parent.id},
+            "annotations": {
+                TOOLING: f"headroom/v{__version__}",
+                GROUP_KINDS: ",".join(sorted(set(group_kinds))),
+                NAMESPACES: ",".join(others),
+            },
+        },
+        "data": {MEMORY_KEY: memory_text(memory)},
+    }
+
+
+def memory_text(memory: Mapping[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(memory, order="deterministic"), indent=1).decode()
+
+
+def memory_of(data: Mapping[str, str]) -> dict[str, Any]:
+    """The memory in a parent's data. Raises `Invalid` when somebody spoiled it: forgetting would run finished requests again."""
+    try:
+        return msgspec.json.decode(data.get(MEMORY_KEY) or "{}", type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise Invalid(f"{MEMORY_KEY} is not the JSON that headroom wrote ({error})") from error
+
+
+def inventory_of(members: Iterable[ObjectRef], record: InventoryRecord | None) -> Inventory:
+    """What the parent and its members say."""
+    if record is None:
+        return Inventory(members=frozenset(members))
+    return Inventory(
+        members=frozenset(members),
+        memory=record.memory,
+        recorded=True,
+        group_kinds=_listed(record.annotations.get(GROUP_KINDS, "")),
+        namespaces=_listed(record.annotations.get(NAMESPACES, "")),
+    )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(sorted(filter(None, text.split(","))))

@@ -1,0 +1,97 @@
+"""The kinds that headroom reads, with the names the API has for them. Used by every cluster adapter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CORE = ""
+APPS = "apps"
+BATCH = "batch"
+SCHEDULING = "scheduling.k8s.io"
+KARPENTER = "karpenter.sh"
+AUTOSCALING = "autoscaling.x-k8s.io"
+METRICS = "autoscaling.karpenter.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind as the API serves it. versions: those that headroom understands, preferred first (() is any).
+
+    builtin: part of Kubernetes itself, so always there; others come with a CRD, now or later.
+    declared: kept whole as a LiveObject, since manifests reads it as it reads a file.
+    name, namespace: only this one object is read (the inventory), "" is all.
+    """
+
+    group: str
+    kind: str
+    plural: str
+    versions: tuple[str, ...] = ("v1",)
+    namespaced: bool = True
+    builtin: bool = True
+    declared: bool = False
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        """`nodepools.karpenter.sh`, `pods`: as kubectl and RBAC call it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.group, self.kind)
+
+
+def _custom(group: str, kind: str, versions: tuple[str, ...], *, namespaced: bool, declared: bool = True) -> Resource:
+    plural = f"{kind.lower()}es" if kind.endswith("s") else f"{kind.lower()}s"
+    return Resource(group, kind, plural, versions, namespaced=namespaced, builtin=False, declared=declared)
+
+
+NODES = Resource(CORE, "Node", "nodes", namespaced=False)
+PODS = Resource(CORE, "Pod", "pods")
+NAMESPACES = Resource(CORE, "Namespace", "namespaces", namespaced=False)
+RESOURCE_QUOTAS = Resource(CORE, "ResourceQuota", "resourcequotas")
+POD_TEMPLATES = Resource(CORE, "PodTemplate", "podtemplates", declared=True)
+REPLICATION_CONTROLLERS = Resource(CORE, "ReplicationController", "replicationcontrollers")
+CONFIG_MAPS = Resource(CORE, "ConfigMap", "configmaps")
+DEPLOYMENTS = Resource(APPS, "Deployment", "deployments")
+REPLICA_SETS = Resource(APPS, "ReplicaSet", "replicasets")
+STATEFUL_SETS = Resource(APPS, "StatefulSet", "statefulsets")
+DAEMON_SETS = Resource(APPS, "DaemonSet", "daemonsets")
+JOBS = Resource(BATCH, "Job", "jobs")
+CRON_JOBS = Resource(BATCH, "CronJob", "cronjobs")
+PRIORITY_CLASSES = Resource(SCHEDULING, "PriorityClass", "priorityclasses", namespaced=False)
+NODE_POOLS = _custom(KARPENTER, "NodePool", ("v1", "v1beta1"), namespaced=False)
+NODE_CLAIMS = _custom(KARPENTER, "NodeClaim", ("v1", "v1beta1"), namespaced=False, declared=False)
+NODE_OVERLAYS = _custom(KARPENTER, "NodeOverlay", ("v1", "v1beta1", "v1alpha1"), namespaced=False)
+CAPACITY_BUFFERS = _custom(AUTOSCALING, "CapacityBuffer", ("v1beta1", "v1alpha1"), namespaced=True)
+BUFFERS = _custom(AUTOSCALING, "Buffer", ("v1alpha1",), namespaced=True)
+PROVISIONING_REQUESTS = _custom(AUTOSCALING, "ProvisioningRequest", ("v1", "v1beta1"), namespaced=True)
+PROVISIONING_CLASSES = _custom(AUTOSCALING, "ProvisioningClass", ("v1alpha1",), namespaced=False)
+METRICS_PRODUCERS = _custom(METRICS, "MetricsProducer", ("v1alpha1",), namespaced=True)
+
+WORKLOADS = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS, JOBS, CRON_JOBS)
+RESOURCES = (
+    NODES,
+    PODS,
+    NAMESPACES,
+    RESOURCE_QUOTAS,
+    POD_TEMPLATES,
+    *WORKLOADS,
+    DAEMON_SETS,
+    PRIORITY_CLASSES,
+    NODE_POOLS,
+    NODE_CLAIMS,
+    NODE_OVERLAYS,
+    CAPACITY_BUFFERS,
+    BUFFERS,
+    PROVISIONING_REQUESTS,
+    PROVISIONING_CLASSES,
+    METRICS_PRODUCERS,
+)
+BY_KIND = {resource.key: resource for resource in (*RESOURCES, CONFIG_MAPS)}
+
+
+def group_of(api_version: str) -> str:
+    """`apps/v1` → `apps`, `v1` → ``."""
+    group, slash, _ = api_version.rpartition("/")
+    return group if slash else CORE

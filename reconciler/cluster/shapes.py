@@ -1,0 +1,60 @@
+"""Shares pod shapes, since the pods of one workload are alike. Used by ViewStore while it decodes pods.
+
+Reckoning a shape costs far more than comparing two specs, and equal pods that have the very same shape cost less memory
+and are grouped by identity first.
+"""
+
+from __future__ import annotations
+
+from reconciler.cluster.wire import PodWire
+from reconciler.manifests.pod_spec import shape_of
+from reconciler.manifests.pod_wire import PodSpecWire
+from reconciler.model.pods import PodShape
+
+_COMPARED = tuple(
+    name
+    for name in PodSpecWire.__struct_fields__
+    # What differs from pod to pod without changing its shape. Volumes are looked at apart.
+    if name not in {"node_name", "priority", "scheduling_gates", "volumes"}
+)
+_MOST = 20_000
+
+
+class ShapePool:
+    """Not thread-safe: whoever owns it holds a lock."""
+
+    def __init__(self) -> None:
+        self._siblings: dict[tuple[str, str, str], tuple[PodWire, PodShape]] = {}
+        self._shapes: dict[PodShape, PodShape] = {}
+
+    def shape_of(self, pod: PodWire, owner_kind: str, owner_name: str) -> PodShape:
+        """The pod's shape, the same object for equal shapes. Raises `Invalid`."""
+        metadata, spec = pod.metadata, pod.spec
+        namespace = metadata.namespace or ""
+        key = (namespace, owner_kind, owner_name)
+        sibling = self._siblings.get(key) if owner_name else None
+        if sibling is not None and _alike(sibling[0], pod):
+            return sibling[1]
+        shape = shape_of(spec, namespace=namespace, labels=metadata.labels or {}, pod_name=metadata.name)
+        if max(len(self._shapes), len(self._siblings)) > _MOST:
+            self._shapes.clear()  # most belong to pods that are long gone
+            self._siblings.clear()
+        shape = self._shapes.setdefault(shape, shape)
+        if owner_name:
+            self._siblings[key] = (pod, shape)
+        return shape
+
+
+def _alike(one: PodWire, other: PodWire) -> bool:
+    return (
+        one.metadata.labels == other.metadata.labels
+        and not _claims_volumes(one.spec)
+        and not _claims_volumes(other.spec)
+        and all(getattr(one.spec, name) == getattr(other.spec, name) for name in _COMPARED)
+    )
+
+
+def _claims_volumes(spec: PodSpecWire) -> bool:
+    return any(
+        volume.persistent_volume_claim is not None or volume.ephemeral is not None for volume in spec.volumes or ()
+    )

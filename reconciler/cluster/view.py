@@ -1,0 +1,221 @@
+"""Keeps the present picture of a cluster up to date and hands it out as views. Used by every cluster adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from threading import RLock
+from typing import Any, TypeVar, cast
+
+from reconciler.cluster.decode import Body, Decoded, NamespaceLabels, Value, decode
+from reconciler.cluster.inventory import PART_OF_LABEL, InventoryParent, InventoryRecord, inventory_of
+from reconciler.cluster.resources import (
+    CONFIG_MAPS,
+    DAEMON_SETS,
+    NAMESPACES,
+    NODE_CLAIMS,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    RESOURCE_QUOTAS,
+    Resource,
+)
+from reconciler.cluster.shapes import ShapePool
+from reconciler.model.nodes import InstanceType
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView, Inventory, LiveObject
+
+Key = tuple[str, str]
+_PARTS = {
+    NODES.key: "nodes",
+    NODE_CLAIMS.key: "node_claims",
+    PODS.key: "pods",
+    DAEMON_SETS.key: "daemon_sets",
+    PRIORITY_CLASSES.key: "priority_classes",
+    RESOURCE_QUOTAS.key: "resource_quotas",
+    NAMESPACES.key: "namespaces",
+    CONFIG_MAPS.key: "inventory",
+}
+_T = TypeVar("_T")
+
+
+class ViewStore:
+    """Objects in, `ClusterView`s out. Thread-safe.
+
+    The revision moves only when a decoded value does: a heartbeat on a node or a new resourceVersion alone is no change.
+    What did not change is the same tuple in the next view. An object that cannot be read is a gap, not an error.
+    """
+
+    def __init__(
+        self,
+        inventory: InventoryParent | None = None,
+        *,
+        catalog: tuple[InstanceType, ...] = (),
+    ) -> None:
+        self._parent = inventory or InventoryParent()
+        self._catalog = catalog
+        self._lock = RLock()
+        self._values: dict[Key, dict[Key, Value]] = {}
+        self._gaps: dict[tuple[str, ...], str] = {}
+        self._apis: Mapping[Key, tuple[str, ...]] = {}
+        self._shapes = ShapePool()
+        self._made: dict[str, Any] = {}
+        self._revision = 0
+        self._view: ClusterView | None = None
+
+    def put(self, resource: Resource, body: Body) -> bool:
+        """An object was added or changed. True when the next view differs."""
+        with self._lock:
+            return self._put(resource, decode(resource, body, self._shapes))
+
+    def remove(self, resource: Resource, namespace: str, name: str) -> bool:
+        """An object is gone. True when the next view differs."""
+        with self._lock:
+            problem = self._set_gap((*resource.key, namespace, name), "")
+            return self._drop(resource, (namespace, name)) or problem
+
+    def replace(self, resource: Resource, bodies: Iterable[Body]) -> bool:
+        """These are all objects of the kind. True when the next view differs."""
+        with self._lock:
+            listed = [decode(resource, body, self._shapes) for body in bodies]
+            present = {(item.namespace, item.name) for item in listed}
+            known = set(self._values.get(resource.key, ()))
+            stale = [gap for gap in self._gaps if gap[:2] == resource.key and gap[2:] not in present]
+            changes = [self._put(resource, item) for item in listed]
+            changes += [self._drop(resource, key) for key in known - present]
+            changes += [self._set_gap(gap, "") for gap in stale if gap[2:]]
+            return any(changes)
+
+    def set_gap(self, resource: Resource | str, text: str) -> bool:
+        """Something cannot be read: `text` says what and why; "" when it can again. True when the next view differs."""
+        with self._lock:
+            return self._set_gap((resource,) if isinstance(resource, str) else resource.key, text)
+
+    def set_apis(self, apis: Mapping[Key, tuple[str, ...]]) -> bool:
+        """(group, kind) → versions served, preferred first. True when the next view differs."""
+        with self._lock:
+            if apis == self._apis:
+                return False
+            self._apis = dict(sorted(apis.items()))
+            return self._changed("apis")
+
+    def uid_of(self, ref: ObjectRef) -> str:
+        """The uid of an object in the store, "" when it is not there or has none."""
+        with self._lock:
+            value = self._values.get((ref.group, ref.kind), {}).get((ref.namespace, ref.name))
+        if isinstance(value, LiveObject):
+            return str(value.body.get("metadata", {}).get("uid", ""))
+        return getattr(value, "uid", "")
+
+    def view(self) -> ClusterView:
+        """The present picture; the same object as before when nothing changed."""
+        with self._lock:
+            if self._view is None:
+                self._view = self._make_view()
+            return self._view
+
+    def _put(self, resource: Resource, decoded: Decoded) -> bool:
+        key = (decoded.namespace, decoded.name)
+        problem = self._set_gap((*resource.key, *key), decoded.problem)
+        if decoded.problem:
+            return problem
+        if resource.key == CONFIG_MAPS.key and key != (self._parent.namespace, self._parent.name):
+            return problem
+        if decoded.value is None:
+            return self._drop(resource, key) or problem
+        values = self._values.setdefault(resource.key, {})
+        if values.get(key) == decoded.value:
+            return problem
+        values[key] = decoded.value
+        return self._changed(_part_of(resource))
+
+    def _drop(self, resource: Resource, key: Key) -> bool:
+        if self._values.get(resource.key, {}).pop(key, None) is None:
+            return False
+        return self._changed(_part_of(resource))
+
+    def _set_gap(self, topic: tuple[str, ...], text: str) -> bool:
+        if self._gaps.get(topic, "") == text:
+            return False
+        if text:
+            self._gaps[topic] = text
+        else:
+            del self._gaps[topic]
+        return self._changed("gaps")
+
+    def _changed(self, part: str) -> bool:
+        self._made.pop(part, None)
+        if part == "objects":
+            self._made.pop("inventory", None)
+        self._revision += 1
+        self._view = None
+        return True
+
+    def _make_view(self) -> ClusterView:
+        return ClusterView(
+            revision=str(self._revision),
+            complete=not self._part("gaps", self._all_gaps),
+            gaps=self._part("gaps", self._all_gaps),
+            nodes=self._sorted(NODES),
+            node_claims=self._sorted(NODE_CLAIMS),
+            pods=self._sorted(PODS),
+            daemon_sets=self._sorted(DAEMON_SETS),
+            workloads=self._part("workloads", self._workloads),
+            priority_classes=self._sorted(PRIORITY_CLASSES),
+            resource_quotas=self._sorted(RESOURCE_QUOTAS),
+            namespaces=self._part("namespaces", self._namespaces),
+            objects=self._part("objects", self._objects),
+            apis=self._apis,
+            inventory=self._part("inventory", self._inventory),
+            catalog=self._catalog,
+        )
+
+    def _part(self, name: str, make: Callable[[], _T]) -> _T:
+        if name not in self._made:
+            self._made[name] = make()
+        return cast("_T", self._made[name])
+
+    def _sorted(self, resource: Resource) -> tuple[Any, ...]:
+        values = self._values.get(resource.key, {})
+        return self._part(_part_of(resource), lambda: tuple(value for _, value in sorted(values.items(), key=_by_key)))
+
+    def _workloads(self) -> tuple[Any, ...]:
+        found = [
+            (key, kind, value)
+            for kind, values in self._values.items()
+            for key, value in values.items()
+            if kind not in _PARTS and not isinstance(value, LiveObject)
+        ]
+        return tuple(value for _, _, value in sorted(found, key=lambda item: item[:2]))
+
+    def _objects(self) -> dict[ObjectRef, LiveObject]:
+        found = [
+            value for values in self._values.values() for value in values.values() if isinstance(value, LiveObject)
+        ]
+        return {item.ref: item for item in sorted(found, key=lambda item: item.ref)}
+
+    def _namespaces(self) -> dict[str, Mapping[str, str]]:
+        values = cast("Iterable[NamespaceLabels]", self._sorted_values(NAMESPACES))
+        return {value.name: value.labels for value in values}
+
+    def _sorted_values(self, resource: Resource) -> list[Value]:
+        return [value for _, value in sorted(self._values.get(resource.key, {}).items(), key=_by_key)]
+
+    def _inventory(self) -> Inventory:
+        members = (
+            ref
+            for ref, item in self._part("objects", self._objects).items()
+            if (item.body.get("metadata", {}).get("labels") or {}).get(PART_OF_LABEL) == self._parent.id
+        )
+        record = self._values.get(CONFIG_MAPS.key, {}).get((self._parent.namespace, self._parent.name))
+        return inventory_of(members, cast("InventoryRecord | None", record))
+
+    def _all_gaps(self) -> tuple[str, ...]:
+        return tuple(sorted(self._gaps.values()))
+
+
+def _by_key(item: tuple[Key, Value]) -> Key:
+    return item[0]
+
+
+def _part_of(resource: Resource) -> str:
+    return "objects" if resource.declared else _PARTS.get(resource.key, "workloads")

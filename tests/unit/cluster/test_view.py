@@ -1,0 +1,190 @@
+"""Views: what changes them, what does not, and what they share."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from reconciler.cluster.inventory import InventoryParent, applyset_id, group_kind, parent_manifest
+from reconciler.cluster.resources import CAPACITY_BUFFERS, CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, STATEFUL_SETS
+from reconciler.cluster.view import ViewStore
+from reconciler.model.refs import ObjectRef
+from tests.unit.cluster.documents import buffer, deployment, node, pod
+
+PARENT = InventoryParent("headroom-system", "headroom")
+BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
+
+
+def test_a_view_holds_what_was_put_in_sorted_by_namespace_and_name() -> None:
+    store = ViewStore()
+    store.replace(PODS, [pod("b"), pod("a")])
+    store.put(DEPLOYMENTS, deployment("web"))
+    store.put(STATEFUL_SETS, deployment("db"))
+    view = store.view()
+    assert [item.name for item in view.pods] == ["a", "b"]
+    assert [str(item.ref) for item in view.workloads] == ["StatefulSet/shop/db", "Deployment/shop/web"]
+
+
+def test_json_text_and_plain_values_are_the_same() -> None:
+    store = ViewStore()
+    store.put(PODS, pod())
+    assert store.put(PODS, msgspec.json.encode(pod())) is False
+
+
+def test_a_heartbeat_is_no_change() -> None:
+    store = ViewStore()
+    store.put(NODES, node())
+    before = store.view()
+    beat = node(resourceVersion="99")
+    beat["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-03-01T13:00:00Z"
+    assert store.put(NODES, beat) is False
+    assert store.view() is before
+
+
+def test_a_new_resource_version_of_a_buffer_alone_is_no_change() -> None:
+    store = ViewStore()
+    store.put(CAPACITY_BUFFERS, buffer())
+    assert store.put(CAPACITY_BUFFERS, buffer(resourceVersion="12")) is False
+
+
+def test_a_change_moves_the_revision_and_leaves_the_other_parts_the_same_tuples() -> None:
+    store = ViewStore()
+    store.put(NODES, node())
+    store.put(PODS, pod())
+    before = store.view()
+    assert store.put(PODS, pod(node="node-2")) is True
+    after = store.view()
+    assert after.revision != before.revision
+    assert after.pods[0].node_name == "node-2"
+    assert after.nodes is before.nodes
+
+
+def test_a_pod_that_finishes_leaves_the_view() -> None:
+    store = ViewStore()
+    store.put(PODS, pod())
+    assert store.put(PODS, pod(phase="Succeeded")) is True
+    assert store.view().pods == ()
+
+
+def test_what_a_list_leaves_out_is_gone() -> None:
+    store = ViewStore()
+    store.replace(PODS, [pod("a"), pod("b")])
+    assert store.replace(PODS, [pod("b")]) is True
+    assert [item.name for item in store.view().pods] == ["b"]
+    assert store.replace(PODS, [pod("b")]) is False
+
+
+def test_removing_what_is_not_there_is_no_change() -> None:
+    assert ViewStore().remove(PODS, "shop", "ghost") is False
+
+
+def test_alike_pods_share_one_shape() -> None:
+    store = ViewStore()
+    store.replace(PODS, [pod("a"), pod("b"), pod("c", cpu="2")])
+    first, second, third = store.view().pods
+    assert first.shape is second.shape
+    assert third.shape.requests.get("cpu") == 2000
+
+
+def test_siblings_that_claim_volumes_keep_their_own_claims() -> None:
+    documents = [pod("a"), pod("b")]
+    for document in documents:
+        claim = {"claimName": f"data-{document['metadata']['name']}"}
+        document["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]
+    store = ViewStore()
+    store.replace(PODS, documents)
+    assert [item.shape.volume_claims for item in store.view().pods] == [("data-a",), ("data-b",)]
+
+
+def test_an_object_that_cannot_be_read_is_a_gap_and_the_others_are_there() -> None:
+    store = ViewStore()
+    store.replace(PODS, [pod("bad", cpu="lots"), pod("good")])
+    view = store.view()
+    assert [item.name for item in view.pods] == ["good"]
+    assert view.complete is False
+    assert view.gaps == ("Pod/shop/bad cannot be read: resources of container main: 'lots' is not a quantity",)
+
+
+def test_an_object_that_became_unreadable_stays_as_it_was_last_understood() -> None:
+    store = ViewStore()
+    store.put(PODS, pod())
+    store.put(PODS, pod(cpu="lots"))
+    assert [item.name for item in store.view().pods] == ["web-1"]
+
+
+@pytest.mark.parametrize("way", ["repaired", "removed", "listed without"])
+def test_the_gap_closes_when_the_object_is_repaired_or_gone(way: str) -> None:
+    store = ViewStore()
+    store.put(PODS, pod(cpu="lots"))
+    if way == "repaired":
+        store.put(PODS, pod())
+    elif way == "removed":
+        store.remove(PODS, "shop", "web-1")
+    else:
+        store.replace(PODS, [])
+    assert store.view().complete is True
+
+
+def test_a_gap_in_a_whole_kind_outlives_a_list_of_it() -> None:
+    store = ViewStore()
+    store.set_gap(PODS, "pods: the connection was lost")
+    store.replace(PODS, [pod()])
+    assert store.view().gaps == ("pods: the connection was lost",)
+    assert store.set_gap(PODS, "") is True
+    assert store.view().complete is True
+
+
+def test_the_id_of_an_applyset_is_the_one_kubectl_reckons() -> None:
+    # The id that kubectl's own tests expect for Secret test/my-set.
+    parent = ObjectRef("", "Secret", "test", "my-set")
+    assert applyset_id(parent) == "applyset-0eFHV8ySqp7XoShsGvyWFQD3s96yqwHmzc4e0HR1dsY-v1"
+
+
+def test_members_are_what_carries_the_sets_label() -> None:
+    store = ViewStore(PARENT)
+    store.put(CAPACITY_BUFFERS, buffer(labels={"applyset.kubernetes.io/part-of": PARENT.id}))
+    store.put(CAPACITY_BUFFERS, buffer("theirs", labels={"applyset.kubernetes.io/part-of": "applyset-other-v1"}))
+    inventory = store.view().inventory
+    assert inventory.members == {BUFFER}
+    assert inventory.recorded is False
+
+
+def test_the_parent_says_where_members_may_be_and_what_to_remember() -> None:
+    store = ViewStore(PARENT)
+    memory = {"backOffs": {"b": 1, "a": [2]}}
+    document = parent_manifest(
+        PARENT,
+        group_kinds=[group_kind(BUFFER), "PodTemplate"],
+        namespaces=["shop", "headroom-system", ""],
+        memory=memory,
+    )
+    store.put(CONFIG_MAPS, document)
+    inventory = store.view().inventory
+    assert inventory.recorded is True
+    assert inventory.group_kinds == ("CapacityBuffer.autoscaling.x-k8s.io", "PodTemplate")
+    assert inventory.namespaces == ("shop",), "the parent's own namespace is not additional"
+    assert inventory.memory == memory
+
+
+def test_other_config_maps_are_nothing_to_us() -> None:
+    store = ViewStore(PARENT)
+    assert store.put(CONFIG_MAPS, {"metadata": {"name": "other", "namespace": "headroom-system"}}) is False
+
+
+def test_a_spoiled_memory_is_a_gap_and_not_forgotten() -> None:
+    store = ViewStore(PARENT)
+    document = dict(parent_manifest(PARENT, group_kinds=[], namespaces=[], memory={"done": ["x"]}))
+    store.put(CONFIG_MAPS, document)
+    store.put(CONFIG_MAPS, document | {"data": {"memory.json": "{oops"}})
+    view = store.view()
+    assert view.inventory.memory == {"done": ["x"]}
+    assert view.complete is False
+
+
+def test_the_uid_of_an_object() -> None:
+    store = ViewStore()
+    store.put(NODES, node())
+    store.put(CAPACITY_BUFFERS, buffer())
+    assert store.uid_of(ObjectRef("", "Node", "", "node-1")) == "uid-node-1"
+    assert store.uid_of(BUFFER) == "uid-web"
+    assert store.uid_of(ObjectRef("", "Node", "", "ghost")) == ""
