@@ -1,0 +1,199 @@
+"""Offerings that did not give a node, and how long to stay away from them. Called by the cycle before placement, and by plan.
+
+A placeholder that vanishes before its node has registered has failed: Karpenter deletes a NodeClaim for which there is
+no capacity, or whose node does not register within 15 minutes (controllers/nodeclaim/lifecycle). To see that, what is
+being launched is remembered in the inventory from pass to pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from reconciler.model.changes import NodeClaimCreation
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    INSTANCE_TYPE_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    NodeClaim,
+    Offering,
+)
+from reconciler.model.requirements import Operator
+from reconciler.model.view import ClusterView
+
+FIRST_DELAY = timedelta(minutes=3)
+LONGEST_DELAY = timedelta(hours=1)
+"""Also how long after its end a back-off is remembered, so that the next failure doubles it."""
+UNSEEN = timedelta(seconds=30)
+"""How long a NodeClaim that was asked for may stay unseen before it counts as vanished: the watch may be behind."""
+LAUNCHES_KEY = "launches"
+BACK_OFFS_KEY = "backOffs"
+_MOST_DOUBLINGS = 16
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Offered:
+    """The offerings that one NodeClaim asks for: every combination."""
+
+    instance_types: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
+    capacity_types: tuple[str, ...] = ()
+
+    def covers(self, instance_type: str, zone: str, capacity_type: str) -> bool:
+        return instance_type in self.instance_types and zone in self.zones and capacity_type in self.capacity_types
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "instanceTypes": list(self.instance_types),
+            "zones": list(self.zones),
+            "capacityTypes": list(self.capacity_types),
+        }
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any]) -> Offered:
+        return cls(tuple(value["instanceTypes"]), tuple(value["zones"]), tuple(value["capacityTypes"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A NodeClaim on its way. since: when it was first asked for; seen: the cluster has had it."""
+
+    offered: Offered
+    since: datetime
+    seen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BackOff:
+    offered: Offered
+    failures: int
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """What is on its way and what to stay away from, as of one view. vanished: names of placeholders that failed since
+    the last one."""
+
+    launches: Mapping[str, Launch] = field(default_factory=dict)
+    back_offs: tuple[BackOff, ...] = ()
+    vanished: tuple[str, ...] = ()
+
+    def without(self, instance_types: Iterable[InstanceType], now: datetime) -> tuple[InstanceType, ...]:
+        """The catalog with offerings that are being stayed away from marked as not available."""
+        active = [back_off.offered for back_off in self.back_offs if now < back_off.until]
+        if not active:
+            return tuple(instance_types)
+        return tuple(
+            replace(kind, offerings=tuple(_marked(kind.name, offering, active) for offering in kind.offerings))
+            for kind in instance_types
+        )
+
+    def next_end(self, now: datetime) -> datetime | None:
+        """When the next offering may be tried again."""
+        return min((item.until for item in self.back_offs if now < item.until), default=None)
+
+    def memory(
+        self,
+        created: Iterable[NodeClaimCreation],
+        deleted: Iterable[str],
+        now: datetime,
+    ) -> dict[str, Any]:
+        """What the inventory is to remember: JSON values, the same bytes as long as nothing happens."""
+        launches = {name: launch for name, launch in self.launches.items() if name not in set(deleted)}
+        for creation in created:
+            planned = creation.planned
+            offered = Offered(planned.instance_types, planned.zones, planned.capacity_types)
+            launches.setdefault(creation.name, Launch(offered, now))
+        memory: dict[str, Any] = {}
+        if launches:
+            memory[LAUNCHES_KEY] = {
+                name: launch.offered.as_json() | {"since": launch.since.isoformat(), "seen": launch.seen}
+                for name, launch in sorted(launches.items())
+            }
+        if self.back_offs:
+            memory[BACK_OFFS_KEY] = [
+                item.offered.as_json() | {"failures": item.failures, "until": item.until.isoformat()}
+                for item in self.back_offs
+            ]
+        return memory
+
+
+def _marked(kind: str, offering: Offering, active: Iterable[Offered]) -> Offering:
+    if any(offered.covers(kind, offering.zone, offering.capacity_type) for offered in active):
+        return replace(offering, available=False)
+    return offering
+
+
+def launch_record(view: ClusterView, now: datetime) -> LaunchRecord:
+    """Compares what was being launched when the inventory was last written with what is there now."""
+    remembered, back_offs = _remembered(view.inventory.memory)
+    claims = {claim.name: claim for claim in view.node_claims if claim.is_placeholder}
+    launches: dict[str, Launch] = {}
+    failed: list[tuple[str, Offered]] = []
+    for name, launch in sorted(remembered.items()):
+        claim = claims.get(name)
+        if claim is None and not launch.seen and now - launch.since < UNSEEN:
+            launches[name] = launch
+        elif claim is None or (_has_failed(claim) and not _is_there(claim)):
+            failed.append((name, launch.offered))
+        elif _is_there(claim):
+            back_offs = [item for item in back_offs if not item.offered.covers(*_offering(claim))]
+        else:
+            launches[name] = replace(launch, seen=True)
+    for name, claim in sorted(claims.items()):
+        if name not in remembered and not _is_there(claim) and not _has_failed(claim):
+            launches[name] = Launch(_asked_for(claim), claim.created or now, seen=True)
+    for _, offered in failed:
+        back_offs = _lengthened(back_offs, offered, now)
+    kept = sorted(
+        (item for item in back_offs if now < item.until + LONGEST_DELAY),
+        key=lambda item: (item.until, item.offered),
+    )
+    return LaunchRecord(launches, tuple(kept), tuple(name for name, _ in failed))
+
+
+def _lengthened(back_offs: Iterable[BackOff], offered: Offered, now: datetime) -> list[BackOff]:
+    known = [item for item in back_offs if item.offered == offered]
+    failures = 1 + max((item.failures for item in known), default=0)
+    delay = min(FIRST_DELAY * 2 ** min(failures - 1, _MOST_DOUBLINGS), LONGEST_DELAY)
+    return [item for item in back_offs if item.offered != offered] + [BackOff(offered, failures, now + delay)]
+
+
+def _is_there(claim: NodeClaim) -> bool:
+    return claim.condition("Registered") == "True" or claim.node_name is not None
+
+
+def _has_failed(claim: NodeClaim) -> bool:
+    return claim.deleting or claim.condition("Launched") == "False"
+
+
+def _offering(claim: NodeClaim) -> tuple[str, str, str]:
+    keys = (INSTANCE_TYPE_LABEL, ZONE_LABEL, CAPACITY_TYPE_LABEL)
+    kind, zone, capacity_type = (claim.label(key) or "" for key in keys)
+    return kind, zone, capacity_type
+
+
+def _asked_for(claim: NodeClaim) -> Offered:
+    asked = {need.key: need.values for need in claim.requirements if need.operator is Operator.IN}
+    keys = (INSTANCE_TYPE_LABEL, ZONE_LABEL, CAPACITY_TYPE_LABEL)
+    return Offered(*(asked.get(key, ()) for key in keys))
+
+
+def _remembered(memory: Mapping[str, Any]) -> tuple[dict[str, Launch], list[BackOff]]:
+    """What does not read as written here was written by another version, and is forgotten."""
+    launches: dict[str, Launch] = {}
+    back_offs: list[BackOff] = []
+    try:
+        for name, value in dict(memory.get(LAUNCHES_KEY) or {}).items():
+            since = datetime.fromisoformat(value["since"])
+            launches[name] = Launch(Offered.parse(value), since, bool(value["seen"]))
+        for value in memory.get(BACK_OFFS_KEY) or ():
+            until = datetime.fromisoformat(value["until"])
+            back_offs.append(BackOff(Offered.parse(value), int(value["failures"]), until))
+    except (KeyError, TypeError, ValueError):
+        return {}, []
+    return launches, back_offs

@@ -1,0 +1,122 @@
+"""Every node and NodeClaim with what it holds now and whether it is protected. Used by hold, cost, outcomes and replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reconciler.model.demand import POD_KIND
+from reconciler.model.nodes import (
+    DISRUPTED_TAINT,
+    DO_NOT_DISRUPT,
+    HELD_ANNOTATION,
+    INITIALIZED_LABEL,
+    NODEPOOL_LABEL,
+    PLACEHOLDER_LABEL,
+    Node,
+    NodeClaim,
+)
+from reconciler.model.placement import Holding, OccupiedBin
+from reconciler.model.view import ClusterView
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """A node with its NodeClaim, either of which may be missing. chunks: of buffers and requests; pods: pending pods that
+    are to run here; in_use: real pods other than daemons run here."""
+
+    node: Node | None
+    claim: NodeClaim | None
+    chunks: tuple[Holding, ...] = ()
+    pods: tuple[Holding, ...] = ()
+    in_use: bool = False
+
+    @property
+    def name(self) -> str:
+        """The node's, or the NodeClaim's while there is no node."""
+        if self.node is not None:
+            return self.node.name
+        assert self.claim is not None
+        return self.claim.name
+
+    @property
+    def sides(self) -> tuple[Node | NodeClaim, ...]:
+        return tuple(side for side in (self.claim, self.node) if side is not None)
+
+    @property
+    def node_pool(self) -> str:
+        return next((pool for side in self.sides if (pool := side.label(NODEPOOL_LABEL))), "")
+
+    @property
+    def is_karpenters(self) -> bool:
+        return self.claim is not None or bool(self.node_pool)
+
+    @property
+    def is_placeholder(self) -> bool:
+        return any(side.label(PLACEHOLDER_LABEL) == "true" for side in self.sides)
+
+    @property
+    def is_going(self) -> bool:
+        """On its way out, whoever decided it."""
+        tainted = self.node is not None and any(taint.key == DISRUPTED_TAINT for taint in self.node.taints)
+        return tainted or any(side.deleting for side in self.sides)
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Not there yet: no node, or a node of Karpenter's that is not initialized."""
+        if self.node is None:
+            return True
+        return self.is_karpenters and self.node.label(INITIALIZED_LABEL) != "true"
+
+    @property
+    def is_marked(self) -> bool:
+        """Any side carries headroom's own mark."""
+        return any(is_marked(side) for side in self.sides)
+
+    @property
+    def is_protected(self) -> bool:
+        """Karpenter leaves it alone: by headroom's mark on every side, or by a person's word on the side that counts.
+
+        Karpenter reads the node's annotations once the node is there, and the NodeClaim's before.
+        """
+        counted = self.node if self.node is not None else self.claim
+        if counted is not None and is_kept(counted) and not is_marked(counted):
+            return True
+        return all(is_kept(side) and is_marked(side) for side in self.sides)
+
+
+def is_marked(side: Node | NodeClaim) -> bool:
+    return side.annotation(HELD_ANNOTATION) == "true"
+
+
+def is_kept(side: Node | NodeClaim) -> bool:
+    return side.annotation(DO_NOT_DISRUPT) == "true"
+
+
+def all_bins(view: ClusterView, occupied: Iterable[OccupiedBin] = ()) -> tuple[Bin, ...]:
+    """By name; a NodeClaim and its node are one bin."""
+    held = {(place.node is not None, place.node or place.node_claim or ""): place.holdings for place in occupied}
+    by_node = {claim.node_name: claim for claim in view.node_claims if claim.node_name}
+    by_provider = {claim.provider_id: claim for claim in view.node_claims if claim.provider_id}
+    used = {pod.node_name for pod in view.pods if pod.node_name is not None and not pod.is_daemon}
+    bins: list[Bin] = []
+    joined: set[str] = set()
+    for node in view.nodes:
+        claim = by_node.get(node.name) or by_provider.get(node.provider_id)
+        holdings = held.get((True, node.name), ())
+        if claim is not None:
+            joined.add(claim.name)
+            holdings = (*holdings, *held.get((False, claim.name), ()))
+        bins.append(_bin(node, claim, holdings, in_use=node.name in used))
+    bins += [
+        _bin(None, claim, held.get((False, claim.name), ()), in_use=False)
+        for claim in view.node_claims
+        if claim.name not in joined
+    ]
+    return tuple(sorted(bins, key=lambda item: (item.name, item.node is None)))
+
+
+def _bin(node: Node | None, claim: NodeClaim | None, holdings: tuple[Holding, ...], *, in_use: bool) -> Bin:
+    chunks = tuple(holding for holding in holdings if holding.demand.kind != POD_KIND)
+    pods = tuple(holding for holding in holdings if holding.demand.kind == POD_KIND)
+    return Bin(node, claim, chunks, pods, in_use)

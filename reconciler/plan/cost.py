@@ -1,0 +1,113 @@
+"""What the cluster costs an hour before and after a plan. Used by plan; all amounts in USD.
+
+A node is priced by its labels; a price that nobody knows is told as an assumption, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import fsum
+
+from reconciler.model.changes import Cost, NodeClaimAction, NodeClaimCreation
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Offering
+from reconciler.model.requirements import Operator
+from reconciler.plan.bins import Bin
+
+SPOT = "spot"
+_MOST_NAMES = 5
+
+
+class Prices:
+    """Prices of bins, from the offerings of the catalog."""
+
+    def __init__(self, instance_types: Iterable[InstanceType]) -> None:
+        self._offerings = {kind.name: kind.offerings for kind in instance_types}
+
+    def of(self, item: Bin) -> float | None:
+        """USD an hour; None when its labels do not lead to exactly one price."""
+        kind = _label(item, INSTANCE_TYPE_LABEL)
+        if kind is None:
+            return self._asked_for(item)
+        prices = {
+            offering.price
+            for offering in self._offerings.get(kind, ())
+            if _label(item, ZONE_LABEL) in {None, offering.zone}
+            and _label(item, CAPACITY_TYPE_LABEL) in {None, offering.capacity_type}
+        }
+        return prices.pop() if len(prices) == 1 else None
+
+    def _asked_for(self, item: Bin) -> float | None:
+        """A NodeClaim that is not launched yet: the cheapest of what it asks for, on which it was planned."""
+        if item.claim is None:
+            return None
+        asked = {need.key: need.values for need in item.claim.requirements if need.operator is Operator.IN}
+        prices = [
+            offering.price
+            for kind in asked.get(INSTANCE_TYPE_LABEL, ())
+            for offering in self._offerings.get(kind, ())
+            if _is_asked(offering, asked)
+        ]
+        return min(prices, default=None)
+
+
+def _label(item: Bin, key: str) -> str | None:
+    return next((value for side in reversed(item.sides) if (value := side.label(key)) is not None), None)
+
+
+def _is_asked(offering: Offering, asked: dict[str, tuple[str, ...]]) -> bool:
+    return offering.zone in asked.get(ZONE_LABEL, (offering.zone,)) and offering.capacity_type in asked.get(
+        CAPACITY_TYPE_LABEL, (offering.capacity_type,)
+    )
+
+
+def cost_of(
+    bins: Sequence[Bin],
+    prices: Prices,
+    *,
+    created: Sequence[NodeClaimCreation],
+    deleted: Sequence[NodeClaimAction],
+    released: Sequence[NodeClaimAction],
+    assumptions: Iterable[str],
+) -> Cost:
+    """Before: every node and NodeClaim there is. After: with the planned ones, without what goes.
+
+    Released nodes that nothing runs on count as gone, because Karpenter removes them; nodes on their way out likewise.
+    """
+    deletions = {action.node or action.node_claim for action in deleted}
+    releases = {action.node or action.node_claim for action in released}
+    before: list[float] = []
+    after: list[float] = [creation.planned.price for creation in created]
+    unknown: list[str] = []
+    going = emptied = 0
+    for item in bins:
+        price = prices.of(item)
+        if price is None:
+            unknown.append(item.name)
+            continue
+        before.append(price)
+        names = {side.name for side in item.sides}
+        if item.is_going:
+            going += 1
+        elif names & releases and not item.in_use and item.is_placeholder:
+            emptied += 1
+        elif not names & deletions:
+            after.append(price)
+    notes = list(assumptions)
+    if any(_label(item, CAPACITY_TYPE_LABEL) == SPOT for item in bins) or any(
+        SPOT in creation.planned.capacity_types for creation in created
+    ):
+        notes.append("spot prices are those of the price source; they change")
+    if emptied:
+        notes.append(f"{_nodes(emptied)} released and empty: counted as gone, paid for until Karpenter removes them")
+    if going:
+        notes.append(f"{_nodes(going)} already on the way out: counted before, not after")
+    if unknown:
+        more = f" and {len(unknown) - _MOST_NAMES:,} more" if len(unknown) > _MOST_NAMES else ""
+        notes.append(
+            f"{_nodes(len(unknown))} without a known price, not counted: {', '.join(unknown[:_MOST_NAMES])}{more}"
+        )
+    return Cost(fsum(before), fsum(after), assumptions=tuple(dict.fromkeys(note for note in notes if note)))
+
+
+def _nodes(count: int) -> str:
+    return f"{count:,} {'node' if count == 1 else 'nodes'}"

@@ -1,0 +1,75 @@
+"""What of a declared object the live one does not have: field by field, blind to how values are spelled. Used by objects.
+
+Only declared fields are looked at, so that what the API server or another controller adds is no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.model.changes import FieldChange
+from reconciler.model.durations import parse_duration
+from reconciler.model.errors import Invalid
+from reconciler.model.quantity import parse_quantity
+
+_QUANTITY_LISTS = frozenset({"limits", "requests", "overhead", "capacity", "perChunkResources"})
+_QUANTITIES = frozenset({"totalCpu", "totalMem"})
+_DURATIONS = frozenset({"expireAfter", "consolidateAfter", "terminationGracePeriod", "duration"})
+_SIMPLE_KEY = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """drops_empty: the kind is one of Kubernetes' own, whose empty lists and maps the API server does not store."""
+
+    drops_empty: bool = False
+
+    def differences(self, declared: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[FieldChange, ...]:
+        """In path order; before is the live value, after the declared one."""
+        return tuple(self._between(declared, live, ()))
+
+    def _between(self, declared: Any, live: Any, path: Path) -> Iterator[FieldChange]:
+        if declared is None or (self.drops_empty and live is None and declared in ({}, [])):
+            return
+        if isinstance(declared, Mapping) and isinstance(live, Mapping):
+            for key in sorted(declared):
+                yield from self._between(declared[key], live.get(key), (*path, key))
+        elif isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
+            for index, (item, other) in enumerate(zip(declared, live, strict=True)):
+                yield from self._between(item, other, (*path, index))
+        elif not _same(declared, live, path):
+            yield FieldChange(path_text(path), live, declared)
+
+
+def _same(declared: Any, live: Any, path: Path) -> bool:
+    if isinstance(declared, bool) or isinstance(live, bool):
+        return declared is live
+    if declared == live:
+        return True
+    names = [step for step in path if isinstance(step, str)]
+    scalars = isinstance(declared, str | int | float) and isinstance(live, str | int | float)
+    if not names or not scalars:
+        return False
+    try:
+        if names[-1] in _QUANTITIES or (len(names) > 1 and names[-2] in _QUANTITY_LISTS):
+            return parse_quantity(declared) == parse_quantity(live)
+        return names[-1] in _DURATIONS and parse_duration(str(declared)) == parse_duration(str(live))
+    except Invalid:
+        return False
+
+
+def path_text(path: Path) -> str:
+    """`spec.disruption.budgets[0].nodes`; a key with a dot or slash in brackets: `metadata.labels['a/b']`."""
+    parts: list[str] = []
+    for step in path:
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        elif step and set(step) <= _SIMPLE_KEY:
+            parts.append(f".{step}" if parts else step)
+        else:
+            parts.append(f"['{step}']")
+    return "".join(parts)

@@ -1,0 +1,121 @@
+"""Which nodes are protected because they hold chunks, and which are handed back. Used by plan.
+
+Only changes are listed: a node that holds chunks and is protected already needs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.changes import NodeClaimAction
+from reconciler.model.nodes import NodePool
+from reconciler.model.placement import Holding
+from reconciler.plan.bins import Bin, is_kept, is_marked
+from reconciler.plan.disruption_budgets import EMPTY, allowed, pool_state
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    hold: tuple[NodeClaimAction, ...] = ()
+    release: tuple[NodeClaimAction, ...] = ()
+    delete: tuple[NodeClaimAction, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+PriceOf = Callable[[Bin], float | None]
+
+
+def holds(
+    bins: Sequence[Bin],
+    *,
+    node_pools: Mapping[str, NodePool],
+    replaced: frozenset[str],
+    replacement_waits: bool,
+    price_of: PriceOf,
+    blocked: bool,
+) -> Holds:
+    """What to protect, release and delete. Nodes that Karpenter did not make and nodes on their way out are let be.
+
+    replaced: bins that chunks had to leave; with replacement_waits they stay protected, since what takes their chunks is
+    not there yet. blocked: nothing is released or deleted.
+    """
+    own = [item for item in bins if item.is_karpenters and not item.is_going]
+    held = tuple(_hold(item, price_of) for item in own if item.chunks and not item.is_protected)
+    free = [item for item in own if not item.chunks and not item.pods]
+    waiting = [item for item in free if replacement_waits and item.name in replaced and item.is_marked]
+    staying = {item.name for item in waiting}
+    leaving = [item for item in free if item.name not in staying]
+    notes = [f"{item.name} stays protected until the node that replaces it is there" for item in waiting]
+    if blocked:
+        due = sum(item.is_marked for item in leaving)
+        if due:
+            notes.append(f"{due:,} {'node holds' if due == 1 else 'nodes hold'} nothing any more, and wait")
+        return Holds(held, notes=tuple(notes))
+    deleted = _deletable(leaving, bins, node_pools)
+    gone = {item.name for item in deleted}
+    release = tuple(_release(item, price_of) for item in leaving if item.is_marked and item.name not in gone)
+    delete = tuple(_delete(item, price_of) for item in deleted)
+    return Holds(held, release, delete, tuple(notes))
+
+
+def _hold(item: Bin, price_of: PriceOf) -> NodeClaimAction:
+    return NodeClaimAction(
+        node_claim=None if item.claim is None else item.claim.name,
+        node=None if item.node is None else item.node.name,
+        node_pool=item.node_pool,
+        reason=f"holds {chunk_words(item.chunks)}",
+        holdings=item.chunks,
+        price=price_of(item),
+    )
+
+
+def _release(item: Bin, price_of: PriceOf) -> NodeClaimAction:
+    """Only the sides that carry headroom's mark: a do-not-disrupt without it is a person's."""
+    return NodeClaimAction(
+        node_claim=item.claim.name if item.claim is not None and is_marked(item.claim) else None,
+        node=item.node.name if item.node is not None and is_marked(item.node) else None,
+        node_pool=item.node_pool,
+        reason="holds no chunk any more",
+        price=price_of(item),
+    )
+
+
+def _delete(item: Bin, price_of: PriceOf) -> NodeClaimAction:
+    assert item.claim is not None
+    return NodeClaimAction(
+        node_claim=item.claim.name,
+        node=None if item.node is None else item.node.name,
+        node_pool=item.node_pool,
+        reason="an empty placeholder, in a pool that never consolidates",
+        price=price_of(item),
+    )
+
+
+def _deletable(leaving: Iterable[Bin], bins: Sequence[Bin], node_pools: Mapping[str, NodePool]) -> list[Bin]:
+    """Empty placeholders that nobody else would ever remove, as many as the pool's Empty budget allows."""
+    by_pool: dict[str, list[Bin]] = {}
+    for item in leaving:
+        pool = node_pools.get(item.node_pool)
+        removable = item.claim is not None and item.is_placeholder and not item.in_use and not _is_a_persons(item)
+        if pool is not None and pool.consolidate_after is None and removable:
+            by_pool.setdefault(pool.name, []).append(item)
+    chosen: list[Bin] = []
+    for name, candidates in sorted(by_pool.items()):
+        budget = allowed(node_pools[name], EMPTY, pool_state(name, bins))
+        chosen += candidates if budget is None else candidates[:budget]
+    return chosen
+
+
+def _is_a_persons(item: Bin) -> bool:
+    return any(is_kept(side) and not is_marked(side) for side in item.sides)
+
+
+def chunk_words(holdings: Iterable[Holding], most: int = 3) -> str:
+    """`3 of CapacityBuffer/shop/web and 1 of …`, groups of one demand added up."""
+    counts: dict[str, int] = {}
+    for holding in holdings:
+        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
+    parts = [f"{count:,} of {demand}" for demand, count in sorted(counts.items())]
+    more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
+    return ", ".join(parts[:most]) + more

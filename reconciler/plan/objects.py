@@ -1,0 +1,184 @@
+"""Manifests from Git against the cluster's objects: what must be created or updated. Used by plan.
+
+A live object is up to date when it has every declared field and its `applied-hash` is that of the manifest; the hash
+makes a field noticed that was taken out of the manifest, which a comparison of declared fields alone cannot see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reconciler.model.changes import Action, FieldChange, ObjectChange
+from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.findings import Code, Finding
+from reconciler.model.view import ClusterView, LiveObject, Manifest
+from reconciler.plan.codes import POOL_NOT_THERE, STATIC_POOL_CHANGE, UNKNOWN_APPLY_MODE
+from reconciler.plan.diff import Comparison, path_text
+
+FIELD_MANAGER = "headroom"
+PART_OF_LABEL = "applyset.kubernetes.io/part-of"
+HASH_ANNOTATION = "headroom.dev/applied-hash"
+SOURCE_ANNOTATION = "headroom.dev/source"
+PARTIAL_ANNOTATION = "headroom.dev/partial"
+"""On objects of which headroom applies only some fields: they are nobody's to delete."""
+MODE_ANNOTATION = "headroom.dev/ssa"
+SUSPEND_ANNOTATION = "headroom.dev/suspend"
+NODE_POOL = "NodePool"
+MODES = ("Override", "Merge", "IfNotPresent", "Ignore")
+_APPLY_ORDER = {"PodTemplate": 0, "NodePool": 1}
+_OF_THE_SERVER = frozenset(
+    {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPlan:
+    changes: tuple[ObjectChange, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+def annotations_of(body: Manifest | None) -> Mapping[str, str]:
+    metadata = (body or {}).get("metadata") or {}
+    annotations: Mapping[str, str] = metadata.get("annotations") or {}
+    return annotations
+
+
+def object_changes(declared: Declared, view: ClusterView, applyset_id: str) -> ObjectPlan:
+    """Creations and updates in the order of applying: what others refer to comes first.
+
+    applyset_id: of the ApplySet that every whole object joins by label; "" for none.
+    """
+    changes: list[ObjectChange] = []
+    findings: list[Finding] = []
+    notes: list[str] = []
+    for item in sorted(declared.manifests, key=_order):
+        live = view.objects.get(item.ref)
+        mode = annotations_of(item.manifest).get(MODE_ANNOTATION, "Merge")
+        if mode not in MODES:
+            hint = f"write {', '.join(MODES[:-1])} or {MODES[-1]}"
+            findings.append(_finding(item, UNKNOWN_APPLY_MODE, f"{MODE_ANNOTATION}: {mode} is taken as Merge", hint))
+        if mode == "Ignore" or (mode == "IfNotPresent" and live is not None):
+            continue
+        if _is_suspended(item, live):
+            notes.append(f"{item.ref} is suspended: it is left as it is")
+            continue
+        refused = _refusal(item, live)
+        if refused is not None:
+            findings.append(refused)
+            continue
+        change = _change(item, live, applyset_id)
+        if change is not None:
+            changes.append(change)
+    return ObjectPlan(tuple(changes), tuple(findings), tuple(notes))
+
+
+def _order(item: DeclaredManifest) -> tuple[int, str, str, str, str]:
+    ref = item.ref
+    return (_APPLY_ORDER.get(ref.kind, len(_APPLY_ORDER)), ref.group, ref.kind, ref.namespace, ref.name)
+
+
+def _is_suspended(item: DeclaredManifest, live: LiveObject | None) -> bool:
+    bodies = (item.manifest, None if live is None else live.body)
+    return any(annotations_of(body).get(SUSPEND_ANNOTATION) == "true" for body in bodies)
+
+
+def _refusal(item: DeclaredManifest, live: LiveObject | None) -> Finding | None:
+    if item.ref.kind != NODE_POOL:
+        return None
+    if item.partial and live is None:
+        return _finding(
+            item,
+            POOL_NOT_THERE,
+            f"{item.ref} is not in the cluster, and this document has no template to make it of",
+            "add spec.template, or correct the name",
+        )
+    if live is None:
+        return None
+    is_static = "replicas" in (live.body.get("spec") or {})
+    becomes_static = "replicas" in (item.manifest.get("spec") or {})
+    if is_static == becomes_static or (item.partial and not becomes_static):
+        return None
+    words = ("dynamic", "static") if becomes_static else ("static", "dynamic")
+    return _finding(
+        item,
+        STATIC_POOL_CHANGE,
+        f"{item.ref} is {words[0]} and cannot become {words[1]}: Karpenter refuses to add or remove spec.replicas",
+        "declare a NodePool of another name, and remove this one when its nodes are gone",
+    )
+
+
+def _finding(item: DeclaredManifest, code: Code, message: str, hint: str) -> Finding:
+    return Finding(code.name, code.severity, message, item.position, item.ref, hint=hint)
+
+
+def _change(item: DeclaredManifest, live: LiveObject | None, applyset_id: str) -> ObjectChange | None:
+    manifest = prepared(item, applyset_id)
+    if live is None:
+        spec = manifest.get("spec")
+        fields = sorted(spec.items()) if isinstance(spec, Mapping) else ()
+        created = tuple(FieldChange(path_text(("spec", key)), None, value) for key, value in fields)
+        reason = f"declared in {item.position.file}, not in the cluster"
+        return ObjectChange(item.ref, Action.CREATE, created, manifest, item.position, reason)
+    changes = _differences(item, manifest, live)
+    if not changes:
+        return None
+    reason = f"differs from {item.position.file}"
+    return ObjectChange(item.ref, Action.UPDATE, changes, manifest, item.position, reason)
+
+
+def _differences(item: DeclaredManifest, manifest: Manifest, live: LiveObject) -> tuple[FieldChange, ...]:
+    compared = {key: value for key, value in manifest.items() if key not in {"apiVersion", "kind"}}
+    comparison = Comparison(drops_empty=not item.ref.group)
+    hash_path = path_text(("metadata", "annotations", HASH_ANNOTATION))
+    found = comparison.differences(compared, live.body)
+    if not any(change.path == hash_path for change in found):
+        return found
+    # The hash says that the manifest is another one; which fields, the other differences say, or who owns what.
+    others = tuple(change for change in found if change.path != hash_path)
+    return (*others, *_given_up(manifest, live)) or found
+
+
+def _given_up(manifest: Manifest, live: LiveObject) -> tuple[FieldChange, ...]:
+    """Fields of the spec that headroom set once and the manifest no longer has."""
+    declared, there = manifest.get("spec") or {}, live.body.get("spec") or {}
+    names = sorted(
+        name
+        for path in live.managers.get(FIELD_MANAGER, frozenset())
+        if path.startswith("spec.") and (name := path.split(".")[1]) not in declared and name in there
+    )
+    return tuple(FieldChange(path_text(("spec", name)), there[name], None) for name in dict.fromkeys(names))
+
+
+def prepared(item: DeclaredManifest, applyset_id: str) -> dict[str, Any]:
+    """The manifest as it is applied: without nulls, status and what is the server's, with headroom's own marks."""
+    body = {key: _without_nulls(value) for key, value in item.manifest.items() if key != "status" and value is not None}
+    metadata = {key: value for key, value in (body.get("metadata") or {}).items() if key not in _OF_THE_SERVER}
+    annotations = dict(metadata.get("annotations") or {}) | {SOURCE_ANNOTATION: item.position.file}
+    metadata["name"] = item.ref.name
+    if item.ref.namespace:
+        metadata["namespace"] = item.ref.namespace
+    if item.partial:
+        annotations[PARTIAL_ANNOTATION] = "true"
+    elif applyset_id:
+        metadata["labels"] = dict(metadata.get("labels") or {}) | {PART_OF_LABEL: applyset_id}
+    body["metadata"] = metadata | {"annotations": annotations}
+    annotations[HASH_ANNOTATION] = _hash(body)
+    return body
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _hash(body: Mapping[str, Any]) -> str:
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

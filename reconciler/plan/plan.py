@@ -1,0 +1,154 @@
+"""Puts a plan together: objects, new nodes, holds, releases, cost and what becomes of each demand. Called by the cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from reconciler.model.changes import NodeClaimChanges, Plan
+from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
+from reconciler.model.findings import Finding
+from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.placement import Placement
+from reconciler.model.view import ClusterView
+from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, launch_record
+from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.cost import Prices, cost_of
+from reconciler.plan.hold import holds
+from reconciler.plan.limits import Capped, PlanCaps, cap_notes, within_caps
+from reconciler.plan.names import creations
+from reconciler.plan.objects import object_changes
+from reconciler.plan.outcomes import Tallies, pending_outcome
+from reconciler.plan.prune import prune
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInputs:
+    """Everything a plan is made from.
+
+    declared: the repository's own documents (`manifests` in the version that the cluster serves); live: the cluster's,
+    typed; demands: in the order in which they were placed; node_pools: those in force, the repository's over the live
+    ones; price_source: where prices come from and as of when; blocked: why nothing may be pruned, released or deleted (a
+    rewound branch, a stalled source; gaps of the view are added here); replaced: what `unavailable_bins` named before
+    placement; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
+    """
+
+    revision: str | None
+    now: datetime
+    view: ClusterView
+    declared: Declared = field(default_factory=Declared)
+    live: Declared = field(default_factory=Declared)
+    demands: tuple[Demand, ...] = ()
+    placement: Placement = field(default_factory=Placement)
+    node_pools: tuple[NodePool, ...] = ()
+    instance_types: tuple[InstanceType, ...] = ()
+    price_source: str = ""
+    caps: PlanCaps = field(default_factory=PlanCaps)
+    findings: tuple[Finding, ...] = ()
+    blocked: tuple[str, ...] = ()
+    replaced: frozenset[str] = frozenset()
+    include_pending: bool = False
+    suspended: bool = False
+    applyset_id: str = ""
+
+
+def make_plan(inputs: PlanInputs) -> Plan:
+    """The plan: a function of its inputs alone, whatever order their parts come in."""
+    view, placement = inputs.view, inputs.placement
+    blocked = _blocked(inputs)
+    bins = all_bins(view, placement.occupied)
+    prices = Prices(inputs.instance_types)
+    capped = _capped(inputs, bins, prices)
+    created = creations(capped.kept, (claim.name for claim in view.node_claims))
+    held = holds(
+        bins,
+        node_pools={pool.name: pool for pool in inputs.node_pools},
+        replaced=inputs.replaced,
+        replacement_waits=bool(created) or any(item.is_on_its_way and item.chunks for item in bins),
+        price_of=prices.of,
+        blocked=bool(blocked),
+    )
+    objects = object_changes(inputs.declared, view, inputs.applyset_id)
+    pruning = prune(
+        inputs.declared,
+        view,
+        applyset_id=inputs.applyset_id,
+        share=inputs.caps.prune_share,
+        blocked=bool(blocked),
+    )
+    tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
+    outcomes = [tallies.outcome(demand) for demand in inputs.demands]
+    cost = cost_of(
+        bins,
+        prices,
+        created=created,
+        deleted=held.delete,
+        released=held.release,
+        assumptions=(inputs.price_source, *placement.assumptions, *_overlay_notes(inputs)),
+    )
+    record = launch_record(view, inputs.now)
+    deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
+    notes = [*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)]
+    if record.vanished:
+        notes.append(f"vanished before their nodes were there: {', '.join(record.vanished)}; other offerings are taken")
+    if inputs.suspended:
+        notes.append("headroom is suspended: nothing of this is applied")
+    return Plan(
+        revision=inputs.revision,
+        now=inputs.now,
+        demands=tuple(item for item in outcomes if inputs.include_pending or not item.demand.is_pending_pod),
+        node_claims=NodeClaimChanges(created, held.delete, held.hold, held.release),
+        objects=(*objects.changes, *pruning.changes),
+        cost=cost,
+        findings=tuple(sorted({*inputs.findings, *objects.findings}, key=_finding_order)),
+        pending=pending_outcome(outcomes),
+        occupied=placement.occupied,
+        include_pending=inputs.include_pending,
+        blocked=blocked,
+        notes=tuple(notes),
+        memory=_memory(view.inventory.memory, record.memory(created, deleted, inputs.now)),
+    )
+
+
+def _blocked(inputs: PlanInputs) -> tuple[str, ...]:
+    gaps = () if inputs.view.complete else inputs.view.gaps or ("the cluster could not be read in full",)
+    return tuple(dict.fromkeys((*inputs.blocked, *gaps)))
+
+
+def _capped(inputs: PlanInputs, bins: Sequence[Bin], prices: Prices) -> Capped:
+    nodes: dict[str, int] = {}
+    known: list[float] = []
+    for item in bins:
+        if item.is_going:
+            continue
+        nodes[item.node_pool] = nodes.get(item.node_pool, 0) + 1
+        price = prices.of(item)
+        if price is not None:
+            known.append(price)
+    return within_caps(
+        inputs.placement.planned,
+        inputs.caps,
+        order={demand.ref: index for index, demand in enumerate(inputs.demands)},
+        price_now=sum(known),
+        nodes_now=nodes,
+    )
+
+
+def _overlay_notes(inputs: PlanInputs) -> tuple[str, ...]:
+    overlays = (*inputs.declared.node_overlays, *inputs.live.node_overlays)
+    if any(overlay.price is not None or overlay.price_adjustment is not None for overlay in overlays):
+        return ("price overlays count for new nodes; nodes that are there have the catalog's price",)
+    return ()
+
+
+def _finding_order(finding: Finding) -> tuple[tuple[str, int, int, str, str, str], str]:
+    return (finding.sort_key, str(finding.ref))
+
+
+def _memory(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The inventory's memory with this package's own entries replaced; what others remember stays."""
+    others = {key: value for key, value in before.items() if key not in {LAUNCHES_KEY, BACK_OFFS_KEY}}
+    return dict(sorted((others | dict(now)).items()))

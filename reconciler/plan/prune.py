@@ -1,0 +1,100 @@
+"""Objects that headroom applied and Git no longer declares: they go, carefully. Used by plan.
+
+Nothing is pruned that a broken document might still declare, nothing while the plan is blocked, never more than a share
+of the inventory at once, and nothing that does not carry headroom's own label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reconciler.model.changes import Action, ObjectChange
+from reconciler.model.declared import Declared
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView, LiveObject, Manifest
+from reconciler.plan.objects import (
+    PART_OF_LABEL,
+    PARTIAL_ANNOTATION,
+    SOURCE_ANNOTATION,
+    SUSPEND_ANNOTATION,
+    annotations_of,
+)
+
+PRUNE_ANNOTATION = "headroom.dev/prune"
+_DELETE_LAST = {"NodePool": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    changes: tuple[ObjectChange, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def prune(declared: Declared, view: ClusterView, *, applyset_id: str, share: float, blocked: bool) -> Pruning:
+    """Deletions of inventory members. share: of the inventory that may go at once; at least one object may."""
+    members = view.inventory.members
+    wanted = {item.ref for item in declared.manifests} | declared.broken
+    gone = [ref for ref in sorted(members - wanted, key=_order) if ref in view.objects]
+    notes: list[str] = []
+    due: list[ObjectChange] = []
+    for ref in gone:
+        live = view.objects[ref]
+        kept = _reason_to_keep(live, declared.broken_files, applyset_id)
+        if kept is None:
+            due.append(_removal(ref, live))
+        elif kept:
+            notes.append(f"{ref} is no longer declared, but stays: {kept}")
+    if blocked:
+        if due:
+            notes.append(f"{_counted(len(due))} no longer declared, which waits")
+        return Pruning((), tuple(notes))
+    most = max(1, int(len(members) * share))
+    if len(due) > most:
+        names = _listed(change.ref for change in due[most:])
+        notes.append(
+            f"{_counted(len(due))} no longer declared; {most} of {len(members)} may go at once, so these wait: {names}",
+        )
+    return Pruning(tuple(due[:most]), tuple(notes))
+
+
+def _order(ref: ObjectRef) -> tuple[int, ObjectRef]:
+    """NodePools last: with a pool go all its nodes."""
+    return (_DELETE_LAST.get(ref.kind, 0), ref)
+
+
+def _reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id: str) -> str | None:
+    """None: it may go; "": it is not headroom's to delete, and there is nothing to say about it."""
+    annotations = annotations_of(live.body)
+    if annotations.get(SOURCE_ANNOTATION) in broken_files:
+        return f"{annotations[SOURCE_ANNOTATION]} cannot be read in full"
+    if annotations.get(PRUNE_ANNOTATION) == "disabled":
+        return f"{PRUNE_ANNOTATION}: disabled"
+    if annotations.get(SUSPEND_ANNOTATION) == "true":
+        return "it is suspended"
+    if annotations.get(PARTIAL_ANNOTATION) == "true":
+        return None
+    labels = (live.body.get("metadata") or {}).get("labels") or {}
+    if applyset_id and labels.get(PART_OF_LABEL) != applyset_id:
+        return ""
+    return None
+
+
+def _removal(ref: ObjectRef, live: LiveObject) -> ObjectChange:
+    if annotations_of(live.body).get(PARTIAL_ANNOTATION) != "true":
+        return ObjectChange(ref, Action.DELETE, reason="no longer declared")
+    # An apply of nothing but the name gives back every field that headroom owned, and its marks with them.
+    metadata = {"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {})
+    bare: Manifest = {"apiVersion": live.body.get("apiVersion"), "kind": ref.kind, "metadata": metadata}
+    reason = "no longer declared: the fields that headroom set are given back, the object stays"
+    return ObjectChange(ref, Action.UPDATE, manifest=bare, reason=reason)
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} object is" if count == 1 else f"{count:,} objects are"
+
+
+def _listed(refs: Iterable[ObjectRef], most: int = 5) -> str:
+    names = [str(ref) for ref in refs]
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

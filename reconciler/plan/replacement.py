@@ -1,0 +1,62 @@
+"""Nodes that chunks must leave: about to expire, or drifted. Their chunks go elsewhere first, then they are released.
+
+Called by the cycle before placement, which must not use these bins, and handed on to the plan, which keeps them
+protected until what replaces them is there. Karpenter expires nodes whatever their annotations and budgets say
+(controllers/nodeclaim/expiration), and drifts none that is protected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from reconciler.model.nodes import NodePool
+from reconciler.model.view import ClusterView
+from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.disruption_budgets import DRIFTED, allowed, pool_state
+
+EXPIRY_LEAD = timedelta(minutes=15)
+"""How long before its expiry a node takes no more chunks: a node is there within minutes, or not before Karpenter gives
+its launch up after 15."""
+_SHARE_OF_LIFE = 4
+
+
+def unavailable_bins(view: ClusterView, node_pools: Iterable[NodePool], now: datetime) -> frozenset[str]:
+    """Names of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on."""
+    bins = all_bins(view)
+    names = {item.name for item in bins if _expires_soon(item, now)}
+    for pool in node_pools:
+        names |= _drifted(pool, bins)
+    return frozenset(names)
+
+
+def _expires_soon(item: Bin, now: datetime) -> bool:
+    claim = item.claim
+    if claim is None or claim.expire_after is None or claim.created is None:
+        return False
+    lead = min(EXPIRY_LEAD, claim.expire_after / _SHARE_OF_LIFE)
+    return now >= claim.created + claim.expire_after - lead
+
+
+def _drifted(pool: NodePool, bins: Iterable[Bin]) -> set[str]:
+    """Drifted nodes that headroom holds, as many at once as the Drifted budget allows.
+
+    Those released before and not yet taken by Karpenter use up the budget too, or a small budget would be run through
+    in one go.
+    """
+    own = [item for item in bins if item.node_pool == pool.name]
+    drifted = [
+        item
+        for item in own
+        if item.claim is not None and item.claim.condition("Drifted") == "True" and not item.is_going
+    ]
+    held = sorted((item for item in drifted if item.is_marked), key=_age)
+    budget = allowed(pool, DRIFTED, pool_state(pool.name, own))
+    if budget is None:
+        return {item.name for item in held}
+    return {item.name for item in held[: max(0, budget - (len(drifted) - len(held)))]}
+
+
+def _age(item: Bin) -> tuple[str, str]:
+    created = item.claim.created if item.claim is not None else None
+    return ("" if created is None else created.isoformat(), item.name)
