@@ -1,0 +1,204 @@
+"""One pass: the ordered stages from a Git commit to an applied plan, nothing else. Called by daemon and cli.
+
+Every stage takes what the pass knows so far and returns it with its own result added. What a stage cannot do, it raises
+as a typed failure; the pass then ends with that failure as its result and everything in force stays in force.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from reconciler.cluster.apply import carry_out
+from reconciler.cluster.inventory import InventoryParent
+from reconciler.demand.combine import demands as combine_demands
+from reconciler.demand.dialect import Dialect
+from reconciler.manifests.declared import read, read_live, with_last_good
+from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
+from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
+from reconciler.model.errors import Failure, Waiting
+from reconciler.model.findings import Finding
+from reconciler.model.nodes import InstanceType
+from reconciler.model.placement import Placement
+from reconciler.model.source import SourceTree
+from reconciler.model.view import ClusterView
+from reconciler.placement.place import PlacementOptions, place
+from reconciler.plan.limits import PlanCaps
+from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.ports import Catalog, Clock, Cluster, Source
+from reconciler.render.environment import Templates
+from reconciler.render.writes import render_writes
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How passes are made: settings that the stages need, in the stages' own types."""
+
+    dialect: Dialect
+    caps: PlanCaps
+    placement: PlacementOptions
+    inventory: InventoryParent
+    templates_folder: str = "templates"
+    suspend: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """What one pass found and did. failure: the pass stopped there, and nothing after that stage happened.
+
+    timings: seconds by stage; settled: nothing was left to change and nothing is on its way.
+    """
+
+    plan: Plan | None = None
+    change_set: ChangeSet | None = None
+    tree: SourceTree | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    failure: Failure | None = None
+    settled: bool = False
+
+    @property
+    def required_plan(self) -> Plan:
+        if self.plan is None:
+            raise Waiting("the pass ended before there was a plan")
+        return self.plan
+
+
+@dataclass(frozen=True, slots=True)
+class PassState:
+    """What the pass knows so far; each stage adds its part."""
+
+    now: datetime
+    include_pending: bool = False
+    tree: SourceTree = field(default_factory=lambda: SourceTree(None))
+    repository: Declared = field(default_factory=Declared)
+    view: ClusterView = field(default_factory=ClusterView)
+    live: Declared = field(default_factory=Declared)
+    effective: Declared = field(default_factory=Declared)
+    instance_types: tuple[InstanceType, ...] = ()
+    demands: tuple[Demand, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    placement: Placement = field(default_factory=Placement)
+    plan: Plan | None = None
+    writes: tuple[Write, ...] = ()
+    unrendered: tuple[WriteResult, ...] = ()
+    change_set: ChangeSet | None = None
+
+
+Stage = Callable[[PassState], PassState]
+
+
+class Cycle:
+    """Makes passes over one repository and one cluster. Keeps only what saves work or keeps the last good version."""
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        cluster: Cluster,
+        catalog: Catalog,
+        clock: Clock,
+        rules: Rules,
+        packaged_templates: Mapping[str, str],
+        progress: Callable[[str], None] = lambda _stage: None,
+    ) -> None:
+        self._source = source
+        self._cluster = cluster
+        self._catalog = catalog
+        self._clock = clock
+        self._rules = rules
+        self._packaged_templates = packaged_templates
+        self._progress = progress
+        self._tree: SourceTree | None = None
+        self._repository: Declared | None = None
+
+    def plan(self, *, include_pending: bool = False, tree: SourceTree | None = None) -> PassResult:
+        """The stages up to the plan: nothing is written. tree: plan this one instead of the source's newest."""
+        stages = self._reading if tree is None else self._reading[1:]
+        state = PassState(self._clock.now(), include_pending=include_pending, tree=tree or SourceTree(None))
+        return self._run(state, (*stages, *self._planning))
+
+    def run(self, trigger: str) -> PassResult:
+        """A whole pass. `trigger` says in events and logs why it was made."""
+        del trigger
+        stages = (*self._reading, *self._planning)
+        if not self._rules.suspend:
+            stages = (*stages, *self._applying)
+        return self._run(PassState(self._clock.now()), stages)
+
+    @property
+    def _reading(self) -> tuple[tuple[str, Stage], ...]:
+        return (("git", self._read_source), ("manifests", self._read_manifests), ("view", self._read_cluster))
+
+    @property
+    def _planning(self) -> tuple[tuple[str, Stage], ...]:
+        return (("demand", self._find_demand), ("placement", self._place), ("plan", self._make_plan))
+
+    @property
+    def _applying(self) -> tuple[tuple[str, Stage], ...]:
+        return (("render", self._render), ("apply", self._apply))
+
+    def _run(self, state: PassState, stages: tuple[tuple[str, Stage], ...]) -> PassResult:
+        timings: dict[str, float] = {}
+        failure: Failure | None = None
+        for name, stage in stages:
+            self._progress(name)
+            began = time.perf_counter()
+            try:
+                state = stage(state)
+            except Failure as error:
+                failure = error
+            timings[name] = time.perf_counter() - began
+            if failure is not None:
+                break
+        return PassResult(
+            plan=state.plan,
+            change_set=state.change_set,
+            tree=state.tree,
+            timings=timings,
+            failure=failure,
+            settled=failure is None and _is_settled(state),
+        )
+
+    def _read_source(self, state: PassState) -> PassState:
+        return replace(state, tree=self._source.read())
+
+    def _read_manifests(self, state: PassState) -> PassState:
+        """Reads documents only when the tree is another one than last time."""
+        if self._repository is None or self._tree is None or state.tree.files is not self._tree.files:
+            self._repository = with_last_good(read(state.tree.files), self._repository)
+            self._tree = state.tree
+        return replace(state, repository=self._repository)
+
+    def _read_cluster(self, state: PassState) -> PassState:
+        view = self._cluster.view()
+        live = read_live(view.objects.values())
+        return replace(
+            state,
+            view=view,
+            live=live,
+            effective=effective(state.repository, live, view),
+            instance_types=self._catalog.instance_types(view),
+        )
+
+    def _find_demand(self, state: PassState) -> PassState:
+        demands, findings = combine_demands(
+            state.effective,
+            state.view,
+            dialect=self._rules.dialect,
+            include_pending=state.include_pending,
+        )
+        return replace(state, demands=demands, findings=(*state.repository.findings, *findings))
+
+    def _place(self, state: PassState) -> PassState:
+        placement = place(
+            state.view,
+            node_pools=state.effective.node_pools,
+            instance_types=state.instance_types,
+            demands=state.demands,
+            overlays=state.effective.node_overlays,
+            options=replace(self._rules.placement, include_pending=state.include_pending),
+        )
+        return replace(state, placement=placement)
