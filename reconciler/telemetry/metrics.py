@@ -14,6 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, Write
 from reconciler.ports import PassResult
 from reconciler.telemetry.gauges import PassGauges
+from reconciler.telemetry.passes import GOOD, WORDS, result_of
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
@@ -42,8 +43,8 @@ class Metrics:
             "Nodes newly kept from consolidation because they hold capacity, since the daemon started",
         )
         self._leader = Gauge("headroom_leader", "1 while this replica is the one that writes", registry=self.registry)
-        for result in ("applied", "unchanged", "partial", "invalid", "waiting", "stalled", "transient"):
-            self._passes.labels(result)
+        for word in WORDS:
+            self._passes.labels(word)
 
     def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
         return Histogram(name, text, labels, buckets=_SECONDS, registry=self.registry)
@@ -65,7 +66,7 @@ class Metrics:
             tree=result.tree,
             failure=result.failure,
             settled=result.settled,
-            succeeded=result_of(result) in {"applied", "unchanged"},
+            succeeded=result_of(result) in GOOD,
             now=now,
         )
 
@@ -101,16 +102,6 @@ class Metrics:
     def exposition(self) -> tuple[bytes, str]:
         """The metrics as text and its content type."""
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
-
-
-def result_of(result: PassResult) -> str:
-    """A pass in one word: applied, unchanged, partial (some writes failed), or its failure's type in lower case."""
-    if result.failure is not None:
-        return type(result.failure).__name__.lower()
-    writes = result.change_set.results if result.change_set is not None else ()
-    if any(not write.ok for write in writes):
-        return "partial"
-    return "applied" if any(write.outcome is Outcome.APPLIED for write in writes) else "unchanged"
 
 
 def _action(write: Write) -> str:

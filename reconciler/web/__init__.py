@@ -1,0 +1,1 @@
+"""The daemon's read-only HTTP pages: health, readiness, metrics, status. Bound by wiring."""

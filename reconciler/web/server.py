@@ -1,0 +1,165 @@
+"""A small threaded HTTP server for a few pages. Started and closed by wiring.
+
+It answers GET and HEAD and nothing else, one request a connection. A slow or silent client costs one thread for a few
+seconds and no more: connections have a deadline as a whole and there are only so many at once.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import monotonic
+from typing import Any, cast
+
+from reconciler.model.errors import Invalid
+from reconciler.web.pages import TEXT, Page, Response
+
+MOST_CONNECTIONS = 32
+DEADLINE = 10.0
+"""Seconds that a connection may last, from its first byte to the last of the answer."""
+SILENCE = 5.0
+"""Seconds without a byte, either way."""
+
+
+class PageServer:
+    """address: `HOST:PORT`, `[IPv6]:PORT` or `:PORT` for all interfaces; port 0 takes a free one.
+
+    Raises `Invalid` when it cannot listen there. Pages are called from several threads at once.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        pages: Mapping[str, Page],
+        *,
+        deadline: float = DEADLINE,
+        most_connections: int = MOST_CONNECTIONS,
+    ) -> None:
+        host, port = _parse(address)
+        try:
+            self._server = _Server(host, port, dict(pages), deadline, most_connections)
+        except OSError as error:
+            raise Invalid(
+                f"cannot listen on {address}: {error.strerror or error}",
+                hint="set `listen` to a free address of this machine, such as 127.0.0.1:0",
+            ) from error
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="web", daemon=True
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it listens, with the port it got."""
+        host, port = self._server.server_address[:2]
+        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops at once; answers under way are cut off."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.cut_off(everything=True)
+        self._server.server_close()
+
+
+def _parse(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:  # noqa: PLR2004 - the highest port
+        raise Invalid(f"{address!r} is no address to listen on", hint="write HOST:PORT, such as 127.0.0.1:8080")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+
+    def __init__(self, host: str, port: int, pages: dict[str, Page], deadline: float, most_connections: int) -> None:
+        self.pages = pages
+        self._deadline = deadline
+        self._most_connections = most_connections
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, float] = {}
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            crowded = len(self._open) >= self._most_connections
+            if not crowded:
+                self._open[request] = monotonic() + self._deadline
+        if crowded:
+            self.shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Called by serve_forever ten times a second."""
+        self.cut_off(everything=False)
+
+    def cut_off(self, *, everything: bool) -> None:
+        """Ends the connections that have lasted too long; their threads notice and close them."""
+        now = monotonic()
+        with self._lock:
+            late = [request for request, deadline in self._open.items() if everything or now >= deadline]
+        for request in late:
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away in the middle is its own affair; nothing of it is printed."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = SILENCE
+    server_version = "headroom"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        pages = cast("_Server", self.server).pages
+        page = pages.get(path)
+        if page is None:
+            words = "the pages are " + ", ".join(sorted(pages)) + "\n"
+            self._answer(Response(words.encode(), status=200 if path == "/" else 404))
+            return
+        try:
+            response = page()
+        except Exception as error:  # noqa: BLE001 - a page that fails must not take the server with it
+            response = Response(f"internal error: {type(error).__name__}: {error}\n".encode(), status=500)
+        self._answer(response)
+
+    do_HEAD = do_GET  # noqa: N815 - the name is the standard library's
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """For what is no GET or HEAD, and for what is no HTTP at all: one line instead of the library's page."""
+        del explain
+        status = 405 if code == 501 else code  # noqa: PLR2004 - the library takes an unknown method for unfinished work
+        self.close_connection = True
+        self._answer(Response(f"{message or 'bad request'}\n".encode(), TEXT, status))
+
+    def _answer(self, response: Response) -> None:
+        self.send_response(response.status)
+        if response.status == 405:  # noqa: PLR2004 - Method Not Allowed says which are
+            self.send_header("Allow", "GET, HEAD")
+        self.send_header("Content-Type", response.content_type)
+        self.send_header("Content-Length", str(len(response.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(response.body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's own argument
+        """Probes come every few seconds: nothing is logged."""

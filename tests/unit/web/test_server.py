@@ -1,0 +1,191 @@
+"""The daemon's pages over real connections."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from reconciler.model.errors import Invalid
+from reconciler.web.pages import Page, Response, check_page, json_page, text_page
+from reconciler.web.server import PageServer
+
+PATIENCE = 20.0
+
+
+@contextmanager
+def serving(pages: Mapping[str, Page], **limits: Any) -> Iterator[str]:
+    server = PageServer("127.0.0.1:0", pages, **limits)
+    server.start()
+    try:
+        yield server.address
+    finally:
+        server.close()
+
+
+def get(address: str, path: str, method: str = "GET") -> tuple[int, http.client.HTTPMessage, str]:
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.headers, response.read().decode()
+    finally:
+        connection.close()
+
+
+def connected(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=PATIENCE)
+
+
+def hung_up(client: socket.socket) -> bool:
+    """Whether the server ends the connection without an answer (a reset where it had not read everything)."""
+    try:
+        return client.recv(4096) == b""
+    except ConnectionResetError:
+        return True
+
+
+def good() -> tuple[bool, str]:
+    return True, "ok"
+
+
+def test_a_check_is_200_while_it_is_good_and_503_with_the_reason_when_not() -> None:
+    state = [(True, "ok")]
+    with serving({"/healthz": check_page(lambda: state[0])}) as address:
+        assert get(address, "/healthz")[::2] == (200, "ok\n")
+        state[0] = (False, "a pass has been under way for 1800 s")
+        assert get(address, "/healthz")[::2] == (503, "a pass has been under way for 1800 s\n")
+
+
+def test_metrics_keep_their_own_content_type() -> None:
+    with serving({"/metrics": text_page(lambda: (b"up 1\n", "text/plain; version=0.0.4"))}) as address:
+        status, headers, body = get(address, "/metrics")
+    assert (status, headers["Content-Type"], body) == (200, "text/plain; version=0.0.4", "up 1\n")
+
+
+def test_status_is_json_and_503_until_there_is_one() -> None:
+    documents: list[dict[str, Any]] = []
+    with serving({"/status": json_page(lambda: documents[-1] if documents else None)}) as address:
+        assert get(address, "/status")[0] == 503
+        documents.append({"demands": 3, "why": "größer"})
+        status, headers, body = get(address, "/status")
+    assert (status, headers["Content-Type"], json.loads(body)) == (200, "application/json", documents[0])
+
+
+def test_a_query_does_not_change_the_page() -> None:
+    with serving({"/healthz": check_page(good)}) as address:
+        assert get(address, "/healthz?verbose")[0] == 200
+
+
+@pytest.mark.parametrize(("path", "status"), [("/", 200), ("/nothing", 404), ("/healthz/../etc/passwd", 404)])
+def test_any_other_path_says_which_pages_there_are(path: str, status: int) -> None:
+    with serving({"/healthz": check_page(good), "/metrics": text_page(lambda: (b"", "text/plain"))}) as address:
+        assert get(address, path)[::2] == (status, "the pages are /healthz, /metrics\n")
+
+
+def test_head_has_the_length_and_no_body() -> None:
+    with serving({"/healthz": check_page(good)}) as address:
+        status, headers, body = get(address, "/healthz", "HEAD")
+    assert (status, headers["Content-Length"], body) == (200, "3", "")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_nothing_can_be_written(method: str) -> None:
+    with serving({"/healthz": check_page(good)}) as address:
+        status, headers, _ = get(address, "/healthz", method)
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+
+
+def test_a_page_that_fails_is_500_without_a_trace_and_the_next_is_served() -> None:
+    def broken() -> Response:
+        raise ValueError("a defect")
+
+    with serving({"/status": broken, "/healthz": check_page(good)}) as address:
+        assert get(address, "/status")[::2] == (500, "internal error: ValueError: a defect\n")
+        assert get(address, "/healthz")[0] == 200
+
+
+def test_what_is_no_http_is_refused() -> None:
+    with serving({"/healthz": check_page(good)}) as address, connected(address) as client:
+        client.sendall(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
+        assert b"Bad request" in client.recv(4096)
+
+
+def test_silent_clients_do_not_keep_others_from_their_answer() -> None:
+    with serving({"/healthz": check_page(good)}, most_connections=4) as address:
+        silent = [connected(address) for _ in range(3)]
+        for client in silent:
+            client.sendall(b"GET /heal")
+        assert get(address, "/healthz")[0] == 200
+        for client in silent:
+            client.close()
+
+
+def test_a_client_that_drips_is_cut_off_at_its_deadline() -> None:
+    with serving({"/healthz": check_page(good)}, deadline=0.2) as address, connected(address) as client:
+        client.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+        assert hung_up(client)
+
+
+def test_clients_beyond_the_limit_are_turned_away_until_there_is_room() -> None:
+    with serving({"/healthz": check_page(good)}, most_connections=1, deadline=PATIENCE) as address:
+        with connected(address) as first, connected(address) as second:
+            assert hung_up(second)
+            first.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert b"200" in first.recv(4096)
+        assert eventually(lambda: get(address, "/healthz")[0] == 200)
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Within PATIENCE; a refused connection is a no."""
+    over = threading.Event()
+    timer = threading.Timer(PATIENCE, over.set)
+    timer.start()
+    try:
+        while not over.is_set():
+            try:
+                if holds():
+                    return True
+            except (ConnectionError, http.client.HTTPException):
+                continue
+    finally:
+        timer.cancel()
+    return False
+
+
+def test_closing_frees_the_port_at_once_even_with_clients_under_way() -> None:
+    server = PageServer("127.0.0.1:0", {"/healthz": check_page(good)})
+    server.start()
+    with connected(server.address) as client:
+        client.sendall(b"GET /heal")
+        server.close()
+        assert hung_up(client)
+    again = PageServer(server.address, {})
+    again.close()
+
+
+def test_an_address_in_use_is_said_with_what_to_do() -> None:
+    with serving({}) as address, pytest.raises(Invalid) as refused:
+        PageServer(address, {})
+    assert f"cannot listen on {address}" in refused.value.message
+    assert "listen" in refused.value.hint
+
+
+@pytest.mark.parametrize("address", ["8080", "localhost", "127.0.0.1:http", "127.0.0.1:70000", "127.0.0.1:-1", ""])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(Invalid, match="no address to listen on"):
+        PageServer(address, {})
+
+
+@pytest.mark.parametrize("address", [":0", "[::1]:0", "0.0.0.0:0"])
+def test_all_interfaces_and_ipv6_can_be_listened_on(address: str) -> None:
+    server = PageServer(address, {})
+    server.close()
+    assert int(server.address.rpartition(":")[2]) > 0
