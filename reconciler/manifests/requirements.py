@@ -109,7 +109,7 @@ def _check_readiness(inspection: Inspection, requirement: Mapping[str, Any], whe
             hint="shorten the name",
         )
     for number, value in enumerate(values):
-        if not is_label_value(value):
+        if not is_label_value(value) and requirement["operator"] not in _COMPARISONS:
             inspection.report(
                 codes.NEVER_READY,
                 (*where, "values", number),

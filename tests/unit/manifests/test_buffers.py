@@ -1,0 +1,218 @@
+"""CapacityBuffers and Buffers: every spelling, every rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.model.buffers import Buffer, Recreation
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Toleration
+from tests.unit.manifests.reading import codes_of, declared, findings, only
+
+CAPACITY_BUFFER = """\
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: web, namespace: shop, annotations: {headroom.dev/fulfilment: native}}
+spec:
+"""
+BUFFER = """\
+apiVersion: autoscaling.x-k8s.io/v1alpha1
+kind: Buffer
+metadata: {name: web, namespace: shop}
+spec:
+"""
+TARGET = "  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n"
+POOL = "  targetRef: {apiVersion: karpenter.sh/v1, kind: NodePool, name: general}\n"
+
+
+def buffer(text: str) -> Buffer:
+    (read,) = declared(text).buffers
+    return read
+
+
+def test_a_capacity_buffer_over_a_workload() -> None:
+    spec = "  scalableRef: {apiGroup: apps, kind: Deployment, name: web}\n  replicas: 2\n  percentage: 20\n"
+    read = buffer(CAPACITY_BUFFER + spec)
+    assert read.ref == ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
+    assert read.target == ObjectRef("apps", "Deployment", "shop", "web")
+    assert (read.replicas, read.percentage, read.limits, read.pod_template) == (2, 20, None, None)
+    assert read.annotation("headroom.dev/fulfilment") == "native"
+    assert read.strategy == "buffer.x-k8s.io/active-capacity"
+
+
+def test_a_capacity_buffer_over_a_template_keeps_limits_of_zero() -> None:
+    read = buffer(CAPACITY_BUFFER + "  podTemplateRef: {name: small}\n  limits: {memory: 1Gi, cpu: 0}\n")
+    assert read.pod_template == "small"
+    assert read.limits == (("cpu", 0), ("memory", 2**30))
+
+
+def test_well_known_kinds_need_no_group() -> None:
+    read = buffer(CAPACITY_BUFFER + "  scalableRef: {kind: StatefulSet, name: db}\n  replicas: 1\n")
+    assert read.target == ObjectRef("apps", "StatefulSet", "shop", "db")
+
+
+def test_no_namespace_is_the_default_one() -> None:
+    text = CAPACITY_BUFFER.replace(", namespace: shop", "") + "  podTemplateRef: {name: t}\n  replicas: 1\n"
+    assert buffer(text).ref.namespace == "default"
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "path"),
+    [
+        ("  replicas: 2\n", "buffer-without-reference", "spec"),
+        ("  scalableRef: {apiGroup: apps, kind: Deployment, name: d}\n", "buffer-without-size", "spec"),
+        (
+            "  podTemplateRef: {name: t}\n  replicas: 1\n  provisioningStrategy: example.com/x\n",
+            "unknown-strategy",
+            "spec.provisioningStrategy",
+        ),
+    ],
+)
+def test_what_is_admitted_but_does_nothing_is_a_warning(spec: str, code: str, path: str) -> None:
+    finding = only(CAPACITY_BUFFER + spec)
+    assert (finding.code, finding.severity, finding.path) == (code, "warning", path)
+    assert len(declared(CAPACITY_BUFFER + spec).manifests) == 1
+
+
+def test_both_references_are_an_error_and_nothing_is_applied() -> None:
+    text = CAPACITY_BUFFER + "  podTemplateRef: {name: t}\n  scalableRef: {kind: Deployment, name: d}\n  replicas: 1\n"
+    assert only(text).code == "template-and-scalable"
+    read = declared(text)
+    assert (read.buffers, read.manifests) == ((), ())
+    assert read.broken == {ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")}
+
+
+def test_the_first_example_of_the_buffers_proposal() -> None:
+    text = """\
+apiversion: autoscaling.x-k8s.io/v1alpha1
+kind: Buffer
+metadata:
+  name: my-deployment-buffer
+  namespace: my-namespace
+spec:
+  targetRef:
+    apiVersion: apps/v1
+    kind: Deployment
+    name: my-deployment
+  type: buffer.x-k8s.io/active-capacity
+  recreationStrategy: keep-empty
+  replicaBasedBufferSpec:
+    replicasCountPercentage: 10
+    minCount: 1
+"""
+    read = buffer(text)
+    assert (read.percentage, read.minimum_count, read.maximum_count) == (10, 1, None)
+    assert read.recreation is Recreation.KEEP_EMPTY
+    assert [(finding.code, finding.path) for finding in findings(text)] == [
+        ("old-spelling", "apiversion"),
+        ("old-spelling", "spec.recreationStrategy"),
+        ("old-spelling", "spec.replicaBasedBufferSpec"),
+    ]
+    (manifest,) = declared(text).manifests
+    assert manifest.manifest["apiVersion"] == "autoscaling.x-k8s.io/v1alpha1"
+    assert manifest.manifest["spec"]["recreationStrategy"] == "KeepEmpty"
+    assert manifest.manifest["spec"]["capacity"] == {"replicas": {"percent": {"percent": 10, "minCount": 1}}}
+
+
+def test_the_second_example_of_the_buffers_proposal() -> None:
+    text = (
+        BUFFER
+        + "  targetRef: {apiVersion: apps/v1, kind: CustomComputeClass, name: c}\n"
+        + "  recreationStrategy: keep-minimum\n  nodeClassBufferSpec: {totalCpu: 40, totalMem: 5120Mi}\n"
+    )
+    read = buffer(text)
+    assert read.node_class is not None
+    assert read.node_class.total == Resources.parse({"cpu": 40, "memory": "5120Mi"})
+    assert (read.node_class.chunk, read.recreation) == (None, Recreation.KEEP_MINIMUM)
+
+
+def test_a_mistake_in_an_old_spelling_is_told_where_it_stands() -> None:
+    text = BUFFER + TARGET + "  replicaBasedBufferSpec:\n    replicasCountPercentage: ten\n"
+    wrong = next(finding for finding in findings(text) if finding.code == "wrong-type")
+    assert wrong.path == "spec.replicaBasedBufferSpec.replicasCountPercentage"
+    assert wrong.position is not None
+    assert wrong.position.line == 7
+
+
+def test_a_buffer_of_so_many_replicas() -> None:
+    read = buffer(BUFFER + TARGET + "  capacity: {replicas: {exactly: 3}}\n")
+    assert (read.replicas, read.percentage, read.target) == (3, None, ObjectRef("apps", "Deployment", "shop", "web"))
+
+
+def test_a_buffer_of_pods_has_its_own_shape_without_claims() -> None:
+    spec = """\
+  capacity:
+    pods:
+      replicaNum: 2
+      podSpec:
+        tolerations: [{operator: Exists}]
+        volumes: [{name: d, persistentVolumeClaim: {claimName: disk}}]
+        containers: [{name: c, resources: {limits: {cpu: 500m}}}]
+"""
+    read = buffer(BUFFER + spec)
+    assert read.replicas == 2
+    assert read.pod_shape is not None
+    assert read.pod_shape.requests.quantities() == {"cpu": "500m", "pods": "1"}
+    assert (read.pod_shape.tolerations, read.pod_shape.volume_claims) == ((Toleration(operator="Exists"),), ())
+    assert codes_of(BUFFER + spec) == []
+
+
+def test_a_buffer_on_a_node_pool_with_chunks_and_a_selector() -> None:
+    capacity = "nodeClass: {totalCpu: 8, totalMem: 16Gi, perChunkResources: {cpu: 2}, nodeSelector: {zone: a}}"
+    read = buffer(BUFFER + POOL + f"  capacity: {{{capacity}}}\n  podSelector: {{matchLabels: {{app: web}}}}\n")
+    assert read.target == ObjectRef("karpenter.sh", "NodePool", "", "general")
+    assert read.node_class is not None
+    assert read.node_class.chunk == Resources.parse({"cpu": 2})
+    assert read.node_class.node_selector == (("zone", "a"),)
+    assert read.selector_labels == (("app", "web"),)
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "path"),
+    [
+        (TARGET + "  capacity: {}\n", "one-capacity", "spec.capacity"),
+        (
+            TARGET + "  capacity: {replicas: {exactly: 1}, nodeClass: {totalCpu: 1, totalMem: 1}}\n",
+            "one-capacity",
+            "spec.capacity",
+        ),
+        (TARGET + "  capacity: {replicas: {}}\n", "one-capacity", "spec.capacity.replicas"),
+        ("  capacity: {replicas: {exactly: 1}}\n", "capacity-target-mismatch", "spec.capacity.replicas"),
+        (POOL + "  capacity: {replicas: {exactly: 1}}\n", "capacity-target-mismatch", "spec.capacity.replicas"),
+        (
+            TARGET + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi}}\n",
+            "capacity-target-mismatch",
+            "spec.capacity.nodeClass",
+        ),
+        (
+            POOL + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi, perChunkResources: {cpu: 2}}}\n",
+            "chunk-too-large",
+            "spec.capacity.nodeClass.perChunkResources.cpu",
+        ),
+        (
+            POOL + "  capacity: {nodeClass: {totalCpu: 1, totalMem: 1Gi, perChunkResources: {}}}\n",
+            "invalid-value",
+            "spec.capacity.nodeClass.perChunkResources",
+        ),
+        (
+            TARGET + "  capacity: {replicas: {percent: {percent: 10, minCount: 3, maxCount: 2}}}\n",
+            "invalid-value",
+            "spec.capacity.replicas.percent.minCount",
+        ),
+        (
+            "  capacity: {pods: {replicaNum: 1, podSpec: {containers: []}}}\n",
+            "invalid-value",
+            "spec.capacity.pods.podSpec.containers",
+        ),
+        (
+            TARGET + "  capacity: {replicas: {exactly: 1}}\n  recreationStrategy: Keep\n",
+            "invalid-value",
+            "spec.recreationStrategy",
+        ),
+    ],
+)
+def test_what_a_buffer_cannot_be(spec: str, code: str, path: str) -> None:
+    finding = only(BUFFER + spec)
+    assert (finding.code, finding.severity, finding.path) == (code, "error", path)
+    assert finding.hint

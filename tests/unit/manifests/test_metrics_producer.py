@@ -1,0 +1,162 @@
+"""Capacity schedules: lists of calendar fields, and what to write instead of anything else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.manifests.time_pattern import BadField, read_field
+from reconciler.model.schedules import Behavior, Schedule, TimePattern
+from tests.unit.manifests.reading import declared, findings, only
+
+HEAD = """\
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {name: hours, namespace: shop}
+spec:
+  schedule:
+"""
+
+
+def schedule(text: str) -> Schedule:
+    (read,) = declared(text).schedules
+    return read
+
+
+def test_the_example_of_the_scheduled_capacity_proposal() -> None:
+    read = schedule(
+        HEAD
+        + """\
+    timezone: America/Los_Angeles
+    defaultReplicas: 2
+    behaviors:
+      # Scale way down on Friday evening for the weekend
+      - replicas: 1
+        start:
+          weekdays: Fri
+          hours: 17
+        end:
+          weekdays: Mon
+          hours: 9
+      - replicas: 3
+        priority: 5
+        start:
+          weekdays: Mon,Tue,Wed,Thu,Fri
+          hours: "9"
+        end: {}
+""",
+    )
+    assert (read.timezone, read.default_replicas) == ("America/Los_Angeles", 2)
+    first, second = read.behaviors
+    assert first == Behavior(
+        1, TimePattern(weekdays=(5,), hours=(17,)), TimePattern(weekdays=(1,), hours=(9,)), 0, first.position
+    )
+    assert second.start == TimePattern(weekdays=(1, 2, 3, 4, 5), hours=(9,))
+    assert (second.end, second.priority) == (TimePattern(), 5)
+    assert [behavior.position and behavior.position.line for behavior in read.behaviors] == [10, 17]
+
+
+def test_no_behaviors_and_no_zone() -> None:
+    assert schedule(HEAD + "    defaultReplicas: 0\n").behaviors == ()
+    assert schedule(HEAD + "    defaultReplicas: 0\n").timezone == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("hours", 9, (9,)),
+        ("hours", "9", (9,)),
+        ("minutes", "30,0,30", (0, 30)),
+        ("days", [1, "15", "31"], (1, 15, 31)),
+        ("months", "jan, DEC", (1, 12)),
+        ("months", 2, (2,)),
+        ("weekdays", ["Sun", "Mon,Sat", 3], (0, 1, 3, 6)),
+    ],
+)
+def test_fields(name: str, value: Any, expected: tuple[int, ...]) -> None:
+    assert read_field(name, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("weekdays", "Mon-Fri", 'write "Mon,Tue,Wed,Thu,Fri"'),
+        ("weekdays", "Fri-Mon", 'write "Fri,Sat,Sun,Mon"'),
+        ("months", "Jan-Mar", 'write "Jan,Feb,Mar"'),
+        ("months", "1-3", 'write "Jan,Feb,Mar"'),
+        ("minutes", "*/20", 'write "0,20,40"'),
+        ("hours", "8-18/5", 'write "8,13,18"'),
+        ("hours", "20/2", 'write "20,22"'),
+        ("weekdays", "*", "leave it out to match every one"),
+    ],
+)
+def test_what_is_no_list_is_answered_with_the_list(name: str, value: str, hint: str) -> None:
+    with pytest.raises(BadField) as raised:
+        read_field(name, value)
+    assert (raised.value.code.name, raised.value.hint) == ("list-only", hint)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("hours", 24, "write numbers from 0 to 23"),
+        ("hours", "1" * 5000, "write numbers from 0 to 23"),
+        ("days", 0, "write numbers from 1 to 31"),
+        ("weekdays", 7, "write 0 for Sunday"),
+        ("weekdays", "Monday", "write Mon"),
+        ("weekdays", "Mo", 'did you mean "Mon"?'),
+        ("weekdays", "x-y", 'write it like "Mon,Tue", or 0 to 6'),
+        ("months", "Jan,", "remove the comma too many, or leave the field out"),
+        ("days", [], "leave it out, or list at least one value"),
+        ("hours", "*/0", "write numbers from 0 to 23"),
+        ("hours", "\N{SUPERSCRIPT TWO}", "write numbers from 0 to 23"),
+    ],
+)
+def test_values_that_do_not_exist(name: str, value: Any, hint: str) -> None:
+    with pytest.raises(BadField) as raised:
+        read_field(name, value)
+    assert (raised.value.code.name, raised.value.hint) == ("invalid-value", hint)
+
+
+@pytest.mark.parametrize("value", [True, 1.5, {"a": 1}, [None]])
+def test_values_of_the_wrong_type(value: Any) -> None:
+    with pytest.raises(BadField) as raised:
+        read_field("hours", value)
+    assert raised.value.code.name == "wrong-type"
+
+
+def test_every_wrong_field_is_told_at_its_place() -> None:
+    text = HEAD + (
+        "    defaultReplicas: 1\n"
+        "    behaviors:\n"
+        "      - replicas: 2\n"
+        "        start: {weekdays: Mon-Fri, hours: 25}\n"
+        "        end: {minutes: '*/5'}\n"
+    )
+    assert [(finding.code, finding.path) for finding in findings(text)] == [
+        ("list-only", "spec.schedule.behaviors[0].start.weekdays"),
+        ("invalid-value", "spec.schedule.behaviors[0].start.hours"),
+        ("list-only", "spec.schedule.behaviors[0].end.minutes"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("zone", "hint"),
+    [
+        ("Europe/Berln", 'did you mean "Europe/Berlin"?'),
+        ("../../etc/passwd", "write an IANA name such as Europe/Berlin"),
+        ("Mars/Olympus", "write an IANA name such as Europe/Berlin"),
+    ],
+)
+def test_time_zones(zone: str, hint: str) -> None:
+    finding = only(HEAD + f"    defaultReplicas: 1\n    timezone: {zone}\n")
+    assert (finding.code, finding.path, finding.hint) == ("unknown-time-zone", "spec.schedule.timezone", hint)
+
+
+def test_a_behavior_needs_its_start_and_end() -> None:
+    text = HEAD + "    defaultReplicas: 1\n    behaviors: [{replicas: 1}]\n"
+    assert [finding.path for finding in findings(text)] == [
+        "spec.schedule.behaviors[0].end",
+        "spec.schedule.behaviors[0].start",
+    ]

@@ -1,0 +1,233 @@
+"""NodePools and NodeOverlays: reading, old spellings, partial pools, and the rules beyond the admission cases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from reconciler.manifests.node_pool import lay_over
+from reconciler.model.errors import Invalid
+from reconciler.model.nodes import DisruptionBudget, NodeClassRef, NodePool
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.view import LiveObject
+from tests.unit.manifests.reading import codes_of, declared, findings, only
+
+HEAD = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: general}\nspec:\n"
+TEMPLATE = """\
+  template:
+    metadata: {labels: {team: a}}
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64, arm64], minValues: 2}]
+"""
+BETA = HEAD.replace("/v1", "/v1beta1")
+
+
+def pool(text: str) -> NodePool:
+    (read,) = declared(text).node_pools
+    return read
+
+
+def test_a_pool_with_everything() -> None:
+    read = pool(
+        HEAD
+        + TEMPLATE
+        + "      taints: [{key: a, value: b, effect: NoSchedule}]\n"
+        + "      startupTaints: [{key: c, effect: NoExecute}]\n"
+        + "      expireAfter: Never\n      terminationGracePeriod: 1h30m\n"
+        + "  weight: 7\n  limits: {cpu: 10, nodes: 3}\n"
+        + "  disruption: {consolidateAfter: Never, consolidationPolicy: WhenEmpty, budgets: [{nodes: '0', reasons: [],"
+        + " schedule: '@daily', duration: 8h}]}\n",
+    )
+    template = read.template
+    assert template.requirements == (Requirement("kubernetes.io/arch", Operator.IN, ("amd64", "arm64"), 2),)
+    assert (template.taints, template.startup_taints) == (
+        (Taint("a", "b", "NoSchedule"),),
+        (Taint("c", "", "NoExecute"),),
+    )
+    assert template.node_class == NodeClassRef("karpenter.kwok.sh", "KWOKNodeClass", "default")
+    assert (template.expire_after, template.termination_grace_period) == (None, timedelta(minutes=90))
+    assert template.labels == (("team", "a"),)
+    assert (read.weight, read.limits, read.consolidate_after) == (7, (("cpu", 10000), ("nodes", 3)), None)
+    assert read.consolidation_policy == "WhenEmpty"
+    assert read.budgets == (DisruptionBudget("0", (), "@daily", timedelta(hours=8)),)
+
+
+def test_defaults_are_karpenters() -> None:
+    read = pool(HEAD + TEMPLATE)
+    assert read.template.expire_after == timedelta(hours=720)
+    assert (read.consolidate_after, read.consolidation_policy) == (timedelta(0), "WhenEmptyOrUnderutilized")
+    assert (read.budgets, read.limits, read.replicas) == ((DisruptionBudget("10%"),), None, None)
+
+
+def test_no_budgets_at_all_stays_no_budgets() -> None:
+    assert pool(HEAD + TEMPLATE + "  disruption: {consolidateAfter: 0s, budgets: []}\n").budgets == ()
+
+
+def test_consolidate_after_is_written_out_where_karpenters_definition_requires_it() -> None:
+    (manifest,) = declared(HEAD + TEMPLATE + "  disruption: {budgets: []}\n").manifests
+    assert manifest.manifest["spec"]["disruption"] == {"budgets": [], "consolidateAfter": "0s"}
+
+
+def test_the_examples_of_the_proposal_for_budgets_by_reason() -> None:
+    text = BETA + "  disruption:\n    budgets:\n    - nodes: 0\n      reasons: [drifted]\n    - nodes: '100%'\n"
+    (manifest,) = declared(text).manifests
+    assert manifest.partial
+    assert manifest.manifest == {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "general"},
+        "spec": {"disruption": {"budgets": [{"nodes": "0", "reasons": ["Drifted"]}, {"nodes": "100%"}]}},
+    }
+    assert [(finding.code, finding.path) for finding in findings(text)] == [
+        ("old-spelling", "apiVersion"),
+        ("old-spelling", "spec.disruption.budgets[0].nodes"),
+        ("old-spelling", "spec.disruption.budgets[0].reasons[0]"),
+    ]
+
+
+def test_one_reason_is_a_list_of_one() -> None:
+    (manifest,) = declared(HEAD + "  disruption: {budgets: [{nodes: '1', reason: drifted}]}\n").manifests
+    assert manifest.manifest["spec"]["disruption"]["budgets"] == [{"nodes": "1", "reasons": ["Drifted"]}]
+
+
+@pytest.mark.parametrize("reasons", ["[expired]", "[drifted, expired]", "[Expired, Empty]"])
+def test_expired_is_no_reason_any_more(reasons: str) -> None:
+    found = findings(HEAD + f"  disruption: {{budgets: [{{nodes: '1', reasons: {reasons}}}]}}\n")
+    (finding,) = [finding for finding in found if finding.severity == "error"]
+    assert finding.code == "removed-reason"
+    assert "expireAfter" in finding.hint
+
+
+def test_v1beta1_is_converted_field_by_field() -> None:
+    text = BETA + TEMPLATE.replace("group: karpenter.kwok.sh", "apiVersion: karpenter.kwok.sh/v1alpha1")
+    text += "      kubelet: {maxPods: 10}\n  disruption: {consolidationPolicy: WhenUnderutilized, expireAfter: 24h}\n"
+    (manifest,) = declared(text).manifests
+    spec = manifest.manifest["spec"]
+    assert spec["disruption"] == {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"}
+    assert spec["template"]["spec"]["expireAfter"] == "24h"
+    assert spec["template"]["spec"]["nodeClassRef"]["group"] == "karpenter.kwok.sh"
+    assert "kubelet" not in spec["template"]["spec"]
+    assert codes_of(text) == ["old-spelling", "old-spelling", "not-converted", "old-spelling", "old-spelling"]
+
+
+def test_a_moved_field_is_judged_where_it_stands() -> None:
+    text = BETA + TEMPLATE + "  disruption:\n    expireAfter: 7d\n"
+    (wrong,) = [finding for finding in findings(text) if finding.severity == "error"]
+    assert (wrong.code, wrong.path, wrong.position and wrong.position.line) == (
+        "invalid-value",
+        "spec.disruption.expireAfter",
+        11,
+    )
+
+
+def test_a_partial_pool_has_no_life_time_to_set() -> None:
+    (manifest,) = declared(BETA + "  disruption: {expireAfter: Never}\n").manifests
+    assert manifest.manifest["spec"] == {"disruption": {}}
+    assert "not-converted" in codes_of(BETA + "  disruption: {expireAfter: Never}\n")
+
+
+LIVE_SPEC: dict[str, Any] = {
+    "weight": 3,
+    "limits": {"cpu": "10", "memory": "1Gi"},
+    "disruption": {"consolidateAfter": "1m", "budgets": [{"nodes": "10%"}]},
+    "template": {
+        "spec": {
+            "nodeClassRef": {"group": "g", "kind": "K", "name": "n"},
+            "requirements": [],
+            "expireAfter": "1h",
+        },
+    },
+}
+
+
+def test_a_partial_pool_is_laid_over_the_live_one() -> None:
+    (partial,) = declared(HEAD + "  limits: {cpu: 20}\n  disruption: {budgets: [{nodes: '2'}]}\n").manifests
+    ref = ObjectRef("karpenter.sh", "NodePool", "", "general")
+    body = {"metadata": {"name": "general", "uid": "u"}, "spec": LIVE_SPEC}
+    read = lay_over(partial, LiveObject(ref, body))
+    assert read.limits == (("cpu", 20000), ("memory", 2**30))
+    assert read.budgets == (DisruptionBudget("2"),)
+    assert (read.weight, read.consolidate_after, read.uid) == (3, timedelta(minutes=1), "u")
+    assert read.position == partial.position
+
+
+def test_a_partial_pool_needs_a_live_one_that_is_a_pool() -> None:
+    (partial,) = declared(HEAD + "  weight: 2\n").manifests
+    broken: list[dict[str, Any]] = [{}, {"template": {"spec": {}}}]
+    for spec in broken:
+        with pytest.raises(Invalid, match="NodePool/general"):
+            lay_over(partial, LiveObject(partial.ref, {"metadata": {}, "spec": spec}))
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "path"),
+    [
+        ("      taints: [{key: a, effect: NoSchedule}]\n      startupTaints: [{key: a, effect: NoSchedule}]\n", "never-ready",
+         "spec.template.spec.startupTaints[0]"),
+        ("  disruption: {budgets: [{nodes: '1', reasons: []}]}\n", "reasons-match-nothing",
+         "spec.disruption.budgets[0].reasons"),
+        ("  disruption: {budgets: [{nodes: '1', duration: 1h}]}\n", "schedule-without-duration",
+         "spec.disruption.budgets[0].duration"),
+    ],
+)  # fmt: skip
+def test_rules_of_pools(lines: str, code: str, path: str) -> None:
+    finding = only(HEAD + TEMPLATE + lines)
+    assert (finding.code, finding.path) == (code, path)
+
+
+@pytest.mark.parametrize(
+    ("label", "code"),
+    [
+        ("karpenter.sh/nodepool: x", "restricted-label"),
+        ("sub.karpenter.sh/x: x", "restricted-label"),
+        ("kubernetes.io/hostname: x", "restricted-label"),
+        (f"{'a' * 64}: x", "never-ready"),
+    ],
+)
+def test_labels_that_a_pool_may_not_set(label: str, code: str) -> None:
+    assert only(HEAD + TEMPLATE.replace("team: a", label)).code == code
+
+
+@pytest.mark.parametrize(
+    ("requirement", "code"),
+    [
+        ("{key: karpenter.sh/capacity-type, operator: In, values: [spot, sopt]}", "unknown-capacity-type"),
+        ("{key: karpenter.sh/capacity-type, operator: In, values: [sopt]}", "never-ready"),
+        ("{key: a, operator: In, values: ['b c']}", "never-ready"),
+        ("{key: a, operator: In, values: [b], minValues: 2}", "requirement-values"),
+        ("{key: a, operator: Gt, values: ['-1']}", "requirement-values"),
+        ("{key: karpenter.sh/other, operator: Exists}", "restricted-label"),
+    ],
+)
+def test_requirements_of_pools(requirement: str, code: str) -> None:
+    old = "{key: kubernetes.io/arch, operator: In, values: [amd64, arm64], minValues: 2}"
+    assert only((HEAD + TEMPLATE).replace(old, requirement)).code == code
+
+
+OVERLAY = "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\nspec:\n"
+
+
+def test_an_overlay() -> None:
+    requirements = "  requirements: [{key: karpenter.sh/nodepool, operator: Exists}]\n"
+    text = OVERLAY + requirements + "  weight: 2\n  priceAdjustment: '-10%'\n  capacity: {a.b/c: 1}\n"
+    (overlay,) = declared(text).node_overlays
+    assert (overlay.weight, overlay.price, overlay.price_adjustment) == (2, None, "-10%")
+    assert overlay.capacity.quantities() == {"a.b/c": "1"}
+    assert overlay.requirements[0].key == "karpenter.sh/nodepool"
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        ("  requirements: []\n  price: '1'\n  priceAdjustment: '+5%'\n", "price-and-adjustment"),
+        ("  requirements: []\n  capacity: {cpu: 1}\n", "standard-resource"),
+        ("  requirements: []\n  price: 1.5\n", "wrong-type"),
+        ("  requirements: [{key: a, operator: NotIn, values: []}]\n", "requirement-values"),
+    ],
+)
+def test_what_an_overlay_cannot_be(lines: str, code: str) -> None:
+    assert only(OVERLAY + lines).code == code

@@ -1,0 +1,138 @@
+"""Findings say where, what is wrong, and what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.model.refs import ObjectRef, SourcePosition
+from tests.unit.manifests.reading import codes_of, declared, findings, only
+
+HEAD = "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {name: b, namespace: shop}\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message", "hint"),
+    [
+        ("{podTemplateRef: {name: t}, replicas: '3'}", 'spec.replicas must be a whole number, not the text "3"',
+         "write 3 without quotes"),
+        ("{podTemplateRef: {name: t}, replicas: -1}", "spec.replicas must be at least 0, not -1", "write it like 3"),
+        ("{podTemplateRef: {name: t}, replicas: 2.5}", "spec.replicas must be a whole number, not the number 2.5", ""),
+        ("{podTemplateRef: {name: 7}, replicas: 1}", "spec.podTemplateRef.name must be text, not the number 7",
+         'write it in quotes: "7"'),
+        ("{podTemplateRef: {name: no}, replicas: 1}", "spec.podTemplateRef.name must be text, not the boolean false",
+         "put it in quotes; YAML reads yes, no, on, off, y and n as booleans"),
+        ("{podTemplateRef: {}, replicas: 1}", "spec.podTemplateRef.name is missing", 'add name: "small-pod"'),
+        ("{podTemplateRef: {name: ''}, replicas: 1}", "spec.podTemplateRef.name must not be empty",
+         'write it like "small-pod"'),
+        ("{podTemplateRef: t, replicas: 1}", 'spec.podTemplateRef must be a mapping, not the text "t"', ""),
+        ("{podTemplateRef: {name: t}, limits: {cpu: 0.5}}",
+         "spec.limits.cpu must be a whole number or text, not the number 0.5", 'write it in quotes: "0.5"'),
+        ("{podTemplateRef: {name: t}, replica: 1, replicas: 1}",
+         "spec.replica is no field of this kind and is dropped", 'did you mean "replicas"?'),
+    ],
+)  # fmt: skip
+def test_words_and_hints(spec: str, message: str, hint: str) -> None:
+    finding = only(HEAD + f"spec: {spec}\n")
+    assert (finding.message, finding.hint) == (message, hint)
+
+
+def test_everything_that_is_wrong_is_told_at_once_and_in_order() -> None:
+    text = HEAD + "spec:\n  replicas: x\n  percentage: y\n  scalableRef: {}\n  extra: 1\n"
+    assert [(finding.code, finding.position and finding.position.line) for finding in findings(text)] == [
+        ("wrong-type", 5),
+        ("wrong-type", 6),
+        ("missing-field", 7),
+        ("missing-field", 7),
+        ("unknown-field", 8),
+    ]
+
+
+def test_a_finding_names_its_object_and_place() -> None:
+    finding = only(HEAD + "spec:\n  podTemplateRef:\n    name: ''\n  replicas: 1\n")
+    assert finding.ref == ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "b")
+    assert finding.position == SourcePosition("file.yaml", 6, 5)
+
+
+def test_explicit_nulls_are_absent_fields() -> None:
+    assert codes_of(HEAD + "spec: {podTemplateRef: {name: t}, replicas: 1, scalableRef: null, limits: ~}\n") == []
+
+
+def test_an_integral_number_is_an_integer_however_it_is_written() -> None:
+    (buffer,) = declared(HEAD + "spec: {podTemplateRef: {name: t}, replicas: 1e1}\n").buffers
+    assert buffer.replicas == 10
+
+
+@pytest.mark.parametrize(
+    ("metadata", "path"),
+    [
+        ("{namespace: shop}", "metadata.name"),
+        ("{name: Web}", "metadata.name"),
+        ("{name: 5}", "metadata.name"),
+        ("{name: b, namespace: a.b}", "metadata.namespace"),
+        ("{name: b, labels: {a: true}}", "metadata.labels.a"),
+        ("{name: b, annotations: {a: 1}}", "metadata.annotations.a"),
+        ("[]", "metadata"),
+    ],
+)
+def test_metadata(metadata: str, path: str) -> None:
+    text = HEAD.replace("{name: b, namespace: shop}", metadata) + "spec: {podTemplateRef: {name: t}, replicas: 1}\n"
+    finding = only(text)
+    assert (finding.severity, finding.path) == ("error", path)
+    assert declared(text).manifests == ()
+
+
+def test_what_only_the_api_server_writes_is_passed_over() -> None:
+    text = HEAD.replace("name: b", "name: b, uid: u, resourceVersion: '5', creationTimestamp: null")
+    text += "spec: {podTemplateRef: {name: t}, replicas: 1}\nstatus: {replicas: 3}\n"
+    assert [(finding.code, finding.path) for finding in findings(text)] == [
+        ("server-field", "metadata.uid"),
+        ("server-field", "metadata.resourceVersion"),
+        ("server-field", "status"),
+    ]
+    (manifest,) = declared(text).manifests
+    assert manifest.manifest.keys() == {"apiVersion", "kind", "metadata", "spec"}
+    assert manifest.manifest["metadata"] == {"name": "b", "namespace": "shop"}
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "hint"),
+    [
+        ("apiVersion: autoscaling.k8s.io/v1\nkind: CapacityBuffer\n", "foreign-kind",
+         "write apiVersion: autoscaling.x-k8s.io/v1beta1 if that is what is meant"),
+        ("apiVersion: autoscaling.x-k8s.io/v2\nkind: CapacityBuffer\nmetadata: {name: b}\n", "unknown-version",
+         "write apiVersion: autoscaling.x-k8s.io/v1beta1"),
+        ("kind: CapacityBuffer\nmetadata: {name: b}\n", "missing-field", "write apiVersion: autoscaling.x-k8s.io/v1beta1"),
+        ("apiVersion: karpenter.sh/v1\nkind: Nodepool\n", "unknown-kind", 'did you mean "NodePool"?'),
+        ("replicaCount: 3\n", "not-an-object", "a Kubernetes object has apiVersion and kind"),
+        ("apiVersion: v2\nname: chart\nversion: 1.0.0\n", None, ""),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", None, ""),
+        ("kind: 5\napiVersion: []\n", None, ""),
+    ],
+)  # fmt: skip
+def test_documents_that_are_none_of_ours(text: str, code: str | None, hint: str) -> None:
+    assert [(finding.code, finding.hint) for finding in findings(text)] == ([(code, hint)] if code else [])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "code"),
+    [
+        ("headroom.dev/fulfilment: balloon", None),
+        ("headroom.dev/fulfillment: balloon", "unknown-annotation"),
+        ("headroom.dev/fulfilment: pods", "invalid-annotation"),
+        ("headroom.dev/lead-time: 10m", None),
+        ("headroom.dev/lead-time: 10 minutes", "invalid-annotation"),
+        ("headroom.dev/timezone: Europe/Berlin", None),
+        ("headroom.dev/timezone: Berlin", "invalid-annotation"),
+        ("headroom.dev/suspend: 'true'", None),
+        ("example.com/anything: x", None),
+    ],
+)
+def test_annotations_of_headroom(annotation: str, code: str | None) -> None:
+    text = HEAD.replace("namespace: shop", f"annotations: {{{annotation}}}")
+    text += "spec: {podTemplateRef: {name: t}, replicas: 1}\n"
+    assert codes_of(text) == ([code] if code else [])
+
+
+def test_a_name_that_is_a_template() -> None:
+    text = HEAD.replace("name: b", 'name: "{{ .Release.Name }}"') + "spec: {podTemplateRef: {name: t}, replicas: 1}\n"
+    assert "template-not-rendered" in codes_of(text)
