@@ -1,0 +1,179 @@
+"""Carries out writes, the inventory kept around them. Called by the cycle's last stage.
+
+The order is what makes a kill between any two steps harmless: the inventory first says where members may be, then they
+are applied, then is remembered what must outlive its object, then objects are deleted, and only when that succeeded does
+the inventory shrink. The next pass sees what is there and goes on from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from reconciler.cluster.inventory import PART_OF_LABEL, InventoryParent, group_kind, memory_text, parent_manifest
+from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Write, WriteResult
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.ports import Cluster
+
+Report = Callable[[WriteResult], None]
+
+_KIND_ORDER = ("NodePool", "PodTemplate")
+_LAST_KIND = "NodeClaim"
+_HOPELESS = 3
+"""So many failed calls in a row, and the connection is the reason: the rest is not tried."""
+
+
+def carry_out(
+    cluster: Cluster,
+    writes: Sequence[Write],
+    *,
+    parent: InventoryParent,
+    view: ClusterView,
+    memory: Mapping[str, Any],
+    report: Report = lambda _result: None,
+) -> ChangeSet:
+    """Everything in a dry run first; what is refused there is left out and the rest goes on. Results in the order done.
+
+    Nothing is written that changes nothing. memory: what the inventory is to remember from now on. report: called with
+    each result as it comes.
+    """
+    pending = _Pending(sorted(writes, key=_rank), report)
+    _rehearse(cluster, pending)
+    record = _Record(cluster, parent, view, report)
+    grown = record.grown(write.ref for write in pending.todo() if _is_member(write, parent))
+    others = pending.indexes(lambda write: not isinstance(write, Delete))
+    failure = record.write(grown, record.memory) if others else ""
+    for index in others:
+        if failure and not isinstance(pending.writes[index], Annotate):
+            pending.skip(index, f"the inventory could not be written: {failure}")
+        else:
+            pending.settle(index, cluster.write(pending.writes[index]))
+    deletions = pending.indexes(lambda write: isinstance(write, Delete))
+    left = record.left(pending.results(), parent)
+    failure = failure or record.write(grown if deletions else left, memory)
+    for index in deletions:
+        if failure:
+            pending.skip(index, f"the inventory could not be written: {failure}")
+        else:
+            pending.settle(index, cluster.write(pending.writes[index]))
+    if deletions and not failure:
+        record.write(record.left(pending.results(), parent), memory)
+    return ChangeSet((*pending.results(), *record.failures))
+
+
+def _rank(write: Write) -> int:
+    """Pools and templates before what names them, NodeClaims after their pools, deletions last."""
+    match write:
+        case Apply(ref=ref):
+            if ref.kind == _LAST_KIND:
+                return len(_KIND_ORDER) + 1
+            return _KIND_ORDER.index(ref.kind) if ref.kind in _KIND_ORDER else len(_KIND_ORDER)
+        case Annotate():
+            return len(_KIND_ORDER) + 2
+        case ApplyStatus():
+            return len(_KIND_ORDER) + 3
+        case Delete():
+            return len(_KIND_ORDER) + 4
+
+
+def _is_member(write: Write, parent: InventoryParent) -> bool:
+    if not isinstance(write, Apply):
+        return False
+    labels = (write.manifest.get("metadata") or {}).get("labels") or {}
+    return bool(labels.get(PART_OF_LABEL) == parent.id)
+
+
+def _rehearse(cluster: Cluster, pending: _Pending) -> None:
+    """Settles what the server would refuse, and what is already as asked for."""
+    failed = 0
+    for index, write in enumerate(pending.writes):
+        if failed >= _HOPELESS:
+            pending.settle(index, WriteResult(write, Outcome.FAILED, "not tried: the calls before it failed"))
+            continue
+        result = cluster.write(write, dry_run=True)
+        failed = failed + 1 if result.outcome is Outcome.FAILED else 0
+        if result.outcome is not Outcome.APPLIED:
+            pending.settle(index, result)
+
+
+class _Pending:
+    """The writes in the order in which they are carried out, and what became of each so far."""
+
+    def __init__(self, writes: Sequence[Write], report: Report) -> None:
+        self.writes = writes
+        self._report = report
+        self._settled: dict[int, WriteResult] = {}
+
+    def todo(self) -> list[Write]:
+        return [write for index, write in enumerate(self.writes) if index not in self._settled]
+
+    def indexes(self, wanted: Callable[[Write], bool]) -> list[int]:
+        return [index for index, write in enumerate(self.writes) if index not in self._settled and wanted(write)]
+
+    def settle(self, index: int, result: WriteResult) -> None:
+        self._settled[index] = result
+        self._report(result)
+
+    def skip(self, index: int, why: str) -> None:
+        self.settle(index, WriteResult(self.writes[index], Outcome.SKIPPED, why))
+
+    def results(self) -> tuple[WriteResult, ...]:
+        return tuple(self._settled[index] for index in sorted(self._settled))
+
+
+Extent = tuple[frozenset[str], frozenset[str]]
+"""Group-kinds and namespaces."""
+
+
+class _Record:
+    """The inventory's parent as it stands after the writes so far."""
+
+    def __init__(self, cluster: Cluster, parent: InventoryParent, view: ClusterView, report: Report) -> None:
+        self._cluster = cluster
+        self._report = report
+        self._parent = parent
+        self._members = view.inventory.members
+        self._recorded = view.inventory.recorded
+        self._extent: Extent = (frozenset(view.inventory.group_kinds), frozenset(view.inventory.namespaces))
+        self._needs_namespace = bool(view.namespaces) and parent.namespace not in view.namespaces
+        self.memory: Mapping[str, Any] = view.inventory.memory
+        self.failures: list[WriteResult] = []
+
+    def grown(self, refs: Iterable[ObjectRef]) -> Extent:
+        """What is recorded, and where present members and those to come are."""
+        kinds, namespaces = self._extent_of({*self._members, *refs})
+        return (self._extent[0] | kinds, self._extent[1] | namespaces)
+
+    def left(self, results: Iterable[WriteResult], parent: InventoryParent) -> Extent:
+        """Where members are after these results; one whose deletion failed, or that may have been made, counts."""
+        members = set(self._members)
+        for result in results:
+            if isinstance(result.write, Delete) and result.ok:
+                members.discard(result.write.ref)
+            elif _is_member(result.write, parent) and (result.ok or result.outcome is Outcome.FAILED):
+                members.add(result.write.ref)
+        return self._extent_of(members)
+
+    def write(self, extent: Extent, memory: Mapping[str, Any]) -> str:
+        """Makes the parent say this; nothing when it already does. What went wrong, "" when nothing."""
+        same = extent == self._extent and memory_text(memory) == memory_text(self.memory)
+        if same and (self._recorded or extent == (frozenset(), frozenset())):
+            return ""
+        if self._needs_namespace:
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._parent.namespace}}
+            made = self._cluster.write(Apply(ObjectRef("", "Namespace", "", self._parent.namespace), namespace))
+            self._needs_namespace = not made.ok
+        manifest = parent_manifest(self._parent, group_kinds=extent[0], namespaces=extent[1], memory=memory)
+        # Forced: the labels and annotations are the ApplySet's own, whoever touched them.
+        result = self._cluster.write(Apply(self._parent.ref, manifest, "keep the inventory", force=True))
+        if not result.ok:
+            self.failures.append(result)
+            self._report(result)
+            return result.message or result.outcome.value
+        self._extent, self.memory, self._recorded = extent, memory, True
+        return ""
+
+    def _extent_of(self, refs: set[ObjectRef]) -> Extent:
+        namespaces = {ref.namespace for ref in refs} - {"", self._parent.namespace}
+        return (frozenset(map(group_kind, refs)), frozenset(namespaces))
