@@ -1,0 +1,78 @@
+"""Sizes of buffers hold to their rule for any numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.demand.buffers import buffer_demands
+from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Base, limit_count, percentage_count, size_of
+from reconciler.model.declared import Declared
+from reconciler.model.quantity import Resources
+from reconciler.model.view import ClusterView, ResourceQuota
+from tests.builders import buffer, deployment
+
+amounts = st.integers(1, 10_000)
+counts = st.one_of(st.none(), st.integers(0, 500))
+names = st.sampled_from(["cpu", "memory", "example.com/gpu"])
+resource_lists = st.dictionaries(names, amounts, min_size=1)
+
+
+@given(resource_lists, resource_lists)
+def test_chunks_stay_inside_every_limit_and_one_more_would_not(asked: dict[str, int], limits: dict[str, int]) -> None:
+    count = limit_count(Resources.of(asked), limits.items())
+    shared = asked.keys() & limits.keys()
+    if not shared:
+        assert count is None
+        return
+    assert count is not None
+    assert all(asked[name] * count <= limits[name] for name in shared)
+    assert any(asked[name] * (count + 1) > limits[name] for name in shared)
+
+
+@given(st.integers(0, 10_000), st.integers(0, 1000))
+def test_a_percentage_is_the_least_whole_number_not_below_it(base: int, percentage: int) -> None:
+    count = percentage_count(base, percentage)
+    assert count * 100 >= base * percentage
+    assert count == 0 or (count - 1) * 100 < base * percentage
+
+
+@given(counts, counts, st.integers(0, 500), st.one_of(st.none(), resource_lists), st.sampled_from(list(Dialect)))
+def test_a_size_is_the_larger_wish_within_the_limits(
+    replicas: int | None,
+    percentage: int | None,
+    base: int,
+    limits: dict[str, int] | None,
+    dialect: Dialect,
+) -> None:
+    asked = Resources.of({"cpu": 100, "memory": 300})
+    one = replace(
+        buffer(replicas=replicas),
+        percentage=percentage,
+        limits=None if limits is None else tuple(sorted(limits.items())),
+    )
+    count = size_of(one, asked, Base(base, "Deployment/shop/web"), dialect).count
+    if count is None:
+        assert dialect is Dialect.CLUSTER_AUTOSCALER
+        return
+    wishes = [wish for wish in (replicas, None if percentage is None else percentage_count(base, percentage)) if wish]
+    most = None if limits is None else limit_count(asked, limits.items())
+    if most is not None:
+        assert count <= most
+    if wishes:
+        assert count == min([max(wishes)] + ([] if most is None else [most]))
+
+
+@given(st.lists(st.integers(0, 50), max_size=6), st.integers(0, 200), st.integers(0, 100))
+def test_buffers_together_never_exceed_a_quota(wanted: list[int], hard: int, used: int) -> None:
+    declared = Declared(
+        buffers=tuple(buffer(f"b{index}", replicas=count) for index, count in enumerate(wanted)),
+        workloads=(deployment(),),
+    )
+    quota = ResourceQuota("shop", "team", (("cpu", hard * 1000),), Resources.of({"cpu": used * 1000}))
+    demands, _ = buffer_demands(declared, ClusterView(resource_quotas=(quota,)), dialect=Dialect.CLUSTER_AUTOSCALER)
+    total = sum(demand.desired or 0 for demand in demands)
+    assert total == min(sum(wanted), max(0, hard - used))

@@ -1,0 +1,309 @@
+"""What buffers ask for, and how they say that they are not ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from reconciler.demand.buffers import READY, buffer_demands
+from reconciler.demand.dialect import Dialect
+from reconciler.model.buffers import Buffer, Recreation
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
+from reconciler.model.findings import Finding
+from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.requirements import LabelSelector
+from reconciler.model.view import ClusterView, LiveObject
+from reconciler.model.workloads import PriorityClass, Workload
+from tests.builders import buffer, buffer_ref, deployment, pod, shape
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def ask(
+    *buffers: Buffer,
+    workloads: Iterable[Workload] = (),
+    view: ClusterView | None = None,
+    dialect: Dialect = Dialect.KARPENTER,
+    priority_classes: tuple[PriorityClass, ...] = (),
+) -> tuple[list[Demand], list[Finding]]:
+    declared = Declared(buffers=buffers, workloads=tuple(workloads), priority_classes=priority_classes)
+    demands, findings = buffer_demands(declared, view or ClusterView(), dialect=dialect)
+    return list(demands), list(findings)
+
+
+def ask_one(one: Buffer, **others: object) -> tuple[Demand, list[Finding]]:
+    workloads = others.pop("workloads", (deployment(),))
+    (demand,), findings = ask(one, workloads=workloads, **others)  # type: ignore[arg-type]
+    return demand, findings
+
+
+def readiness(demand: Demand) -> tuple[str, str]:
+    (condition,) = [item for item in demand.conditions if item.type == READY]
+    return condition.status, condition.reason
+
+
+def test_chunks_have_the_shape_of_the_workloads_pods_and_the_buffers_labels() -> None:
+    web = shape("2", labels={"app": "web"}, node_selector={"disk": "ssd"})
+    demand, findings = ask_one(buffer(), workloads=[deployment(pod_shape=web)])
+    (group,) = demand.groups
+    assert group.count == demand.desired == 3
+    assert group.shape.requests == web.requests
+    assert dict(group.shape.labels) == {
+        "app": "web",
+        "karpenter.sh/capacity-type": "buffer",
+        "autoscaling.x-k8s.io/buffer": "web",
+        "autoscaling.x-k8s.io/buffer-namespace": "shop",
+    }
+    assert dict(group.shape.node_selector) == {"disk": "ssd"}
+    assert readiness(demand) == ("True", "Resolved")
+    assert findings == []
+
+
+def test_a_chunk_has_no_volume_claims_and_no_priority() -> None:
+    claiming = replace(shape(), volume_claims=("data-web-0",), priority_class_name="gold")
+    demand, _ = ask_one(buffer(), workloads=[deployment(pod_shape=claiming)])
+    assert demand.groups[0].shape.volume_claims == ()
+    assert demand.groups[0].shape.priority_class_name == ""
+
+
+def test_the_weightier_workloads_buffer_goes_first() -> None:
+    gold = deployment("db", pod_shape=replace(shape(), priority_class_name="gold"))
+    classes = (PriorityClass("gold", 1000), PriorityClass("usual", 10, global_default=True))
+    demands, _ = ask(buffer("a"), buffer("b", target="db"), workloads=[deployment(), gold], priority_classes=classes)
+    assert [(demand.ref.name, demand.priority) for demand in demands] == [("a", 10), ("b", 1000)]
+
+
+def test_a_missing_target_is_named() -> None:
+    demand, (finding,) = ask_one(replace(buffer(), position=SourcePosition("web.yaml", 4)), workloads=[])
+    assert demand.desired is None
+    assert demand.groups == ()
+    assert readiness(demand) == ("False", "ScalableRefNotFound")
+    assert finding.code == "target-not-found"
+    assert finding.position == SourcePosition("web.yaml", 4)
+    assert "Deployment/shop/web is not there" in finding.message
+
+
+def test_targets_of_other_namespaces_are_not_found() -> None:
+    demand, _ = ask_one(buffer(), workloads=[deployment(namespace="other")])
+    assert readiness(demand) == ("False", "ScalableRefNotFound")
+
+
+def test_a_pod_template_shows_its_generation() -> None:
+    template = Workload(ObjectRef("", "PodTemplate", "shop", "small"), shape(), generation=4)
+    demand, findings = ask_one(replace(buffer(target=None), pod_template="small"), workloads=[template])
+    assert demand.pod_template == ("small", 4)
+    assert demand.desired == 3
+    assert findings == []
+    missing, _ = ask_one(replace(buffer(target=None), pod_template="small"), workloads=[])
+    assert readiness(missing) == ("False", "PodTemplateNotFound")
+
+
+def clone_set(replicas: int | None = None) -> Workload:
+    ref = ObjectRef("apps.kruise.io", "CloneSet", "shop", "web")
+    return Workload(ref, None, replicas, observed_replicas=4, selector=LabelSelector((("app", "web"),)))
+
+
+def for_clone_set(**fields: object) -> Buffer:
+    return replace(buffer(replicas=None), target=clone_set().ref, **fields)  # type: ignore[arg-type]
+
+
+def test_any_kind_with_a_scale_takes_the_shape_of_its_newest_pod() -> None:
+    ages = {"web-old": (3, "1"), "web-new": (1, "2"), "web-other": (0, "4")}
+    pods = tuple(
+        replace(
+            pod(
+                name,
+                node="node-1",
+                pod_shape=shape(cpu, labels={"app": "web" if name != "web-other" else "other"}),
+            ),
+            created=NOON - timedelta(hours=hours),
+        )
+        for name, (hours, cpu) in ages.items()
+    )
+    demand, _ = ask_one(for_clone_set(percentage=50), workloads=[clone_set()], view=ClusterView(pods=pods))
+    assert demand.desired == 2
+    assert demand.groups[0].shape.requests.get("cpu") == 2000
+
+
+def test_a_scale_without_a_pod_is_waited_for() -> None:
+    demand, (finding,) = ask_one(for_clone_set(replicas=1), workloads=[clone_set()])
+    assert readiness(demand) == ("False", "ResolutionFailed")
+    assert finding.code == "target-without-pods"
+
+
+def test_who_sets_the_replicas_is_told() -> None:
+    scaled = replace(deployment(replicas=40), replicas_manager="horizontal-pod-autoscaler")
+    demand, _ = ask_one(replace(buffer(replicas=None), percentage=10), workloads=[scaled])
+    assert demand.desired == 4
+    assert demand.explanation == (
+        "10% of 40 replicas of Deployment/shop/web, rounded up: 4",
+        "the replicas of Deployment/shop/web are set by horizontal-pod-autoscaler",
+    )
+
+
+@pytest.mark.parametrize(("dialect", "count"), [(Dialect.KARPENTER, 2), (Dialect.CLUSTER_AUTOSCALER, 1)])
+def test_the_base_of_a_percentage_is_the_spec_or_what_is_observed(dialect: Dialect, count: int) -> None:
+    scaling = replace(deployment(replicas=20), observed_replicas=10)
+    demand, (finding,) = ask_one(replace(buffer(replicas=None), percentage=10), workloads=[scaling], dialect=dialect)
+    assert demand.desired == count
+    assert finding.code == "dialects-differ"
+    assert "Karpenter" in finding.message
+    assert "Cluster Autoscaler" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("fields", "karpenter", "autoscaler"),
+    [
+        ({"percentage": 50, "limits": (("cpu", 3000),)}, 3, 0),
+        ({}, 0, None),
+        ({"limits": (("example.com/gpu", 2),)}, 0, None),
+        ({"replicas": 4, "limits": (("example.com/gpu", 2),)}, 4, None),
+    ],
+)
+def test_the_dialects_differ_and_it_is_said(
+    fields: dict[str, object],
+    karpenter: int,
+    autoscaler: int | None,
+) -> None:
+    one = replace(buffer(replicas=None), **fields)  # type: ignore[arg-type]
+    for dialect, count in ((Dialect.KARPENTER, karpenter), (Dialect.CLUSTER_AUTOSCALER, autoscaler)):
+        demand, findings = ask_one(one, workloads=[deployment(replicas=0)], dialect=dialect)
+        assert demand.desired == count
+        assert "dialects-differ" in [finding.code for finding in findings]
+
+
+def seed_buffer(**fields: object) -> Buffer:
+    base = Buffer(ObjectRef("autoscaling.x-k8s.io", "Buffer", "shop", "web"), target=deployment().ref)
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "count"),
+    [(0, 2), (10, 2), (40, 4), (200, 8)],
+)
+def test_a_percentage_is_clamped_to_its_counts(replicas: int, count: int) -> None:
+    one = seed_buffer(percentage=10, minimum_count=2, maximum_count=8)
+    demand, findings = ask_one(one, workloads=[deployment(replicas=replicas)])
+    assert demand.desired == count
+    assert findings == []
+
+
+def test_a_buffer_may_bring_its_own_pods() -> None:
+    demand, _ = ask_one(seed_buffer(target=None, pod_shape=shape("500m"), replicas=5), workloads=[])
+    assert [(group.count, group.shape.requests.get("cpu")) for group in demand.groups] == [(5, 500)]
+
+
+def test_keep_minimum_is_handed_on() -> None:
+    demand, _ = ask_one(seed_buffer(replicas=5, recreation=Recreation.KEEP_MINIMUM))
+    assert demand.recreation is Recreation.KEEP_MINIMUM
+    assert demand.desired == 5
+
+
+def test_a_dedicated_minimum_is_filled_by_its_own_pods() -> None:
+    dedicated = seed_buffer(replicas=5, recreation=Recreation.KEEP_MINIMUM, selector_labels=(("app", "batch"),))
+    small = shape("500m", "100Mi", labels={"app": "batch"})
+    pods = (
+        pod("a", node="node-1", pod_shape=small),
+        pod("b", node="node-1", pod_shape=small),
+        pod("c", node="node-2", pod_shape=shape("1", "2Gi", labels={"app": "batch"})),
+        pod("d", pod_shape=shape("1", labels={"app": "batch"})),
+        pod("e", node="node-2", pod_shape=shape("1", labels={"app": "other"})),
+    )
+    demand, _ = ask_one(dedicated, view=ClusterView(pods=pods))
+    # 2 cores and 2.2Gi are used by running pods of the selector: two whole chunks of 1 core and 1Gi.
+    assert demand.desired == 3
+    assert demand.recreation is Recreation.KEEP_EMPTY
+    assert demand.explanation[-1] == "2 are filled by its own pods: 3 left"
+
+
+def annotated(**annotations: str) -> Buffer:
+    pairs = tuple((f"headroom.dev/{key}", value) for key, value in annotations.items())
+    return replace(buffer(), annotations=pairs)
+
+
+def test_a_suspended_buffer_opens_no_nodes_and_keeps_its_chunks() -> None:
+    demand, _ = ask_one(annotated(suspend="true"))
+    assert not demand.opens_nodes
+    assert demand.groups[0].count == 3
+    assert "Suspended" in [condition.type for condition in demand.conditions]
+
+
+def test_a_buffer_may_be_suspended_in_the_cluster() -> None:
+    body = {"metadata": {"annotations": {"headroom.dev/suspend": "true"}}}
+    view = ClusterView(objects={buffer_ref(): LiveObject(buffer_ref(), body)})
+    assert not ask_one(buffer(), view=view)[0].opens_nodes
+
+
+def test_a_native_buffer_is_left_to_the_autoscaler() -> None:
+    theirs = Condition(READY, ConditionStatus.TRUE, "Resolved", "theirs")
+    demand, findings = ask_one(
+        replace(annotated(fulfilment="native"), status_manager="karpenter", status_conditions=(theirs,))
+    )
+    assert (demand.desired, demand.groups, demand.opens_nodes, demand.fulfilment) == (3, (), False, "native")
+    assert demand.conditions == (theirs,)
+    assert findings == []
+
+
+def test_nobody_has_taken_up_a_native_buffer() -> None:
+    demand, _ = ask_one(annotated(fulfilment="native"))
+    assert readiness(demand) == ("Unknown", "LeftToAutoscaler")
+
+
+def test_a_balloon_is_not_made_and_that_is_said() -> None:
+    demand, (finding,) = ask_one(annotated(fulfilment="balloon"))
+    assert (demand.groups, demand.opens_nodes, demand.fulfilment) == ((), False, "balloon")
+    assert demand.conditions[-1].reason == "FulfilledByBalloon"
+    assert finding.code == "balloon-not-made"
+
+
+def test_headroom_stands_down_where_another_controller_writes_the_status() -> None:
+    demand, (finding,) = ask_one(replace(buffer(), status_manager="karpenter"))
+    assert (demand.desired, demand.groups, demand.opens_nodes) == (None, (), False)
+    assert readiness(demand) == ("False", "StatusOfAnother")
+    assert finding.code == "status-of-another"
+    assert "karpenter" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("one", "code"),
+    [
+        (replace(buffer(), pod_template="small"), "template-and-scalable"),
+        (buffer(target=None), "buffer-without-reference"),
+        (replace(buffer(), strategy="example.com/standby"), "unknown-strategy"),
+    ],
+)
+def test_what_manifests_report_with_line_and_column_is_reported_here_only_for_the_clusters_own(
+    one: Buffer,
+    code: str,
+) -> None:
+    demand, (finding,) = ask_one(one)
+    assert finding.code == code
+    assert readiness(demand) == ("False", "ResolutionFailed")
+    in_git, none = ask_one(replace(one, position=SourcePosition("web.yaml", 1)))
+    assert none == []
+    assert in_git.desired is None
+
+
+def test_a_percentage_of_a_pod_template_is_ignored() -> None:
+    template = Workload(ObjectRef("", "PodTemplate", "shop", "small"), shape())
+    one = replace(buffer(target=None), pod_template="small", percentage=50)
+    demand, (finding,) = ask_one(one, workloads=[template])
+    assert demand.desired == 3
+    assert finding.code == "percentage-ignored"
+
+
+def test_limits_that_match_nothing_are_a_finding_in_both_dialects() -> None:
+    one = replace(buffer(), limits=(("example.com/gpu", 1),))
+    for dialect in Dialect:
+        _, findings = ask_one(one, dialect=dialect)
+        assert "limits-match-nothing" in [finding.code for finding in findings]
+
+
+def test_a_limit_on_pods_limits_nothing() -> None:
+    demand, _ = ask_one(replace(buffer(), limits=(("cpu", 2000), ("pods", 1))))
+    assert demand.desired == 2

@@ -1,0 +1,110 @@
+"""Buffers of so much CPU and memory on a node class: how the total is split."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.demand.node_class import Split, split
+from reconciler.demand.resolve import Unresolved
+from reconciler.model.buffers import Buffer, NodeClassCapacity
+from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, NodePool
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
+from tests.builders import instance_type, node_pool, resources
+
+POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
+
+
+def of_capacity(
+    cpu: str,
+    memory: str,
+    *,
+    chunk: Resources | None = None,
+    target: ObjectRef | None = POOL,
+    node_selector: tuple[tuple[str, str], ...] = (),
+) -> Buffer:
+    return Buffer(
+        ObjectRef("autoscaling.x-k8s.io", "Buffer", "ci", "tests"),
+        target=target,
+        node_class=NodeClassCapacity(resources(cpu, memory), chunk, node_selector),
+    )
+
+
+def parts(
+    buffer: Buffer,
+    *types: InstanceType,
+    pools: tuple[NodePool, ...] = (node_pool(),),
+) -> Split:
+    answer = split(buffer, pools, types)
+    assert isinstance(answer, Split)
+    return answer
+
+
+def test_chunks_as_written_never_exceed_the_total() -> None:
+    answer = parts(of_capacity("10", "100Gi", chunk=resources("3", "1Gi")))
+    assert answer.count == 3
+    assert answer.shape.requests == resources("3", "1Gi", pods="1")
+    assert answer.facts == ("cpu 10, memory 100Gi in 3 chunks of cpu 3, memory 1Gi, as written",)
+
+
+def test_a_chunk_larger_than_the_total_is_refused() -> None:
+    answer = split(of_capacity("2", "8Gi", chunk=resources("3", "1Gi")), [node_pool()], ())
+    assert isinstance(answer, Unresolved)
+    assert answer.code.name == "chunk-too-large"
+
+
+def test_a_chosen_chunk_is_about_one_core_in_the_totals_proportions() -> None:
+    answer = parts(of_capacity("40", "5120Mi"))
+    assert answer.count == 40
+    assert answer.shape.requests == resources("1", "128Mi", pods="1")
+    assert "chosen to fit the nodes" in answer.facts[0]
+
+
+def test_a_chosen_chunk_takes_at_most_half_of_the_largest_allowed_node() -> None:
+    small, large = instance_type("s", cpu="2", memory="4Gi"), instance_type("l", cpu="8", memory="64Gi")
+    # 256Gi over 4 cores: a chunk of one core would have 64Gi.
+    only_small = node_pool(
+        requirements=[Requirement("node.kubernetes.io/instance-type", Operator.IN, ("s",))],
+    )
+    total = of_capacity("4", "256Gi")
+    assert parts(total).shape.requests.get("memory") == 64 * 2**30
+    for pools, largest in (((node_pool(),), large), ((only_small,), small)):
+        answer = parts(total, small, large, pools=pools)
+        assert answer.shape.requests.get("memory") <= largest.allocatable.get("memory") // 2
+        assert answer.count * answer.shape.requests.get("memory") <= 256 * 2**30
+
+
+def test_chunks_go_to_the_pools_that_are_meant_tainted_or_not() -> None:
+    pool = node_pool(taints=[Taint("team", "ci", "NoSchedule")])
+    answer = parts(of_capacity("4", "8Gi"), pools=(pool, node_pool("other")))
+    (term,) = answer.shape.required_node_terms
+    assert term.expressions == (Requirement(NODEPOOL_LABEL, Operator.IN, ("general",)),)
+    assert answer.shape.tolerations == (Toleration("team", "Equal", "ci", "NoSchedule"),)
+
+
+def test_a_node_class_means_every_pool_that_uses_it() -> None:
+    target = ObjectRef("karpenter.kwok.sh", "KWOKNodeClass", "", "default")
+    answer = parts(of_capacity("4", "8Gi", target=target), pools=(node_pool("b"), node_pool("a")))
+    assert answer.shape.required_node_terms[0].expressions[0].values == ("a", "b")
+
+
+def test_without_a_target_any_node_will_do() -> None:
+    answer = parts(of_capacity("4", "8Gi", target=None, node_selector=(("disk", "ssd"),)))
+    assert answer.shape.required_node_terms == ()
+    assert answer.shape.node_selector == (("disk", "ssd"),)
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        (replace(POOL, name="gone"), "ScalableRefNotFound"),
+        (ObjectRef("karpenter.k8s.aws", "EC2NodeClass", "", "default"), "ResolutionFailed"),
+    ],
+)
+def test_a_node_class_that_nothing_makes_nodes_of_is_not_ready(target: ObjectRef, reason: str) -> None:
+    answer = split(of_capacity("4", "8Gi", target=target), [node_pool()], ())
+    assert isinstance(answer, Unresolved)
+    assert answer.reason == reason
