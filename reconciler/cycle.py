@@ -16,21 +16,26 @@ from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.combine import demands as combine_demands
 from reconciler.demand.dialect import Dialect
 from reconciler.manifests.declared import read, read_live, with_last_good
+from reconciler.manifests.in_force import in_force
+from reconciler.manifests.rendered import read_rendered
 from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.errors import Failure, Waiting
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import InstanceType
+from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL, InstanceType
 from reconciler.model.placement import Placement
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import PlacementOptions, place
+from reconciler.plan.back_offs import launch_record
 from reconciler.plan.limits import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.plan.replacement import unavailable_bins
 from reconciler.ports import Catalog, Clock, Cluster, Source
 from reconciler.render.environment import Templates
 from reconciler.render.writes import render_writes
+from reconciler.summary import events, status_writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class PassState:
     live: Declared = field(default_factory=Declared)
     effective: Declared = field(default_factory=Declared)
     instance_types: tuple[InstanceType, ...] = ()
+    replaced: frozenset[str] = frozenset()
     demands: tuple[Demand, ...] = ()
     findings: tuple[Finding, ...] = ()
     placement: Placement = field(default_factory=Placement)
@@ -175,12 +181,15 @@ class Cycle:
     def _read_cluster(self, state: PassState) -> PassState:
         view = self._cluster.view()
         live = read_live(view.objects.values())
+        forms = in_force(state.repository, live, view.objects, view.apis)
         return replace(
             state,
             view=view,
             live=live,
-            effective=effective(state.repository, live, view),
-            instance_types=self._catalog.instance_types(view),
+            repository=forms.repository,
+            effective=forms.effective,
+            findings=(*state.repository.findings, *forms.findings),
+            instance_types=launch_record(view, state.now).without(self._catalog.instance_types(view), state.now),
         )
 
     def _find_demand(self, state: PassState) -> PassState:
@@ -189,16 +198,103 @@ class Cycle:
             state.view,
             dialect=self._rules.dialect,
             include_pending=state.include_pending,
+            instance_types=state.instance_types,
         )
-        return replace(state, demands=demands, findings=(*state.repository.findings, *findings))
+        return replace(state, demands=demands, findings=(*state.findings, *findings))
 
     def _place(self, state: PassState) -> PassState:
+        replaced = unavailable_bins(state.view, state.effective.node_pools, state.now)
         placement = place(
             state.view,
             node_pools=state.effective.node_pools,
             instance_types=state.instance_types,
             demands=state.demands,
             overlays=state.effective.node_overlays,
-            options=replace(self._rules.placement, include_pending=state.include_pending),
+            options=replace(self._rules.placement, include_pending=state.include_pending, unavailable=replaced),
         )
-        return replace(state, placement=placement)
+        return replace(state, placement=placement, replaced=replaced)
+
+    def _make_plan(self, state: PassState) -> PassState:
+        plan = make_plan(
+            PlanInputs(
+                revision=state.tree.revision,
+                now=state.now,
+                view=state.view,
+                declared=state.repository,
+                live=state.live,
+                demands=state.demands,
+                placement=state.placement,
+                node_pools=state.effective.node_pools,
+                instance_types=state.instance_types,
+                price_source=self._catalog.source,
+                caps=self._rules.caps,
+                findings=state.findings,
+                blocked=_reasons_to_keep(state.tree),
+                replaced=state.replaced,
+                include_pending=state.include_pending,
+                suspended=self._rules.suspend,
+                applyset_id=self._rules.inventory.id,
+            ),
+        )
+        return replace(state, plan=plan)
+
+    def _render(self, state: PassState) -> PassState:
+        assert state.plan is not None
+        rendered = render_writes(
+            state.plan,
+            view=state.view,
+            node_pools={pool.name: pool for pool in state.effective.node_pools},
+            templates=self._templates(state.tree),
+            read_document=read_rendered,
+        )
+        statuses = status_writes(state.plan, state.view, state.now)
+        return replace(state, writes=(*rendered.writes, *statuses), unrendered=rendered.failures)
+
+    def _apply(self, state: PassState) -> PassState:
+        assert state.plan is not None
+        done = carry_out(
+            self._cluster,
+            state.writes,
+            parent=self._rules.inventory,
+            view=state.view,
+            memory=state.plan.memory,
+        )
+        change_set = ChangeSet((*done.results, *state.unrendered))
+        for event in events(state.plan, change_set):
+            self._cluster.record(event)
+        return replace(state, change_set=change_set)
+
+    def _templates(self, tree: SourceTree) -> Templates:
+        """The packaged templates, with the repository's own in front; what they write is checked as strictly."""
+        folder = f"{self._rules.templates_folder.strip('/')}/"
+        own = {
+            path.removeprefix(folder): content.decode(errors="replace")
+            for path, content in tree.files.items()
+            if path.startswith(folder) and path.endswith(".j2")
+        }
+        return Templates(self._packaged_templates, own)
+
+
+def _reasons_to_keep(tree: SourceTree) -> tuple[str, ...]:
+    """Why what this tree no longer declares must stay all the same."""
+    reasons = []
+    if tree.stalled is not None:
+        reasons.append(f"the repository is stalled: {tree.stalled[1]}")
+    if tree.rewound:
+        reasons.append("the branch was force-pushed a short while ago")
+    reasons += [f"{path} was left out: {why}" for path, why in tree.skipped]
+    return tuple(reasons)
+
+
+def _is_settled(state: PassState) -> bool:
+    """Nothing was left to write, every write succeeded, and no node that holds chunks is still on its way."""
+    if state.plan is None or state.change_set is None or state.plan.has_changes:
+        return False
+    if any(not result.ok for result in state.change_set.results) or state.change_set.results:
+        return False
+    there = {
+        node.name
+        for node in state.view.nodes
+        if node.label(INITIALIZED_LABEL) == "true" or not node.label(NODEPOOL_LABEL)
+    }
+    return all(place.node is not None and place.node in there for place in state.plan.occupied)

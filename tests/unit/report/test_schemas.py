@@ -1,6 +1,7 @@
 """Each JSON output is what its shipped schema says."""
 
 import json
+from importlib.resources import files
 from typing import Any
 
 import jsonschema_rs
@@ -22,8 +23,6 @@ DOCUMENTS = {
 
 
 def schema(name: str) -> Any:
-    from importlib.resources import files
-
     return json.loads((files("reconciler.report") / "schemas" / f"{name}.json").read_text())
 
 

@@ -1,0 +1,38 @@
+"""The newest tree of another source, polled apart from the passes that use it. Bound by wiring for the daemon.
+
+A poll may take a minute on a slow network; a pass that the cluster asked for must not wait for it.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from reconciler.model.source import SourceTree
+from reconciler.ports import Source
+
+
+class LatestTree:
+    """A `Source` whose `read` answers at once with what the last `poll` brought. Thread-safe."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._tree: SourceTree | None = None
+        self._lock = threading.Lock()
+
+    def poll(self) -> bool:
+        """Look now; whether a pass would find something new (also that a stall or a hold began or ended)."""
+        with self._lock:
+            before, self._tree = self._tree, self._source.read()
+            return before is not None and self._tree != before
+
+    def read(self) -> SourceTree:
+        tree = self._tree
+        if tree is not None:
+            return tree
+        with self._lock:
+            if self._tree is None:
+                self._tree = self._source.read()
+            return self._tree
+
+    def close(self) -> None:
+        self._source.close()
