@@ -1,0 +1,49 @@
+"""Every finding code has one page, and every page a code that something reports."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reconciler.demand import codes as demand_codes
+from reconciler.manifests import codes
+from reconciler.model.findings import Code
+
+ROOT = Path(__file__).parents[3]
+PAGES = ROOT / "docs" / "findings"
+ALL: dict[str, Code] = {code.name: code for code in (*codes.ALL, *demand_codes.ALL)}
+
+
+def test_a_code_has_one_severity_wherever_it_is_reported() -> None:
+    for code in (*codes.ALL, *demand_codes.ALL):
+        assert ALL[code.name].severity is code.severity
+
+
+def test_codes_and_pages_are_the_same_set() -> None:
+    assert {page.stem for page in PAGES.glob("*.md")} - {"README"} == set(ALL)
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_a_page_has_the_severity_an_example_and_what_to_write(name: str) -> None:
+    text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    assert text.startswith(f"# {name}\n\n**{ALL[name].severity.value}** · ")
+    assert "```yaml" in text
+    assert "## What to write" in text
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (PAGES / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| \[([a-z0-9-]+)\]\(\1\.md\) \|", index, flags=re.MULTILINE) == sorted(ALL)
+
+
+def test_every_code_is_reported_somewhere() -> None:
+    sources = [
+        path.read_text(encoding="utf-8")
+        for path in sorted((ROOT / "reconciler" / "manifests").glob("*.py"))
+        if path.name != "codes.py"
+    ]
+    text = "\n".join(sources)
+    names = {name for name, value in vars(codes).items() if isinstance(value, Code)}
+    assert {name for name in names if f"codes.{name}" not in text} == set()

@@ -1,0 +1,58 @@
+"""The definitions of headroom's own kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from reconciler.manifests.crds import crds, to_yaml
+
+FORBIDDEN = {"$ref", "definitions", "uniqueItems", "patternProperties", "deprecated", "additionalItems", "id"}
+"""What a structural schema of apiextensions.k8s.io/v1 must not have."""
+
+
+def schemas(schema: Any) -> Iterator[dict[str, Any]]:
+    yield schema
+    for inner in schema.get("properties", {}).values():
+        yield from schemas(inner)
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from schemas(schema[key])
+
+
+def test_the_kinds_that_headroom_owns() -> None:
+    assert [(crd["metadata"]["name"], crd["spec"]["scope"]) for crd in crds()] == [
+        ("buffers.autoscaling.x-k8s.io", "Namespaced"),
+        ("metricsproducers.autoscaling.karpenter.sh", "Namespaced"),
+        ("provisioningclasses.autoscaling.x-k8s.io", "Cluster"),
+    ]
+    for crd in crds():
+        (version,) = crd["spec"]["versions"]
+        has_status = "status" in version["schema"]["openAPIV3Schema"]["properties"]
+        assert ("status" in version.get("subresources", {})) == has_status
+
+
+def test_schemas_are_structural() -> None:
+    for crd in crds():
+        for schema in schemas(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]):
+            assert not FORBIDDEN & schema.keys()
+            open_value = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+            assert isinstance(schema.get("type"), str) or open_value, schema
+            assert not ("properties" in schema and "additionalProperties" in schema)
+
+
+def test_every_field_is_described() -> None:
+    for crd in crds():
+        root = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        for name, schema in root["properties"].items():
+            assert schema.get("description") or name == "metadata"
+
+
+def test_yaml_is_what_was_printed() -> None:
+    for crd in crds():
+        text = to_yaml(crd)
+        assert yaml.safe_load(text) == crd
+        assert text.endswith("\n")
+        assert "&id" not in text

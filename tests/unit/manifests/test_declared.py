@@ -1,0 +1,194 @@
+"""A repository or a cluster as a whole: identity, duplicates, references, the last good version."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.manifests.declared import count_documents, read, read_live, with_last_good
+from reconciler.manifests.served import served_form
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.declared import Declared
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import LiveObject
+
+
+def buffer(name: str, replicas: object = 1, version: str = "v1beta1") -> str:
+    return (
+        f"apiVersion: autoscaling.x-k8s.io/{version}\nkind: CapacityBuffer\nmetadata: {{name: {name}, namespace: shop}}\n"
+        f"spec: {{podTemplateRef: {{name: t}}, replicas: {replicas}}}\n"
+    )
+
+
+def pool(name: str, weight: object = 1) -> str:
+    return (
+        f"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: {name}}}\nspec:\n  weight: {weight}\n"
+        "  template: {spec: {nodeClassRef: {group: g, kind: K, name: default}, requirements: []}}\n"
+    )
+
+
+def repository(**files: str) -> Declared:
+    return read({f"{name}.yaml": text.encode() for name, text in files.items()})
+
+
+def names(declared: Declared) -> list[str]:
+    return [item.ref.name for item in declared.buffers]
+
+
+def test_kinds_are_sorted_whatever_the_files_are_called() -> None:
+    declared = repository(z=buffer("a"), a=buffer("c") + "---\n" + buffer("b"))
+    assert names(declared) == ["a", "b", "c"]
+    assert [manifest.ref.name for manifest in declared.manifests] == ["a", "b", "c"]
+
+
+def test_equal_files_give_equal_results() -> None:
+    files = {"b.yaml": pool("p").encode(), "a.yaml": (buffer("x") + "---\n" + buffer("xx", "bad")).encode()}
+    assert read(files) == read(dict(reversed(files.items())))
+
+
+def test_documents_are_counted_whatever_their_kind() -> None:
+    files = {
+        "a.yaml": b"kind: X\n---\n---\nkind: Y\n",
+        "b.j2": b"kind: Z\n",
+        "c.json": b'{"kind": "List", "items": [{}, {}]}',
+    }
+    assert count_documents(files) == 4
+
+
+def test_the_same_object_twice_is_applied_in_neither_form() -> None:
+    declared = repository(a=buffer("x"), b=buffer("xx") + "---\n" + buffer("x", 2, "v1alpha1"))
+    (finding,) = [finding for finding in declared.findings if finding.code == "duplicate-object"]
+    assert str(finding.position) == "b.yaml:8:12"
+    assert "a.yaml:1:1" in finding.message
+    assert names(declared) == ["xx"]
+    assert {ref.name for ref in declared.broken} == {"x"}
+
+
+def test_two_clusters_in_one_repository_may_use_the_same_names() -> None:
+    files = {"clusters/a/pool.yaml": pool("p").encode(), "clusters/b/pool.yaml": pool("p").encode()}
+    assert read(files).broken
+    assert not read(files, one_cluster=False).findings
+
+
+def test_references_out_of_the_repository_are_notes() -> None:
+    declared = repository(a=buffer("x"))
+    (finding,) = declared.findings
+    assert (finding.code, finding.severity, finding.path) == ("not-in-repository", "info", "spec.podTemplateRef.name")
+    template = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: t, namespace: shop}\n"
+    template += "template: {spec: {containers: [{name: c}]}}\n"
+    assert repository(a=buffer("x"), b=template).findings == ()
+
+
+def test_an_invalid_document_keeps_its_last_good_version_in_force() -> None:
+    before = repository(a=buffer("x", 1) + "---\n" + buffer("xx", 1), p=pool("p", 1))
+    after = repository(a=buffer("x", "many") + "---\n" + buffer("xx", 2), p=pool("p", 1000))
+    kept = with_last_good(after, before)
+    assert [(item.ref.name, item.replicas) for item in kept.buffers] == [("x", 1), ("xx", 2)]
+    assert [item.weight for item in kept.node_pools] == [1]
+    assert [manifest.manifest["spec"].get("replicas") for manifest in kept.manifests] == [1, 2, None]
+    assert kept.findings == after.findings
+    assert kept.broken == after.broken
+
+
+def test_documents_that_a_broken_file_hides_stay_in_force() -> None:
+    before = repository(a=buffer("x", 1) + "---\n" + buffer("xx", 1), b=buffer("z", 1))
+    after = repository(a=buffer("x", 2) + "---\nkind: [\n", b="")
+    kept = with_last_good(after, before)
+    assert [(item.ref.name, item.replicas) for item in kept.buffers] == [("x", 2), ("xx", 1)]
+    assert after.broken_files == {"a.yaml"}
+
+
+def test_what_is_gone_from_sound_files_is_gone() -> None:
+    before = repository(a=buffer("x"), b=buffer("xx"))
+    after = repository(b=buffer("xx"))
+    assert with_last_good(after, before) == after
+    assert with_last_good(after, None) == after
+
+
+def test_a_broken_document_that_never_was_good_has_nothing_in_force() -> None:
+    after = repository(a=buffer("x", "many"))
+    assert with_last_good(after, repository(b=buffer("xx"))).buffers == ()
+
+
+def test_a_broken_document_stays_in_force_over_many_commits() -> None:
+    first = repository(a=buffer("x", 1))
+    second = with_last_good(repository(a=buffer("x", "bad")), first)
+    third = with_last_good(repository(a="kind: [\n"), second)
+    assert names(third) == ["x"]
+
+
+def live(kind: str, spec: object, *, group: str = "autoscaling.x-k8s.io", **more: object) -> LiveObject:
+    ref = ObjectRef(group, kind, "shop", "web")
+    metadata = {
+        "name": "web",
+        "namespace": "shop",
+        "generation": 4,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "uid": "u1",
+        "annotations": {"karpenter.sh/nodepool-hash": "1", "karpenter.sh/nodepool-hash-version": "v3"},
+    }
+    return LiveObject(ref, {"kind": kind, "metadata": metadata, "spec": spec, **more})
+
+
+def test_a_live_buffer_has_its_status_and_who_writes_it() -> None:
+    conditions = [{"type": "Provisioning", "status": "True", "reason": "R", "message": "m"}]
+    item = live("CapacityBuffer", {"podTemplateRef": {"name": "t"}}, status={"conditions": conditions})
+    managers = {
+        "headroom": frozenset({"spec.replicas", "status.replicas"}),
+        "karpenter": frozenset({"status.conditions"}),
+        "kubectl": frozenset({"spec.replicas"}),
+    }
+    (read_buffer,) = read_live([replace(item, managers=managers)]).buffers
+    assert (read_buffer.generation, read_buffer.created) == (4, "2026-01-01T00:00:00Z")
+    assert read_buffer.status_conditions == (Condition("Provisioning", ConditionStatus.TRUE, "R", "m"),)
+    assert (read_buffer.status_manager, read_buffer.position) == ("karpenter", None)
+    (alone,) = read_live([replace(item, managers={"headroom-status": frozenset({"status"})})]).buffers
+    assert alone.status_manager is None
+
+
+def test_a_live_pool_has_its_observed_state() -> None:
+    item = live(
+        "NodePool",
+        {"template": {"spec": {"nodeClassRef": {"group": "g", "kind": "K", "name": "n"}, "requirements": []}}},
+        group="karpenter.sh",
+        status={"resources": {"cpu": "6", "nodes": "2"}, "conditions": [{"type": "Ready", "status": "False"}]},
+    )
+    (read_pool,) = read_live([item]).node_pools
+    assert (read_pool.ready, read_pool.deleting, read_pool.uid) == (False, False, "u1")
+    assert (read_pool.hash, read_pool.hash_version) == ("1", "v3")
+    assert read_pool.usage.quantities() == {"cpu": "6", "nodes": "2"}
+
+
+@pytest.mark.parametrize("spec", [None, [], {"template": {"spec": {}}}, {"template": 5}])
+def test_live_objects_that_cannot_be_read_are_left_out(spec: object) -> None:
+    items = [
+        live("NodePool", spec, group="karpenter.sh"),
+        live("ProvisioningRequest", spec),
+        live("Secret", spec, group=""),
+    ]
+    assert read_live(items) == Declared()
+
+
+def test_the_form_that_the_cluster_serves() -> None:
+    text = buffer("x", version="v1alpha1").replace(", namespace: shop", "")
+    (manifest,) = repository(a=text).manifests
+    served = served_form(manifest, ("v1beta1",))
+    assert served is not None
+    assert (served["apiVersion"], served["metadata"]) == (
+        "autoscaling.x-k8s.io/v1beta1",
+        {"name": "x", "namespace": "default"},
+    )
+    assert served["spec"] == manifest.manifest["spec"]
+    written = served_form(manifest, ())
+    assert written is not None
+    assert written["apiVersion"] == "autoscaling.x-k8s.io/v1alpha1"
+    assert served_form(manifest, ("v2",)) is None
+
+
+def test_node_pools_are_applied_as_v1_or_not_at_all() -> None:
+    (manifest,) = repository(a=pool("p").replace("/v1", "/v1beta1")).manifests
+    served = served_form(manifest, ("v1",))
+    assert served is not None
+    assert (served["apiVersion"], served["metadata"]) == ("karpenter.sh/v1", {"name": "p"})
+    assert served_form(manifest, ("v1beta1",)) is None
