@@ -1,0 +1,98 @@
+"""Headroom's own reading of manifests against a real API server: both say the same about every case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.manifests.crds import crds
+from reconciler.manifests.declared import read
+from reconciler.manifests.served import served_form
+from reconciler.model.findings import Severity
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.documents import namespace
+from tests.controlplane.rest import ApiError
+from tests.unit.manifests.admission_cases import Case, cases
+
+pytestmark = pytest.mark.e2e
+
+TRANSLATED = {"reasons-lowercase", "nodes-integer-type"}
+HERE = [case for case in cases("create") if case.kind == "NodePool" or case.api_version.endswith("x-k8s.io/v1beta1")]
+CREATED = [case for case in HERE if case.kind != "ProvisioningRequest"]
+EXAMPLES = Path(__file__).parents[1] / "cases" / "own_kinds.yaml"
+
+
+@pytest.fixture(scope="module")
+def server(api_server: ControlPlane) -> Iterator[ControlPlane]:
+    """With the namespace of the cases and headroom's own kinds."""
+    api_server.api.apply(namespace("shop"))
+    for crd in crds():
+        api_server.api.apply(dict(crd))
+    eventually(lambda: _are_served(api_server), within=30, what="headroom's own kinds are served")
+    yield api_server
+    for crd in crds():
+        api_server.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", crd["metadata"]["name"])
+
+
+def _are_served(server: ControlPlane) -> bool:
+    for crd in crds():
+        spec = crd["spec"]
+        try:
+            server.api.list(f"{spec['group']}/{spec['versions'][0]['name']}", spec["names"]["kind"])
+        except (ApiError, LookupError):
+            return False
+    return True
+
+
+def refusal(server: ControlPlane, document: dict[str, Any]) -> str:
+    """What the API server says against creating it, or "" when it admits it."""
+    path = server.api.path(document["apiVersion"], document["kind"], document["metadata"].get("namespace"))
+    try:
+        server.api.document("POST", path, body=document, query={"dryRun": "All"})
+    except ApiError as error:
+        if error.code in {400, 422}:
+            return str(error)
+        raise
+    return ""
+
+
+@pytest.mark.parametrize("case", CREATED, ids=lambda case: case.name)
+def test_what_is_applied_is_admitted_and_what_is_refused_is_an_error(server: ControlPlane, case: Case) -> None:
+    document = case.document()
+    declared = read({"case.json": json.dumps(document).encode()})
+    errors = [finding for finding in declared.findings if finding.severity is Severity.ERROR]
+    if case.name not in TRANSLATED:
+        if "disruption" in (case.spec or {}):
+            # Karpenter's definition requires it wherever `disruption` is written; headroom writes it out.
+            document["spec"]["disruption"].setdefault("consolidateAfter", "0s")
+        assert bool(refusal(server, document)) == bool(errors), refusal(server, document)
+    for manifest in declared.manifests:
+        served = served_form(manifest, ())
+        assert served is not None
+        assert refusal(server, dict(served)) == ""
+
+
+def test_our_own_definitions_are_structural(server: ControlPlane) -> None:
+    for crd in crds():
+        stored = server.api.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", crd["metadata"]["name"])
+        assert stored is not None
+        conditions = {condition["type"]: condition["status"] for condition in stored["status"]["conditions"]}
+        assert conditions["Established"] == "True"
+        assert conditions.get("NonStructuralSchema", "False") == "False"
+        for version, declared in zip(stored["spec"]["versions"], crd["spec"]["versions"], strict=True):
+            assert version["schema"] == declared["schema"]
+
+
+def test_our_own_kinds_are_judged_alike(server: ControlPlane) -> None:
+    files = {"own_kinds.yaml": EXAMPLES.read_bytes()}
+    declared = read(files)
+    assert not [finding for finding in declared.findings if finding.severity is Severity.ERROR]
+    assert {manifest.ref.kind for manifest in declared.manifests} == {"Buffer", "MetricsProducer", "ProvisioningClass"}
+    for manifest in declared.manifests:
+        served = served_form(manifest, ())
+        assert served is not None
+        assert refusal(server, dict(served)) == ""
