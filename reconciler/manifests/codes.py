@@ -32,7 +32,7 @@ TOO_MANY_ALIASES = _error("too-many-aliases")
 NOT_JSON = _error("not-json")
 NOT_AN_OBJECT = _info("not-an-object")
 FOREIGN_KIND = _info("foreign-kind")
-UNKNOWN_KIND = _warning("unknown-kind")
+UNKNOWN_KIND = _error("unknown-kind")
 UNKNOWN_VERSION = _error("unknown-version")
 NOT_SERVED = _warning("not-served")
 

@@ -56,7 +56,7 @@ def read(files: Mapping[str, bytes], *, one_cluster: bool = True) -> Declared:
             ),
         ),
         findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
-        broken_files=loaded.broken_files,
+        broken_files=loaded.broken_files | {document.document.file for document in documents if document.nameless},
         broken=frozenset(broken),
     )
 

@@ -32,6 +32,7 @@ _SERVER_METADATA = frozenset(
         "uid",
     },
 )
+_IDENTITY = ("metadata.name", "metadata.namespace")
 _TEMPLATE = "{{"
 
 
@@ -46,6 +47,13 @@ class ReadDocument:
     manifest: DeclaredManifest | None = None
     findings: tuple[Finding, ...] = ()
     broken: bool = False
+
+    @property
+    def nameless(self) -> bool:
+        """Broken so that nobody can tell which object it is about."""
+        return self.broken and (
+            self.ref is None or any(finding.path in {"metadata", *_IDENTITY} for finding in self.findings)
+        )
 
 
 def read_document(document: Document) -> ReadDocument:
@@ -115,7 +123,8 @@ def _not_ours(document: Document, group: str, name: str) -> ReadDocument:
         return _passed_over(document, codes.NOT_AN_OBJECT, "no Kubernetes object: passed over", hint)
     hint = nearest(name, names_in(group))
     if hint:
-        return _passed_over(document, codes.UNKNOWN_KIND, f"{group} has no kind {name} that headroom knows", hint)
+        finding = _note(document, codes.UNKNOWN_KIND, f"{group} has no kind {name}", hint)
+        return ReadDocument(document, findings=(finding,), broken=True)
     return ReadDocument(document)
 
 

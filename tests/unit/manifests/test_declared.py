@@ -99,6 +99,22 @@ def test_documents_that_a_broken_file_hides_stay_in_force() -> None:
     assert after.broken_files == {"a.yaml"}
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("name: x,", "name: X,"),
+        ("name: x,", ""),
+        ("namespace: shop", "namespace: S"),
+        ("CapacityBuffer", "CapacityBuffr"),
+    ],
+)
+def test_a_mistake_in_the_identity_takes_nothing_out_of_force(old: str, new: str) -> None:
+    before = repository(a=buffer("x", 1))
+    after = with_last_good(repository(a=buffer("x", 1).replace(old, new)), before)
+    assert names(after) == ["x"]
+    assert after.broken_files == {"a.yaml"}
+
+
 def test_what_is_gone_from_sound_files_is_gone() -> None:
     before = repository(a=buffer("x"), b=buffer("xx"))
     after = repository(b=buffer("xx"))
