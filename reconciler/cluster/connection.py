@@ -1,0 +1,307 @@
+"""Requests to an API server: authentication and TLS by the `kubernetes` package, answers as raw bytes. Used by kubernetes.
+
+The package's own calls turn every object into model classes, which costs a hundred times what decoding the few fields
+that matter does; its configuration (kubeconfig, exec plugins, service account tokens) is what nobody should write again.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from reconciler import __version__
+from reconciler.cluster.rate_limit import RateLimit
+from reconciler.model.errors import Invalid, Transient
+
+JSON = "application/json"
+USER_AGENT = f"headroom/{__version__}"
+UNAUTHORIZED = 401
+FORBIDDEN = 403
+NOT_FOUND = 404
+CONFLICT = 409
+GONE = 410
+TOO_MANY = 429
+_CONNECT_SECONDS = 5
+_KEEP_ALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+"""A peer that vanished is noticed after half a minute, not after the hours that are the kernel's default."""
+_POOL_SIZE = 64  # each watch holds a connection
+
+Query = Sequence[tuple[str, str]]
+Count = Callable[[str, str, str], None]
+"""(method, resource, HTTP status or `error`): for metrics."""
+
+
+class CauseWire(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class DetailsWire(msgspec.Struct):
+    causes: tuple[CauseWire, ...] | None = None
+
+
+class StatusWire(msgspec.Struct):
+    """A metav1.Status: how an API server says no."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: DetailsWire | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    data: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return self.status < 300  # noqa: PLR2004 - redirects are no answer from an API server
+
+    def failure(self) -> StatusWire:
+        """What the server says went wrong; the bare text when it does not say it in its own form."""
+        try:
+            status = msgspec.json.decode(self.data, type=StatusWire)
+        except msgspec.MsgspecError:
+            status = StatusWire(self.data.decode(errors="replace").strip())
+        status.message = status.message[:2000] or f"HTTP status {self.status}"
+        status.code = self.status
+        return status
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach one API server. pool: a urllib3 PoolManager with its TLS; authorization: headers, made anew each time."""
+
+    host: str
+    pool: Any
+    authorization: Callable[[], Mapping[str, str]]
+
+
+def kubeconfig_access(context: str | None = None, path: str | None = None) -> Access:
+    """The context of a kubeconfig (KUBECONFIG or ~/.kube/config by default). Raises `Invalid`."""
+    import os  # noqa: PLC0415 - with the import below
+
+    from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415 - more than half a second
+    from kubernetes.config import ConfigException, load_kube_config  # noqa: PLC0415 - likewise
+
+    configuration = Configuration()
+    location = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    try:
+        load_kube_config(location, context=context, client_configuration=configuration, persist_config=False)  # type: ignore[no-untyped-call]  # it has no types
+    except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError) as error:
+        raise Invalid(
+            f"the kubeconfig {location} cannot be used: {error}",
+            hint="check it with `kubectl config view`, or name another with KUBECONFIG",
+        ) from error
+    return _access(ApiClient, configuration)
+
+
+def in_cluster_access() -> Access:
+    """The service account of the pod that headroom runs in. Raises `Invalid`."""
+    from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415 - more than half a second
+    from kubernetes.config import ConfigException, load_incluster_config  # noqa: PLC0415 - likewise
+
+    configuration = Configuration()
+    try:
+        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # it has no types
+    except (ConfigException, OSError) as error:
+        raise Invalid(f"not inside a cluster: {error}", hint="use --cluster kubeconfig[:CONTEXT]") from error
+    return _access(ApiClient, configuration)
+
+
+def current_context(path: str | None = None) -> str | None:
+    """The name of the kubeconfig's current context, None when there is none to use."""
+    import os  # noqa: PLC0415 - with the import below
+
+    from kubernetes.config import ConfigException, list_kube_config_contexts  # noqa: PLC0415 - half a second
+
+    try:
+        _, context = list_kube_config_contexts(path or os.environ.get("KUBECONFIG") or "~/.kube/config")  # type: ignore[no-untyped-call]  # it has no types
+    except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError):
+        return None
+    return str(context["name"]) if context else None
+
+
+def _access(client: Any, configuration: Any) -> Access:
+    configuration.connection_pool_maxsize = _POOL_SIZE
+    configuration.socket_options = [
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        *((socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in _KEEP_ALIVE if hasattr(socket, name)),
+    ]
+    pool = client(configuration).rest_client.pool_manager
+
+    def authorization() -> Mapping[str, str]:
+        headers = {setting["key"]: setting["value"] for setting in configuration.auth_settings().values()}
+        if not headers and configuration.username:
+            headers["authorization"] = configuration.get_basic_auth_token()
+        return headers
+
+    return Access(configuration.host.rstrip("/"), pool, authorization)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """read: seconds to wait for more of the answer."""
+
+    method: str
+    path: str
+    read: float
+    query: Query = ()
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    resource: str = ""
+
+    @property
+    def url(self) -> str:
+        return f"{self.path}?{urlencode(list(self.query))}" if self.query else self.path
+
+
+class Connection:
+    """Calls to one API server. Thread-safe. A token that is refused is read again once, since it may have been rotated."""
+
+    def __init__(
+        self,
+        load: Callable[[], Access],
+        *,
+        per_second: float = 50,
+        burst: int = 100,
+        timeout: float = 30,
+        count: Count = lambda _method, _resource, _code: None,
+    ) -> None:
+        self._load = load
+        self._timeout = timeout
+        self._count = count
+        self._limit = RateLimit(per_second, burst, clock=time.monotonic, sleep=time.sleep)
+        self._lock = Lock()
+        self._access: Access | None = None
+        self._streams: set[Any] = set()
+        self._closed = False
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        resource: str = "",
+    ) -> Answer:
+        """One call and its whole answer, whatever its status. Raises `Transient` when none came."""
+        self._limit.wait()
+        response = self._open(_Call(method, path, self._timeout, query, body, headers or {}, resource))
+        import urllib3  # noqa: PLC0415 - loaded with the client by now
+
+        try:
+            return Answer(response.status, response.read(decode_content=True), response.headers)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Transient(_lost(self._host, error)) from error
+        finally:
+            response.release_conn()
+
+    @contextmanager
+    def stream(
+        self, path: str, *, query: Query, silence: float, resource: str = ""
+    ) -> Iterator[Answer | Iterator[bytes]]:
+        """Lines as they come, until the server ends it; an `Answer` when it refuses.
+
+        silence: seconds after which a stream without a line is given up. Raises `Transient` when the connection is lost.
+        """
+        self._limit.wait()
+        response = self._open(_Call("GET", path, silence, query, resource=resource))
+        import urllib3  # noqa: PLC0415 - loaded with the client by now
+
+        with self._lock:
+            self._streams.add(response)
+        try:
+            if self._closed:
+                raise Transient("the connection is being closed")
+            if response.status >= 300:  # noqa: PLR2004 - see Answer
+                yield Answer(response.status, response.read(decode_content=True), response.headers)
+            else:
+                yield _lines(response)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Transient(_lost(self._host, error)) from error
+        finally:
+            with self._lock:
+                self._streams.discard(response)
+            response.close()
+
+    def close(self) -> None:
+        """Ends every stream at once and lets no new one begin."""
+        with self._lock:
+            self._closed = True
+            for response in self._streams:
+                with suppress(OSError, ValueError, RuntimeError):
+                    response.shutdown()
+            access, self._access = self._access, None
+        if access is not None:
+            access.pool.clear()
+
+    @property
+    def _host(self) -> str:
+        return self._access.host if self._access is not None else "the API server"
+
+    def _open(self, call: _Call) -> Any:
+        access = self._accessed()
+        response = self._send(access, call)
+        if response.status == UNAUTHORIZED:
+            response.drain_conn()
+            response = self._send(self._accessed(instead_of=access), call)
+        return response
+
+    def _accessed(self, instead_of: Access | None = None) -> Access:
+        with self._lock:
+            if self._closed:
+                raise Transient("the connection is being closed")
+            if self._access is None or self._access is instead_of:
+                self._access = self._load()
+            return self._access
+
+    def _send(self, access: Access, call: _Call) -> Any:
+        import urllib3  # noqa: PLC0415 - loaded with the client by now
+
+        try:
+            response = access.pool.request(
+                call.method,
+                access.host + call.url,
+                body=call.body,
+                headers={"User-Agent": USER_AGENT, "Accept": JSON, **access.authorization(), **call.headers},
+                timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=call.read),
+                preload_content=False,
+                retries=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            self._count(call.method, call.resource, "error")
+            raise Transient(_lost(access.host, error)) from error
+        self._count(call.method, call.resource, str(response.status))
+        return response
+
+
+def _lines(response: Any) -> Iterator[bytes]:
+    """Whole lines; one that the end of the stream cut short is dropped."""
+    rest = b""
+    for chunk in response.stream(amt=None, decode_content=False):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line for line in lines if line)
+
+
+def _lost(host: str, error: BaseException) -> str:
+    """In one line and without the client's object addresses."""
+    reason: BaseException = error
+    while (inner := getattr(reason, "reason", None) or reason.__cause__) and isinstance(inner, BaseException):
+        reason = inner
+    text = str(reason).rpartition(">: ")[2].strip() or type(reason).__name__
+    return f"{host} does not answer: {text}"

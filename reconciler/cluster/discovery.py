@@ -1,0 +1,158 @@
+"""What an API server serves: kinds, their plural names and versions. Used by watches and writes.
+
+Aggregated discovery (KEP-3352) tells all of it in two answers, and with an ETag says cheaply that nothing changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+import msgspec
+
+from reconciler.cluster.connection import Connection
+from reconciler.cluster.resources import Resource
+from reconciler.model.errors import Transient
+from reconciler.model.refs import ObjectRef
+
+_NOT_MODIFIED = 304
+_ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_PATHS = ("/api", "/apis")
+
+
+class _Kind(msgspec.Struct, rename="camel"):
+    kind: str = ""
+
+
+class _Subresource(msgspec.Struct, rename="camel"):
+    subresource: str = ""
+
+
+class _ResourceWire(msgspec.Struct, rename="camel"):
+    resource: str
+    response_kind: _Kind | None = None
+    scope: str = "Namespaced"
+    subresources: tuple[_Subresource, ...] | None = None
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    version: str
+    freshness: str = "Current"
+    resources: tuple[_ResourceWire, ...] | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    versions: tuple[_Version, ...] = ()
+
+
+class _Groups(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    items: tuple[_Group, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One kind that is served. versions: preferred first."""
+
+    plural: str
+    versions: tuple[str, ...]
+    namespaced: bool
+    scalable: bool = False
+
+
+class Discovery:
+    """The kinds served, as last asked. Thread-safe."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = Lock()
+        self._etags: dict[str, str] = {}
+        self._parts: dict[str, dict[tuple[str, str], Served]] = {}
+        self.generation = 0
+
+    def refresh(self) -> bool:
+        """Asks again. True when something differs from before. Raises `Transient`."""
+        changed = [self._refresh(path) for path in _PATHS]
+        if any(changed):
+            with self._lock:
+                self.generation += 1
+        return any(changed)
+
+    def _refresh(self, path: str) -> bool:
+        headers = {"Accept": _ACCEPT}
+        if path in self._etags:
+            headers["If-None-Match"] = self._etags[path]
+        answer = self._connection.request("GET", path, headers=headers, resource="discovery")
+        if answer.status == _NOT_MODIFIED:
+            return False
+        if not answer.ok:
+            raise Transient(f"discovery of {path} failed: {answer.failure().message}")
+        try:
+            groups = msgspec.json.decode(answer.data, type=_Groups)
+        except msgspec.MsgspecError as error:
+            raise Transient(f"discovery of {path} failed: {error}") from error
+        if groups.kind != "APIGroupDiscoveryList":
+            raise Transient("the API server is too old: headroom needs aggregated discovery (Kubernetes 1.30 or newer)")
+        found = _kinds(groups)
+        with self._lock:
+            self._etags[path] = answer.headers.get("ETag", "")
+            before, self._parts[path] = self._parts.get(path), found
+        return found != before
+
+    def find(self, group: str, kind: str) -> Served | None:
+        with self._lock:
+            return next((part[(group, kind)] for part in self._parts.values() if (group, kind) in part), None)
+
+    def apis(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """(group, kind) → versions, preferred first."""
+        with self._lock:
+            return {key: served.versions for part in self._parts.values() for key, served in part.items()}
+
+    def path_of(self, resource: Resource) -> str | None:
+        """The collection's path, in the first version that both sides know; None when there is none."""
+        served = self.find(*resource.key)
+        if served is None:
+            return None
+        version = next((version for version in resource.versions if version in served.versions), None)
+        if version is None:
+            return None
+        return collection_path(resource.group, version, served.plural, resource.namespace)
+
+    def object_path(self, ref: ObjectRef, api_version: str | None = None) -> str | None:
+        """One object's path, in the version given (`v1`) or else the preferred; None when its kind is not served."""
+        served = self.find(ref.group, ref.kind)
+        if served is None or (api_version is not None and api_version not in served.versions):
+            return None
+        namespace = ref.namespace if served.namespaced else ""
+        return f"{collection_path(ref.group, api_version or served.versions[0], served.plural, namespace)}/{ref.name}"
+
+
+def collection_path(group: str, version: str, plural: str, namespace: str = "") -> str:
+    root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"
+
+
+def _kinds(groups: _Groups) -> dict[tuple[str, str], Served]:
+    found: dict[tuple[str, str], Served] = {}
+    for group in groups.items:
+        for version in group.versions:
+            for item in version.resources or ():
+                if item.response_kind is None or not item.response_kind.kind:
+                    continue
+                key = (group.metadata.name, item.response_kind.kind)
+                before = found.get(key)
+                if before is not None and before.plural != item.resource:
+                    continue
+                found[key] = Served(
+                    plural=item.resource,
+                    versions=(*(before.versions if before else ()), version.version),
+                    namespaced=item.scope == "Namespaced",
+                    scalable=any(sub.subresource == "scale" for sub in item.subresources or ()),
+                )
+    return found

@@ -1,0 +1,175 @@
+"""A real cluster, watched and written to. Bound in wiring for `--cluster kubeconfig[:CONTEXT]` and `in-cluster`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Condition, Event, Thread
+
+from reconciler.cluster.connection import Access, Connection, Count, in_cluster_access, kubeconfig_access
+from reconciler.cluster.discovery import Discovery
+from reconciler.cluster.events import EventLog
+from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.resources import CONFIG_MAPS, CORE, RESOURCES, Resource
+from reconciler.cluster.view import ViewStore
+from reconciler.cluster.watch import ResourceWatch, Surroundings
+from reconciler.cluster.writes import Writer
+from reconciler.model.changes import Write, WriteResult
+from reconciler.model.errors import Failure, Transient, Waiting
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.ports import Event as ClusterEvent
+
+_OWN_WRITES_SECONDS = 2.0
+_HOPELESS_SECONDS = 5.0
+_JOIN_SECONDS = 5.0
+
+
+class KubernetesCluster:
+    """ports.Cluster for a Kubernetes API server.
+
+    sync_timeout: how long `view` waits for the first complete reading; discovery_interval: how often the server is asked
+    what it serves, in seconds (it mostly answers that nothing changed).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        access: Callable[[], Access],
+        *,
+        inventory: InventoryParent,
+        sync_timeout: float = 60.0,
+        discovery_interval: float = 30.0,
+        count: Count = lambda _method, _resource, _code: None,
+    ) -> None:
+        self._name = name
+        self._sync_timeout = sync_timeout
+        self._discovery_interval = discovery_interval
+        self._connection = Connection(access, count=count)
+        self._discovery = Discovery(self._connection)
+        self._store = ViewStore(inventory)
+        self._writer = Writer(self._connection, self._discovery, self._wrote)
+        self._events = EventLog(self._connection, self._discovery, self._store.uid_of)
+        self._stopping = Event()
+        self._moved = Condition()
+        self._changed: Callable[[], None] = lambda: None
+        self._unreachable = ""
+        self._own: dict[tuple[str, str], int] = {}
+        around = Surroundings(self._connection, self._discovery, self._store, self._stopping, self._notice)
+        own_inventory = Resource(
+            CORE, CONFIG_MAPS.kind, CONFIG_MAPS.plural, namespace=inventory.namespace, name=inventory.name
+        )
+        self._watches = {item.key: ResourceWatch(item, around) for item in (*RESOURCES, own_inventory)}
+        self._threads: list[Thread] = []
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def connection(self) -> Connection:
+        """For the Lease and for snapshots, which read what no view holds."""
+        return self._connection
+
+    @property
+    def discovery(self) -> Discovery:
+        return self._discovery
+
+    def start(self, changed: Callable[[], None]) -> None:
+        """Threads begin to watch; nothing is waited for."""
+        self._changed = changed
+        self._threads = [Thread(target=self._discover, name="headroom-discovery", daemon=True)]
+        self._threads[0].start()
+
+    def view(self) -> ClusterView:
+        """Waits until everything was read once, and until what this process wrote has come back."""
+        with self._moved:
+            began = time.monotonic()
+            while waited := self._unsettled():
+                left = began + self._sync_timeout - time.monotonic()
+                if self._unreachable and time.monotonic() - began > _HOPELESS_SECONDS:
+                    raise Transient(self._unreachable, hint="look whether the API server runs and may be reached")
+                if left <= 0 or self._stopping.is_set():
+                    raise Waiting(f"{', '.join(waited)} not read yet")
+                self._moved.wait(min(left, 0.5))
+            deadline = time.monotonic() + _OWN_WRITES_SECONDS
+            while self._awaits_own_writes() and not self._stopping.is_set() and time.monotonic() < deadline:
+                self._moved.wait(0.1)
+            self._own.clear()
+        return self._store.view()
+
+    def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
+        return self._writer.write(write, dry_run=dry_run)
+
+    def record(self, event: ClusterEvent) -> None:
+        self._events.record(event)
+
+    def close(self) -> None:
+        """Ends all threads; blocks no longer than a few seconds."""
+        self._stopping.set()
+        with self._moved:
+            self._moved.notify_all()
+        self._connection.close()
+        deadline = time.monotonic() + _JOIN_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _discover(self) -> None:
+        pause = 0.25
+        while not self._stopping.is_set():
+            try:
+                changed = self._discovery.refresh()
+            except Failure as error:
+                self._unreachable = error.message
+                self._notice(self._store.set_gap("discovery", error.message))
+                self._stopping.wait(pause)
+                pause = min(pause * 2, self._discovery_interval)
+                continue
+            pause, self._unreachable = 0.25, ""
+            cleared = self._store.set_gap("discovery", "")
+            differs = changed and self._store.set_apis(self._discovery.apis())
+            if len(self._threads) == 1:
+                self._start_watches()
+            self._notice(cleared or differs)
+            self._stopping.wait(self._discovery_interval)
+
+    def _start_watches(self) -> None:
+        for watch in self._watches.values():
+            thread = Thread(target=watch.run, name=f"headroom-watch-{watch.resource}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _notice(self, changed: bool) -> None:  # noqa: FBT001 - the one thing there is to say
+        with self._moved:
+            self._moved.notify_all()
+        if changed:
+            self._changed()
+
+    def _unsettled(self) -> list[str]:
+        return sorted(
+            f"{watch.resource} ({watch.failure})" if watch.failure else str(watch.resource)
+            for watch in self._watches.values()
+            if not watch.settled
+        )
+
+    def _wrote(self, ref: ObjectRef, version: str) -> None:
+        key = (ref.group, ref.kind)
+        if key in self._watches and version.isdecimal():
+            with self._moved:
+                self._own[key] = max(int(version), self._own.get(key, 0))
+
+    def _awaits_own_writes(self) -> bool:
+        return any(self._watches[key].version < version for key, version in self._own.items())
+
+
+def kubeconfig_cluster(context: str | None, *, inventory: InventoryParent, count: Count) -> KubernetesCluster:
+    """A cluster of the kubeconfig; None is its current context. Raises `Invalid`."""
+    kubeconfig_access(context)
+    name = f"kubeconfig:{context}" if context else "kubeconfig"
+    return KubernetesCluster(name, lambda: kubeconfig_access(context), inventory=inventory, count=count)
+
+
+def in_cluster(*, inventory: InventoryParent, count: Count) -> KubernetesCluster:
+    """The cluster that this process runs in. Raises `Invalid`."""
+    in_cluster_access()
+    return KubernetesCluster("in-cluster", in_cluster_access, inventory=inventory, count=count)

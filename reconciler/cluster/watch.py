@@ -1,0 +1,219 @@
+"""Keeps one kind of object up to date in a ViewStore: list in pages, then watch. One thread each, started by kubernetes.
+
+What was read before a connection was lost may be old, so a lost one is a gap in the view until everything was listed
+anew. A stream that merely ended, or was silent for long, goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from threading import Event
+
+import msgspec
+
+from reconciler.cluster.connection import FORBIDDEN, GONE, NOT_FOUND, UNAUTHORIZED, Answer, Connection
+from reconciler.cluster.decode import list_items
+from reconciler.cluster.discovery import Discovery, collection_path
+from reconciler.cluster.resources import Resource
+from reconciler.cluster.view import ViewStore
+from reconciler.cluster.wire import MetadataWire, WatchWire
+from reconciler.model.errors import Invalid, Transient
+
+PAGE = 500
+_WATCH_SECONDS = 240  # the server ends a watch after this; a bookmark comes about every minute
+_SILENCE_SECONDS = _WATCH_SECONDS + 30.0
+_DENIED_SECONDS = 30.0
+_FIRST_PAUSE = 0.25
+_LONGEST_PAUSE = 30.0
+
+
+class _ObjectWire(msgspec.Struct):
+    metadata: MetadataWire = msgspec.field(default_factory=MetadataWire)
+    code: int = 0
+    message: str = ""
+
+
+_EVENT = msgspec.json.Decoder(WatchWire)
+_OBJECT = msgspec.json.Decoder(_ObjectWire)
+
+
+class _ExpiredError(Exception):
+    """The version to go on from is too old: everything must be listed anew."""
+
+
+class _DeniedError(Exception):
+    """RBAC says no; asking again at once is no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all watches of one cluster share. noticed: called after each step, with whether the view differs now."""
+
+    connection: Connection
+    discovery: Discovery
+    store: ViewStore
+    stopping: Event
+    noticed: Callable[[bool], None]
+
+
+class ResourceWatch:
+    """One kind. settled: it has been read, or why not is known and a gap says so; failure: why it is not settled yet;
+    version: the newest resourceVersion seen."""
+
+    def __init__(self, resource: Resource, around: Surroundings) -> None:
+        self.resource = resource
+        self.settled = False
+        self.failure = ""
+        self.version = 0
+        self._around = around
+        self._was_served = False
+        self._pause = _FIRST_PAUSE
+
+    def run(self) -> None:
+        """Until `stopping` is set."""
+        while not self._around.stopping.is_set():
+            try:
+                self._follow()
+            except _ExpiredError:
+                continue
+            except _DeniedError as error:
+                self._gap(str(error), settled=True)
+                self._around.stopping.wait(_DENIED_SECONDS)
+            except (Transient, Invalid) as error:
+                if self._around.stopping.is_set():
+                    return
+                self.failure = error.message
+                self._gap(f"{self.resource} cannot be read: {error.message}", settled=self.settled)
+                self._back_off()
+
+    def _follow(self) -> None:
+        generation = self._around.discovery.generation
+        path = self._around.discovery.path_of(self.resource)
+        if path is None:
+            self._absent()
+            while self._around.discovery.generation == generation and not self._around.stopping.wait(0.2):
+                pass
+            return
+        self._was_served = True
+        version = self._list(path)
+        while not self._around.stopping.is_set():
+            version = self._watch(path, version)
+
+    def _absent(self) -> None:
+        """Not served. No objects, if that is because nobody installed the kind; a gap if the server is not ready for it."""
+        served = self._around.discovery.find(*self.resource.key)
+        if served is not None:
+            versions = ", ".join(served.versions)
+            known = ", ".join(self.resource.versions)
+            self._gap(f"{self.resource} is served as {versions} only; headroom reads {known}", settled=True)
+        elif self.resource.builtin or self._is_installed():
+            raise Transient("it is not served at the moment")
+        else:
+            self._settle(changed=self._around.store.replace(self.resource, ()))
+
+    def _is_installed(self) -> bool:
+        """Whether there is a CRD: a server that is starting serves it some seconds later than the rest."""
+        path = collection_path("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        name = f"{self.resource.plural}.{self.resource.group}"
+        answer = self._around.connection.request("GET", f"{path}/{name}", resource="customresourcedefinitions")
+        if answer.status == NOT_FOUND:
+            return False
+        if answer.status == FORBIDDEN:
+            return self._was_served
+        if not answer.ok:
+            raise Transient(answer.failure().message)
+        return True
+
+    def _list(self, path: str) -> str:
+        items: list[msgspec.Raw] = []
+        version, token = "", ""
+        while True:
+            query = [("limit", str(PAGE)), *self._selector(), *([("continue", token)] if token else [])]
+            answer = self._around.connection.request(
+                "GET", path, query=query, headers={"Accept-Encoding": "gzip"}, resource=self.resource.plural
+            )
+            self._check(answer)
+            page = list_items(answer.data)
+            items += page.items or ()
+            version, token = page.metadata.resource_version, page.metadata.continue_ or ""
+            if not token:
+                break
+        changed = self._around.store.replace(self.resource, items)
+        self._seen(version)
+        self._settle(changed=changed)
+        return version
+
+    def _watch(self, path: str, version: str) -> str:
+        """Applies events until the stream ends; the version to go on from."""
+        query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", version),
+            ("timeoutSeconds", str(random.randint(_WATCH_SECONDS * 3 // 4, _WATCH_SECONDS))),  # noqa: S311 - spreads load
+            *self._selector(),
+        ]
+        connection, plural = self._around.connection, self.resource.plural
+        with connection.stream(path, query=query, silence=_SILENCE_SECONDS, resource=plural) as lines:
+            if isinstance(lines, Answer):
+                self._check(lines)
+                raise Transient(lines.failure().message)
+            for line in lines:
+                version = self._event(line) or version
+        return version
+
+    def _event(self, line: bytes) -> str:
+        try:
+            event = _EVENT.decode(line)
+            told = _OBJECT.decode(event.object)
+        except msgspec.MsgspecError as error:
+            raise Transient(f"a watch sent what is no event ({error})") from error
+        store, changed = self._around.store, False
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                changed = store.put(self.resource, event.object)
+            case "DELETED":
+                changed = store.remove(self.resource, told.metadata.namespace or "", told.metadata.name)
+            case "ERROR":
+                if told.code == GONE:
+                    raise _ExpiredError
+                raise Transient(told.message or "a watch ended with an error")
+        self._seen(told.metadata.resource_version)
+        self._around.noticed(changed)
+        return told.metadata.resource_version
+
+    def _check(self, answer: Answer) -> None:
+        if answer.ok:
+            return
+        failure = answer.failure()
+        if answer.status == GONE:
+            raise _ExpiredError
+        if answer.status == UNAUTHORIZED:
+            raise _DeniedError(f"{self.resource} cannot be read: the server does not accept our credentials")
+        if answer.status == FORBIDDEN:
+            raise _DeniedError(f"{self.resource} cannot be read: {failure.message}")
+        if answer.status == NOT_FOUND:
+            self._around.discovery.refresh()
+        raise Transient(failure.message)
+
+    def _selector(self) -> Iterator[tuple[str, str]]:
+        if self.resource.name:
+            yield ("fieldSelector", f"metadata.name={self.resource.name}")
+
+    def _seen(self, version: str) -> None:
+        if version.isdecimal():
+            self.version = max(self.version, int(version))
+
+    def _settle(self, *, changed: bool) -> None:
+        self.failure, self._pause, self.settled = "", _FIRST_PAUSE, True
+        self._around.noticed(self._around.store.set_gap(self.resource, "") or changed)
+
+    def _gap(self, text: str, *, settled: bool) -> None:
+        changed = self._around.store.set_gap(self.resource, text)
+        self.settled = settled
+        self._around.noticed(changed)
+
+    def _back_off(self) -> None:
+        self._around.stopping.wait(self._pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)

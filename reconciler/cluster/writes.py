@@ -1,0 +1,234 @@
+"""One write to an API server, and what became of it. Used by kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from reconciler.cluster.connection import (
+    CONFLICT,
+    JSON,
+    NOT_FOUND,
+    TOO_MANY,
+    UNAUTHORIZED,
+    Answer,
+    Connection,
+    Query,
+    StatusWire,
+)
+from reconciler.cluster.discovery import Discovery
+from reconciler.cluster.managers import OWN_MANAGER
+from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
+from reconciler.model.errors import Transient
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import Manifest
+
+_APPLY = "application/apply-patch+yaml"
+_MERGE = "application/merge-patch+json"
+_CREATED = 201
+_SERVER_ERROR = 500
+_TIMED_OUT = 408
+
+Written = Callable[[ObjectRef, str], None]
+"""(object, its resourceVersion after our write)."""
+
+
+class Writer:
+    """Carries out writes as field manager `headroom`. Thread-safe; failures are results, never exceptions.
+
+    A dry run says UNCHANGED when the write would change nothing, so that it need not be made at all.
+    """
+
+    def __init__(self, connection: Connection, discovery: Discovery, written: Written) -> None:
+        self._connection = connection
+        self._discovery = discovery
+        self._written = written
+
+    def write(self, write: Write, *, dry_run: bool) -> WriteResult:
+        try:
+            match write:
+                case Apply():
+                    return self._apply(write, write.manifest, force=write.force, dry_run=dry_run)
+                case ApplyStatus():
+                    return self._apply_status(write, dry_run=dry_run)
+                case Annotate():
+                    return self._annotate(write, dry_run=dry_run)
+                case Delete():
+                    return self._delete(write, dry_run=dry_run)
+        except Transient as error:
+            return WriteResult(write, Outcome.FAILED, error.message)
+
+    def _apply_status(self, write: ApplyStatus, *, dry_run: bool) -> WriteResult:
+        """Forced: nobody else's status fields are in `status`."""
+        served = self._found(write.ref)
+        if served is None:
+            return _not_served(write, "")
+        path, api_version = served
+        document = {
+            "apiVersion": api_version,
+            "kind": write.ref.kind,
+            "metadata": _identity(write.ref),
+            "status": write.status,
+        }
+        return self._patch(write, f"{path}/status", document, force=True, dry_run=dry_run, must_exist=path)
+
+    def _apply(self, write: Apply, manifest: Manifest, *, force: bool, dry_run: bool) -> WriteResult:
+        api_version = str(manifest.get("apiVersion", ""))
+        path = self._path(write.ref, api_version.rpartition("/")[2])
+        if path is None:
+            return _not_served(write, api_version)
+        return self._patch(write, path, manifest, force=force, dry_run=dry_run)
+
+    def _patch(
+        self,
+        write: Write,
+        path: str,
+        document: Manifest,
+        *,
+        force: bool,
+        dry_run: bool,
+        must_exist: str = "",
+    ) -> WriteResult:
+        live = self._get(must_exist or path) if dry_run else None
+        if must_exist and dry_run and live is None:
+            return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
+        query = [("fieldManager", OWN_MANAGER), ("force", "true" if force else "false")]
+        answer = self._send("PATCH", path, document, content_type=_APPLY, query=query, dry_run=dry_run)
+        if not answer.ok:
+            return _refused(write, answer)
+        after = msgspec.json.decode(answer.data)
+        if dry_run and answer.status != _CREATED and after == live:
+            return WriteResult(write, Outcome.UNCHANGED)
+        if not dry_run:
+            self._wrote(write.ref, after)
+        return WriteResult(write, Outcome.APPLIED)
+
+    def _annotate(self, write: Annotate, *, dry_run: bool) -> WriteResult:
+        path = self._path(write.ref)
+        if path is None:
+            return _not_served(write, "")
+        if dry_run:
+            live = self._get(path)
+            if live is None:
+                return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
+            there = live["metadata"].get("annotations") or {}
+            if all(there.get(name) == value for name, value in write.annotations):
+                return WriteResult(write, Outcome.UNCHANGED)
+        document = {"metadata": {"annotations": dict(write.annotations)}}
+        query = [("fieldManager", OWN_MANAGER)]
+        answer = self._send("PATCH", path, document, content_type=_MERGE, query=query, dry_run=dry_run)
+        if answer.status == NOT_FOUND:
+            return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
+        if not answer.ok:
+            return _refused(write, answer)
+        if not dry_run:
+            self._wrote(write.ref, msgspec.json.decode(answer.data))
+        return WriteResult(write, Outcome.APPLIED)
+
+    def _delete(self, write: Delete, *, dry_run: bool) -> WriteResult:
+        path = self._path(write.ref)
+        if path is None:
+            return WriteResult(write, Outcome.UNCHANGED, f"{write.ref.kind} is not served any more")
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        if write.uid:
+            options["preconditions"] = {"uid": write.uid}
+        answer = self._send("DELETE", path, options, content_type=JSON, query=[], dry_run=dry_run)
+        if answer.status == NOT_FOUND:
+            return WriteResult(write, Outcome.UNCHANGED, f"{write.ref} is gone already")
+        if answer.status == CONFLICT and write.uid:
+            return WriteResult(write, Outcome.UNCHANGED, f"{write.ref} is another object by now, with the same name")
+        if not answer.ok:
+            return _refused(write, answer)
+        if not dry_run:
+            self._wrote(write.ref, msgspec.json.decode(answer.data))
+        return WriteResult(write, Outcome.APPLIED)
+
+    def _path(self, ref: ObjectRef, version: str | None = None) -> str | None:
+        """Asks the server once more what it serves when it seems not to: a CRD may be seconds old."""
+        path = self._discovery.object_path(ref, version)
+        if path is None and self._discovery.refresh():
+            path = self._discovery.object_path(ref, version)
+        return path
+
+    def _found(self, ref: ObjectRef) -> tuple[str, str] | None:
+        path = self._path(ref)
+        served = self._discovery.find(ref.group, ref.kind)
+        if path is None or served is None:
+            return None
+        return path, f"{ref.group}/{served.versions[0]}" if ref.group else served.versions[0]
+
+    def _get(self, path: str) -> Any:
+        """The object as it is, None when it is not there."""
+        answer = self._connection.request("GET", path, resource=_plural_in(path))
+        if answer.ok:
+            return msgspec.json.decode(answer.data)
+        if answer.status == NOT_FOUND:
+            return None
+        raise Transient(answer.failure().message)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        document: Mapping[str, Any],
+        *,
+        content_type: str,
+        query: Query,
+        dry_run: bool,
+    ) -> Answer:
+        return self._connection.request(
+            method,
+            path,
+            query=[*query, *([("dryRun", "All")] if dry_run else [])],
+            body=msgspec.json.encode(document, order="deterministic"),
+            headers={"Content-Type": content_type},
+            resource=_plural_in(path),
+        )
+
+    def _wrote(self, ref: ObjectRef, after: Any) -> None:
+        metadata = after.get("metadata") if isinstance(after, dict) and after.get("kind") != "Status" else None
+        if metadata:
+            self._written(ref, str(metadata.get("resourceVersion", "")))
+
+
+def _plural_in(path: str) -> str:
+    """`nodepools` in an object's path."""
+    return path.removesuffix("/status").split("/")[-2]
+
+
+def _identity(ref: ObjectRef) -> dict[str, str]:
+    return {"name": ref.name, **({"namespace": ref.namespace} if ref.namespace else {})}
+
+
+def _not_served(write: Write, api_version: str) -> WriteResult:
+    kind = f"{api_version} {write.ref.kind}".strip()
+    return WriteResult(write, Outcome.REFUSED, f"the cluster does not serve {kind}: install its CRD")
+
+
+def _refused(write: Write, answer: Answer) -> WriteResult:
+    failure = answer.failure()
+    conflicts = _conflicts(failure)
+    if conflicts:
+        return WriteResult(write, Outcome.CONFLICT, f"{write.ref}: {conflicts}")
+    retried = answer.status in {UNAUTHORIZED, _TIMED_OUT, CONFLICT, TOO_MANY} or answer.status >= _SERVER_ERROR
+    return WriteResult(write, Outcome.FAILED if retried else Outcome.REFUSED, failure.message)
+
+
+def _conflicts(failure: StatusWire) -> str:
+    """`spec.weight belongs to "kubectl"`, for each field, in order; "" when it is no such conflict.
+
+    Source: apimachinery's NewApplyConflict, which names the manager in a cause's message as `conflict with "NAME"…`.
+    """
+    causes = failure.details.causes if failure.details else None
+    fields: dict[str, list[str]] = {}
+    for cause in causes or ():
+        if cause.reason == "FieldManagerConflict":
+            manager = cause.message.removeprefix("conflict with ").partition(" using ")[0]
+            fields.setdefault(manager, []).append(cause.field.removeprefix("."))
+    told = [
+        f"{', '.join(sorted(names))} {'belongs' if len(names) == 1 else 'belong'} to {manager}"
+        for manager, names in sorted(fields.items())
+    ]
+    return "; ".join(told)
