@@ -34,9 +34,9 @@ def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int
     from reconciler.report.sarif import sarif_document  # noqa: PLC0415 - likewise
     from reconciler.report.text import findings_text  # noqa: PLC0415 - likewise
 
-    files = read_paths(paths or (".",))
-    declared = read(files)
-    findings = declared.findings
+    files, left_out = read_paths(paths or (".",))
+    declared = read(files, one_cluster=False)
+    findings = tuple(sorted((*declared.findings, *left_out), key=lambda finding: finding.sort_key))
     printed: dict[str, Any] = {
         "text": lambda: findings_text(
             findings,

@@ -1,0 +1,40 @@
+"""The files that paths on the command line mean. Used by validate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Code, Finding, Severity
+from reconciler.model.refs import SourcePosition
+from reconciler.source.worktree import WorkingTree
+
+LEFT_OUT = Code("left-out", Severity.WARNING)
+
+
+def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, ...]]:
+    """Files by the path that a person would type, and a finding for each that was left out.
+
+    A folder means every manifest in it that `.sourceignore` leaves in; a file means itself, whatever its name. Raises
+    `Invalid` when a path is not there.
+    """
+    files: dict[str, bytes] = {}
+    findings: list[Finding] = []
+    for path in paths:
+        place = Path(path)
+        if place.is_dir():
+            tree = WorkingTree(place).read()
+            prefix = "" if path == "." else f"{place.as_posix()}/"
+            files |= {prefix + name: content for name, content in tree.files.items()}
+            findings += [_left_out(prefix + name, why) for name, why in tree.skipped]
+        else:
+            try:
+                files[place.as_posix()] = place.read_bytes()
+            except OSError as error:
+                raise Invalid(f"{path}: cannot be read ({error.strerror})", hint="name a file or a folder") from error
+    return files, tuple(findings)
+
+
+def _left_out(path: str, why: str) -> Finding:
+    return Finding(LEFT_OUT.name, LEFT_OUT.severity, f"the file is left out: {why}", SourcePosition(path, 1))
