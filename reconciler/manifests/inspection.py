@@ -23,10 +23,24 @@ class Inspection:
         self.body = body
         self.findings: list[Finding] = []
         self._moved: dict[Path, Path] = {}
+        self._unknown: list[Path] = []
 
     def moved(self, new: Path, old: Path) -> None:
         """The field now at `new` was written at `old`."""
         self._moved[new] = old
+
+    def unknown(self, path: Path) -> None:
+        """The field at this path does not exist in the kind, and `drop_unknown` will take it out."""
+        self._unknown.append(path)
+
+    def drop_unknown(self) -> None:
+        """Takes unknown fields out of the body: a server-side apply with one of them would be refused as a whole."""
+        for path in self._unknown:
+            node: Any = self.body
+            for step in path[:-1]:
+                node = node.get(step) if isinstance(node, dict) and isinstance(step, str) else _item(node, step)
+            if isinstance(node, dict):
+                node.pop(path[-1], None)
 
     def written_path(self, path: Path) -> Path:
         """Where the field at this path of the body stands in the file."""
@@ -59,6 +73,10 @@ class Inspection:
                 return None
             node = node.get(step)
         return node
+
+
+def _item(node: Any, step: str | int) -> Any:
+    return node[step] if isinstance(node, list) and isinstance(step, int) and step < len(node) else None
 
 
 def mapping_at(node: Mapping[str, Any], *path: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from reconciler.manifests.inspection import Inspection, mapping_at
 
 _BETA = "karpenter.sh/v1beta1"
 _STABLE = "karpenter.sh/v1"
-_REASONS = {"underutilized": "Underutilized", "empty": "Empty", "drifted": "Drifted"}
+_REASONS = {"underutilized": "Underutilized", "empty": "Empty", "drifted": "Drifted", "unhealthy": "Unhealthy"}
 _GONE = frozenset({"expired", "expiration", "expire"})
 _BUDGETS: Path = ("spec", "disruption", "budgets")
 _NODE_SPEC: tuple[str, ...] = ("spec", "template", "spec")

@@ -85,6 +85,7 @@ def read_document(document: Document) -> ReadDocument:
     _check(inspection, kind)
     if inspection.failed:
         return _broken(inspection, kind)
+    inspection.drop_unknown()
     origin = Origin(document.position, inspection)
     try:
         typed = kind.read(inspection.ref, inspection.body, origin)

@@ -169,6 +169,7 @@ def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Pa
                 _unknown_fields(inspection, further, inner, (*path, key))
             elif known is not None and _OPEN not in schema and not (path == () and key in _ALWAYS_KNOWN):
                 where: Path = (*path, key)
+                inspection.unknown(where)
                 inspection.report(
                     codes.UNKNOWN_FIELD,
                     where,

@@ -36,6 +36,19 @@ def test_words_and_hints(spec: str, message: str, hint: str) -> None:
     assert (finding.message, finding.hint) == (message, hint)
 
 
+def test_unknown_fields_are_not_applied() -> None:
+    text = (
+        HEAD.replace("name: b", "name: b, lables: {}") + "spec: {podTemplateRef: {name: t, x: 1}, replicas: 1, y: 2}\n"
+    )
+    (manifest,) = declared(text).manifests
+    assert manifest.manifest["spec"] == {"podTemplateRef": {"name": "t"}, "replicas": 1}
+    assert manifest.manifest["metadata"] == {"name": "b", "namespace": "shop"}
+    pod = "{spec: {containers: [{name: c, imag: x}], nodeSelecter: {}}}"
+    template = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: t}\ntemplate: " + pod
+    (applied,) = declared(template).manifests
+    assert applied.manifest["template"] == {"spec": {"containers": [{"name": "c"}]}}
+
+
 def test_everything_that_is_wrong_is_told_at_once_and_in_order() -> None:
     text = HEAD + "spec:\n  replicas: x\n  percentage: y\n  scalableRef: {}\n  extra: 1\n"
     assert [(finding.code, finding.position and finding.position.line) for finding in findings(text)] == [
