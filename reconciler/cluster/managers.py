@@ -1,4 +1,4 @@
-"""Who owns which field: an object's managedFields as dotted paths. Used by decode."""
+"""Who owns which field: an object's managedFields as dotted paths. Used by decode, writes and status."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from reconciler.cluster import wire
 OWN_MANAGER = "headroom"
 _MANAGED = msgspec.json.Decoder(wire.ManagedWire)
 _MANAGER = msgspec.json.Decoder(wire.ManagerWire)
+
+
+def is_own(manager: str) -> bool:
+    """Whether a field manager is headroom, in any of its roles (`headroom`, `headroom-status`)."""
+    return manager.partition("-")[0] == OWN_MANAGER
 
 
 def field_managers(data: bytes | msgspec.Raw) -> dict[str, frozenset[str]]:
@@ -45,7 +50,7 @@ def other_manager_of(data: bytes | msgspec.Raw, path: str) -> str | None:
         for step in steps:
             node = node.get(f"f:{step}") if isinstance(node, dict) else None
         manager = str(entry.get("manager", ""))
-        if node is not None and manager.partition("-")[0] != OWN_MANAGER:
+        if node is not None and not is_own(manager):
             found.append((entry.get("subresource") != "scale", manager))
     return min(found)[1] if found else None
 
