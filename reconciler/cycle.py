@@ -15,7 +15,7 @@ from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.combine import demands as combine_demands
 from reconciler.demand.dialect import Dialect
-from reconciler.manifests.declared import read, read_live, with_last_good
+from reconciler.manifests.declared import live_declared, read, with_last_good
 from reconciler.manifests.in_force import in_force
 from reconciler.manifests.rendered import read_rendered
 from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
@@ -180,7 +180,7 @@ class Cycle:
 
     def _read_cluster(self, state: PassState) -> PassState:
         view = self._cluster.view()
-        live = read_live(view.objects.values())
+        live = live_declared(view)
         forms = in_force(state.repository, live, view.objects, view.apis)
         return replace(
             state,

@@ -6,25 +6,27 @@ Everything heavy (a Kubernetes client, Git, numpy) is imported only on the way t
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
-from reconciler.clocks import FixedClock, SystemClock
+from reconciler.clocks import FixedClock, ShiftedClock, SystemClock
 from reconciler.cycle import Cycle, Rules
 from reconciler.model.errors import Invalid
 from reconciler.model.source import SourceTree
 from reconciler.packaged import packaged_texts
-from reconciler.ports import Catalog, Clock, Cluster, Source
+from reconciler.ports import Catalog, Clock, Cluster, PassResult, Source
 from reconciler.render.environment import Templates
 from reconciler.settings import Settings
 
-if TYPE_CHECKING:
-    from reconciler.cluster.kubernetes import KubernetesCluster
-
 CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:SNAPSHOT]"
+Count = Callable[[str, str, str], None]
+
+
+def _uncounted(_method: str, _resource: str, _code: str) -> None:
+    """A one-shot command has no metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +94,7 @@ def make_cycle(
         clock=clock,
         rules=Rules(
             dialect=Dialect(settings.dialect),
-            caps=PlanCaps(
-                new_nodes=caps.new_nodes_per_pass or None,
-                price_per_hour=caps.price_per_hour or None,
-                nodes_per_pool=caps.nodes_per_pool or None,
-                prune_share=caps.prune_share,
-            ),
+            caps=PlanCaps(caps.new_nodes_per_pass, caps.price_per_hour, caps.nodes_per_pool, caps.prune_share),
             placement=PlacementOptions(
                 chunks_per_node=placement.chunks_per_node or None,
                 instance_types=placement.instance_types,
@@ -116,10 +113,20 @@ def packaged_templates(own: Mapping[str, str] | None = None) -> Templates:
 
 
 def open_source(settings: Settings, clock: Clock) -> Source:
-    from reconciler.source.opening import open_source as opened  # noqa: PLC0415 - Git only where it is used
+    from reconciler.source.credentials import Credentials  # noqa: PLC0415 - Git only where it is used
+    from reconciler.source.opening import open_source as opened  # noqa: PLC0415 - likewise
 
+    git = settings.git
     return opened(
-        settings.repository or ".", revision=settings.revision or None, subdirectory=settings.path, clock=clock
+        settings.repository or ".",
+        revision=settings.revision or None,
+        subdirectory=settings.path,
+        clock=clock,
+        state=git.state or None,
+        credentials=Credentials(git.username, git.token_file, git.ssh_key, git.known_hosts),
+        timeout=git.timeout,
+        rewind_hold=git.rewind_hold,
+        allowed_signers=git.allowed_signers or None,
     )
 
 
@@ -144,8 +151,11 @@ def open_catalog(settings: Settings, cluster: Cluster) -> Catalog:
     return FileCatalog(choice)
 
 
-def open_cluster(settings: Settings, clock: Clock) -> Cluster:
-    """The cluster that `cluster` names; without one, what is there, and never the embedded one by itself."""
+def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) -> Cluster:
+    """The cluster that `cluster` names; without one, what is there, and never the embedded one by itself.
+
+    count: told of every request to an API server (method, resource, HTTP status).
+    """
     choice = settings.cluster or _what_is_there()
     kind, _, rest = choice.partition(":")
     if kind == "snapshot" and rest:
@@ -153,16 +163,22 @@ def open_cluster(settings: Settings, clock: Clock) -> Cluster:
 
         return SnapshotCluster(rest)
     if kind == "embedded":
-        from reconciler.cluster.embedded import EmbeddedCluster  # noqa: PLC0415 - see above
+        return _embedded_cluster(settings, clock, rest)
+    if choice != "in-cluster" and kind != "kubeconfig":
+        raise Invalid(f"--cluster {choice} is no cluster", hint=f"write {CLUSTER_CHOICES}")
+    from reconciler.cluster.inventory import InventoryParent  # noqa: PLC0415 - see above
+    from reconciler.cluster.kubernetes import in_cluster, kubeconfig_cluster  # noqa: PLC0415 - see above
 
-        return EmbeddedCluster(clock)
-    if choice == "in-cluster" or kind == "kubeconfig":
-        return _real_cluster(settings, choice)
-    raise Invalid(f"--cluster {choice} is no cluster", hint=f"write {CLUSTER_CHOICES}")
+    parent = InventoryParent(settings.inventory.namespace, settings.inventory.name)
+    if choice == "in-cluster":
+        return in_cluster(inventory=parent, count=count)
+    return kubeconfig_cluster(rest or None, inventory=parent, count=count)
 
 
-def _real_cluster(settings: Settings, choice: str) -> KubernetesCluster:
-    raise NotImplementedError(settings, choice)
+def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluster:
+    from reconciler.cluster.embedded import EmbeddedCluster  # noqa: PLC0415 - see above
+
+    return EmbeddedCluster(clock)
 
 
 def _what_is_there() -> str:
@@ -176,3 +192,82 @@ def _what_is_there() -> str:
         "there is no cluster here: not inside one, and no kubeconfig with a current context",
         hint=f"name one with --cluster: {CLUSTER_CHOICES}",
     )
+
+
+def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
+    """The daemon with everything around it, until it is stopped or settled. Returns the exit code."""
+    from reconciler.daemon import Daemon  # noqa: PLC0415 - see above
+    from reconciler.source.latest import LatestTree  # noqa: PLC0415 - see above
+    from reconciler.telemetry.last_pass import LastPass  # noqa: PLC0415 - see above
+    from reconciler.telemetry.logs import configure_logs, logger  # noqa: PLC0415 - see above
+    from reconciler.telemetry.metrics import Metrics  # noqa: PLC0415 - see above
+    from reconciler.timetable.agenda import Pacing, Trigger  # noqa: PLC0415 - see above
+    from reconciler.web.pages import check_page, json_page, text_page  # noqa: PLC0415 - see above
+    from reconciler.web.server import PageServer  # noqa: PLC0415 - see above
+
+    configure_logs(form=settings.logs.form, level=settings.logs.level)
+    log = logger()
+    clock: Clock = SystemClock() if now is None else ShiftedClock(now)
+    metrics = Metrics()
+    with ExitStack() as stack:
+        source = LatestTree(open_source(settings, clock))
+        stack.callback(source.close)
+        cluster = open_cluster(settings, clock, metrics.count_request)
+        stack.callback(cluster.close)
+        cycle = make_cycle(settings, source, cluster, open_catalog(settings, cluster), clock)
+        last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)
+        show = _plan_printer(cluster.name) if settings.logs.form == "console" else None
+
+        def on_result(trigger: Trigger, result: PassResult) -> None:
+            last.observe(trigger.value, result)
+            if show is not None:
+                show(result)
+
+        daemon = Daemon(
+            run_pass=lambda trigger: cycle.run(trigger.value),
+            poll_source=source.poll,
+            clock=clock,
+            poll_interval=settings.git.interval,
+            pass_interval=settings.passes.interval,
+            pacing=Pacing(quiet=settings.passes.quiet, quiet_at_most=settings.passes.quiet_at_most),
+            on_result=on_result,
+            on_poll=metrics.observe_poll,
+            is_leader=lambda: True,
+            log=log,
+        )
+        server = PageServer(
+            settings.listen,
+            {
+                "/healthz": check_page(daemon.health),
+                "/readyz": check_page(daemon.readiness),
+                "/metrics": text_page(metrics.exposition),
+                "/status": json_page(last.document),
+            },
+        )
+        stack.callback(server.close)
+        server.start()
+        cluster.start(daemon.changed)
+        log.info(
+            "started",
+            cluster=cluster.name,
+            repository=settings.repository or ".",
+            look=f"http://{server.address}/status, /metrics, /readyz",
+        )
+        code = daemon.run(
+            until_settled=until_settled,
+            at_most=None if at_most is None else timedelta(seconds=at_most),
+        )
+        log.info("ended", exit_code=code)
+        return code
+
+
+def _plan_printer(cluster: str) -> Callable[[PassResult], None]:
+    """Shows a person what each pass planned and applied; passes that changed nothing are not shown."""
+    from reconciler.report.text import pass_text  # noqa: PLC0415 - see above
+
+    def show(result: PassResult) -> None:
+        if result.plan is not None and (result.plan.has_changes or result.change_set is None):
+            sys.stdout.write(pass_text(result.plan, result.change_set, cluster=cluster) + "\n")
+            sys.stdout.flush()
+
+    return show

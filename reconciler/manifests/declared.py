@@ -16,7 +16,7 @@ from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.view import LiveObject
+from reconciler.model.view import ClusterView, LiveObject
 from reconciler.model.workloads import PriorityClass
 
 _SLOTS = (
@@ -80,6 +80,14 @@ def read_live(objects: Iterable[LiveObject]) -> Declared:
         if typed is not None:
             slots[kind.slot].append(typed)
     return Declared(**_sorted_slots(slots))
+
+
+def live_declared(view: ClusterView) -> Declared:
+    """All that the cluster itself declares: its objects, and the workloads and priority classes that views hold typed."""
+    live = read_live(view.objects.values())
+    workloads = sorted((*live.workloads, *view.workloads), key=_order)
+    priorities = sorted((*live.priority_classes, *view.priority_classes), key=_order)
+    return replace(live, workloads=tuple(workloads), priority_classes=tuple(priorities))
 
 
 def with_last_good(current: Declared, previous: Declared | None) -> Declared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import tzinfo
 
-from reconciler.model.changes import HOURS_PER_MONTH, Action, DemandOutcome, ObjectChange, Plan
+from reconciler.model.changes import HOURS_PER_MONTH, Action, ChangeSet, DemandOutcome, ObjectChange, Outcome, Plan
 from reconciler.model.findings import Finding, Severity
 from reconciler.report.difference import Difference
 from reconciler.report.words import (
@@ -44,6 +44,23 @@ def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Pa
     lines += _notes(plan, paint)
     lines += ["", *_cost_lines(plan, paint), paint("bold", f"{summary(plan)}.")]
     return "\n".join(lines) + "\n"
+
+
+def pass_text(
+    plan: Plan, change_set: ChangeSet | None, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain
+) -> str:
+    """A plan and what became of it: what the daemon shows after a pass. change_set None: it was not applied."""
+    text = plan_text(plan, cluster=cluster, zone=zone, paint=paint)
+    if change_set is None:
+        return text
+    applied = sum(result.outcome is Outcome.APPLIED for result in change_set.results)
+    lines = [paint("bold", f"Applied {counted(applied, 'write')} of {len(change_set.results):,}.")]
+    lines += [
+        f"  {result.write.ref}: {result.message or result.outcome.value}"
+        for result in change_set.results
+        if not result.ok
+    ]
+    return text + "\n".join(lines) + "\n"
 
 
 def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
