@@ -44,7 +44,7 @@ class Session:
         settings = self.settings
         if revision is None:
             return WorkingTree(settings.repository or ".", settings.path).read()
-        from reconciler.source.git import tree_at  # noqa: PLC0415 - likewise
+        from reconciler.source.opening import tree_at  # noqa: PLC0415 - likewise
 
         return tree_at(settings.repository or ".", revision, settings.path)
 
@@ -64,7 +64,7 @@ def open_session(
         try:
             progress("view")
             cluster.start(lambda: None)
-            catalog = open_catalog(settings, cluster)
+            catalog = open_catalog(settings, cluster, clock)
             cycle = make_cycle(settings, source, cluster, catalog, clock, progress)
             yield Session(cycle, cluster, settings)
         finally:
@@ -114,30 +114,33 @@ def packaged_templates(own: Mapping[str, str] | None = None) -> Templates:
 
 def open_source(settings: Settings, clock: Clock) -> Source:
     from reconciler.source.credentials import Credentials  # noqa: PLC0415 - Git only where it is used
+    from reconciler.source.opening import GitOptions  # noqa: PLC0415 - likewise
     from reconciler.source.opening import open_source as opened  # noqa: PLC0415 - likewise
 
     git = settings.git
     return opened(
         settings.repository or ".",
+        clock=clock,
         revision=settings.revision or None,
         subdirectory=settings.path,
-        clock=clock,
-        state=git.state or None,
-        credentials=Credentials(git.username, git.token_file, git.ssh_key, git.known_hosts),
-        timeout=git.timeout,
-        rewind_hold=git.rewind_hold,
-        allowed_signers=git.allowed_signers or None,
+        options=GitOptions(
+            credentials=Credentials(git.username, git.token_file, git.ssh_key, git.known_hosts),
+            state=git.state,
+            allowed_signers=git.allowed_signers,
+            timeout=git.timeout,
+            rewind_hold=git.rewind_hold,
+        ),
     )
 
 
-def open_catalog(settings: Settings, cluster: Cluster) -> Catalog:
+def open_catalog(settings: Settings, cluster: Cluster, clock: Clock) -> Catalog:
     """The catalog that `catalog` names; else the cluster's own (a snapshot's, the embedded one's), else what is observed."""
     choice = settings.catalog
     kind, _, rest = choice.partition(":")
     if kind == "karpenter-metrics" and rest:
         from reconciler.catalog.karpenter_metrics import KarpenterMetricsCatalog  # noqa: PLC0415 - see above
 
-        return KarpenterMetricsCatalog(rest)
+        return KarpenterMetricsCatalog(rest, clock=clock)
     if choice in {"", "observed"}:
         from reconciler.catalog.observed import ClusterCatalog, ObservedCatalog  # noqa: PLC0415 - see above
 
@@ -214,7 +217,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         stack.callback(source.close)
         cluster = open_cluster(settings, clock, metrics.count_request)
         stack.callback(cluster.close)
-        cycle = make_cycle(settings, source, cluster, open_catalog(settings, cluster), clock)
+        cycle = make_cycle(settings, source, cluster, open_catalog(settings, cluster, clock), clock)
         last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)
         show = _plan_printer(cluster.name) if settings.logs.form == "console" else None
 
