@@ -1,0 +1,48 @@
+"""What a git command that failed means: a condition reason, a sentence and what to do. Used by remote and signatures."""
+
+from __future__ import annotations
+
+import re
+
+from reconciler.model.errors import Stalled
+from reconciler.source.commands import CommandFailedError
+
+OPERATION_FAILED = "GitOperationFailed"
+AUTHENTICATION_FAILED = "AuthenticationFailed"
+
+_SIGNS: tuple[tuple[str, str, str], ...] = (
+    (
+        r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED|No .* host key is known for",
+        AUTHENTICATION_FAILED,
+        "compare the host's key with what its owner publishes, then put it into the known_hosts file",
+    ),
+    (
+        r"Permission denied \(|Authentication failed|could not read (Username|Password)|returned error: 40[13]|invalid credentials",
+        AUTHENTICATION_FAILED,
+        "check the token or key, its expiry and its right to read this repository",
+    ),
+    (
+        r"repository .* not found|returned error: 404|does not appear to be a git repository|Repository not found",
+        OPERATION_FAILED,
+        "check the address; hosts also answer this when the credentials may not see the repository",
+    ),
+    (
+        r"dubious ownership",
+        OPERATION_FAILED,
+        "let this user own the repository, or add it to safe.directory in git's configuration",
+    ),
+    (r"transport '.*' not allowed", OPERATION_FAILED, "use https, ssh, http, git or file"),
+)
+
+
+def stalled(failure: CommandFailedError, address: str, doing: str) -> Stalled:
+    """`doing` completes "cannot … ADDRESS" for a person: "read", "fetch from"."""
+    for pattern, reason, hint in _SIGNS:
+        if re.search(pattern, failure.stderr):
+            return Stalled(f"cannot {doing} {address}: {failure.summary}", reason=reason, hint=hint, causes=(failure,))
+    return Stalled(
+        f"cannot {doing} {address}: {failure.summary}",
+        reason=OPERATION_FAILED,
+        hint="it is tried again by itself; check the address and the network if it does not come back",
+        causes=(failure,),
+    )

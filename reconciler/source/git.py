@@ -1,0 +1,202 @@
+"""A remote repository that is polled: the newest tree, or the last good one with the reason why. Opened by opening.
+
+Cheap when nothing changed: one `ls-remote`. What was good stays in force through an unreachable remote, a branch that is
+gone, a commit that cannot be taken, and a restart; nothing is ever half read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from threading import Lock
+
+from reconciler.model.errors import Stalled
+from reconciler.model.source import SourceTree
+from reconciler.ports import Clock
+from reconciler.source.backoff import Backoff, after_failure, may_try
+from reconciler.source.commands import CommandFailedError
+from reconciler.source.credentials import Credentials, parse_address
+from reconciler.source.failures import stalled
+from reconciler.source.objects import read_commit
+from reconciler.source.remote import GOOD, Head, Remote
+from reconciler.source.selection import Limits, clean_subdirectory
+from reconciler.source.signatures import verify_signature
+from reconciler.source.state import Good, is_rewound, load_good, save_good
+
+_REMOTE = "remote"
+
+
+class GitSource:
+    """url: https, http, ssh, git or file; revision: branch, tag or whole commit name, None for the default branch.
+
+    state: folder for the shallow copy and the last good commit (it may serve several repositories); None for one that
+    goes with the process. timeout: for each git command. rewind_hold: how long a tree is `rewound` after a force-push.
+    allowed_signers: then only commits signed by them are taken. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock,
+        revision: str | None = None,
+        subdirectory: str = "",
+        state: str | Path | None = None,
+        credentials: Credentials | None = None,
+        timeout: timedelta = timedelta(minutes=1),
+        rewind_hold: timedelta = timedelta(minutes=10),
+        allowed_signers: str | Path | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        address = parse_address(url)
+        self._url = address.url
+        self._clock = clock
+        self._revision = revision or None
+        self._subdirectory = clean_subdirectory(subdirectory)
+        self._timeout = timeout
+        self._rewind_hold = rewind_hold
+        self._allowed_signers = Path(allowed_signers) if allowed_signers else None
+        self._limits = limits or Limits()
+        self._temporary = None if state else Path(tempfile.mkdtemp(prefix="headroom-git-"))
+        # another revision has another history: what was good on one branch is not the last good of another
+        key = hashlib.sha256(f"{address.url}\0{self._revision or ''}".encode()).hexdigest()[:16]
+        self._folder = (self._temporary or Path(str(state))) / key
+        self._remote = Remote(
+            address, self._folder / "repository.git", credentials=credentials or Credentials(), timeout=timeout
+        )
+        self._lock = Lock()
+        self._restored = False
+        self._good: Good | None = None
+        self._tree: SourceTree | None = None
+        self._backoffs: dict[str, tuple[Backoff, Stalled]] = {}
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """When what failed may be tried again; None when nothing failed. A newer commit need not wait for it."""
+        return max((backoff.not_before for backoff, _ in self._backoffs.values()), default=None)
+
+    def hasten(self) -> None:
+        """Forgets the back-off: somebody says that there is something new (a webhook)."""
+        with self._lock:
+            self._backoffs = {}
+
+    def read(self) -> SourceTree:
+        with self._lock:
+            try:
+                with self._exclusively():
+                    self._restore()
+                    self._poll(self._clock.now())
+            except Stalled as failure:
+                if self._tree is None:
+                    raise
+                return self._present(failure)
+            return self._present(None)
+
+    def close(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _present(self, failure: Stalled | None) -> SourceTree:
+        assert self._tree is not None
+        assert self._good is not None
+        return replace(
+            self._tree,
+            stalled=None if failure is None else (failure.reason, failure.message),
+            rewound=is_rewound(self._good.rewound_at, self._clock.now(), self._rewind_hold),
+        )
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        """Keeps another process away from the same state folder for the length of one poll."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with (self._folder / "lock").open("w") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield
+        except OSError as error:
+            raise Stalled(
+                f"state folder {self._folder} cannot be used ({error.strerror or error})",
+                reason="StorageOperationFailed",
+                hint="set git.state to a folder that this user may write to, with room on its disk",
+                causes=(error,),
+            ) from error
+
+    def _restore(self) -> None:
+        """Once: the last good tree of an earlier process."""
+        if self._restored:
+            return
+        self._restored = True
+        good = load_good(self._folder)
+        if good is None:
+            return
+        try:
+            self._tree = self._load(good, absent=set())
+        except Stalled:
+            # lost or another subdirectory; its name still tells whether history was rewritten
+            self._tree = None
+        self._good = good
+
+    def _poll(self, now: datetime) -> None:
+        with self._backing_off(_REMOTE, _REMOTE, now):
+            head = self._remote.head(self._revision)
+        if self._good is not None and self._tree is not None and head.commit == self._good.commit:
+            self._backoffs.pop("commit", None)
+            return
+        with self._backing_off("commit", head.commit, now):
+            try:
+                self._take(head, now)
+            except CommandFailedError as error:
+                # the copy is damaged, since these commands need nothing but it: begin anew next time
+                self._remote.discard()
+                raise stalled(error, self._url, "read the copy of") from error
+
+    @contextmanager
+    def _backing_off(self, slot: str, target: str, now: datetime) -> Iterator[None]:
+        backoff, failure = self._backoffs.get(slot, (None, None))
+        if failure is not None and not may_try(backoff, target, now):
+            # a new one each time: an exception that is raised again and again drags a growing traceback along
+            raise Stalled(failure.message, reason=failure.reason, hint=failure.hint)
+        try:
+            yield
+        except Stalled as error:
+            self._backoffs[slot] = (after_failure(backoff, target, now), error)
+            raise
+        self._backoffs.pop(slot, None)
+
+    def _take(self, head: Head, now: datetime) -> None:
+        """Brings over the head and makes it the good one; raises `Stalled` and changes nothing otherwise."""
+        commit = self._remote.fetch(head)
+        local = self._remote.local()
+        if self._allowed_signers is not None:
+            verify_signature(self._remote.folder, commit, self._allowed_signers, timeout=self._timeout.total_seconds())
+        good = Good(head.name, commit, int(local.line("show", "--no-patch", "--format=%ct", commit)))
+        tree = self._load(good, absent=self._remote.absent(commit))
+        before = self._good
+        if before is not None:
+            goes_on = before.commit == commit or self._remote.descends(
+                commit, earlier=before.commit, earlier_time=before.time
+            )
+            good = replace(good, rewound_at=before.rewound_at if goes_on else now)
+        local.run("update-ref", GOOD, commit)
+        save_good(self._folder, good)
+        self._good, self._tree = good, tree
+        self._remote.tidy()
+
+    def _load(self, good: Good, *, absent: set[str]) -> SourceTree:
+        files, skipped = read_commit(
+            self._remote.local(),
+            self._remote.folder,
+            good.commit,
+            self._subdirectory,
+            self._limits,
+            absent=absent,
+            fetch=self._remote.fetch_objects,
+        )
+        return SourceTree(revision=good.revision, files=files, skipped=skipped)

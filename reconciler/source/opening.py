@@ -1,0 +1,99 @@
+"""Which kind of source a repository is. Called by wiring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.source import SourceTree
+from reconciler.ports import Clock, Source
+from reconciler.source.credentials import Credentials, is_remote
+
+
+@dataclass(frozen=True, slots=True)
+class GitOptions:
+    """How repositories are read; `GitSource` says what each means. state, allowed_signers: paths, "" for none."""
+
+    credentials: Credentials = field(default_factory=Credentials)
+    state: str = ""
+    allowed_signers: str = ""
+    timeout: timedelta = timedelta(minutes=1)
+    rewind_hold: timedelta = timedelta(minutes=10)
+
+
+def open_source(
+    repository: str,
+    *,
+    clock: Clock,
+    revision: str | None = None,
+    subdirectory: str = "",
+    options: GitOptions | None = None,
+) -> Source:
+    """A URL is polled at its revision or default branch; a folder is read as it stands, unless a revision is named.
+
+    A bare repository on this machine is read at its HEAD. Raises `Invalid` for what is neither a folder nor a URL.
+    """
+    options = options or GitOptions()
+    path = Path(repository)
+    if not path.is_dir() and is_remote(repository):
+        from reconciler.source.git import GitSource  # noqa: PLC0415 - not for folders
+
+        return GitSource(
+            repository,
+            clock=clock,
+            revision=revision,
+            subdirectory=subdirectory,
+            state=options.state or None,
+            credentials=options.credentials,
+            timeout=options.timeout,
+            rewind_hold=options.rewind_hold,
+            allowed_signers=options.allowed_signers or None,
+        )
+    if not path.is_dir():
+        raise Invalid(f"repository {repository!r} is no folder", hint="name a folder or a Git URL with --repo")
+    from reconciler.source.revision import LocalRevision, is_repository  # noqa: PLC0415 - only with a revision
+
+    if not revision and is_repository(path):
+        revision = "HEAD"
+    if revision:
+        return LocalRevision(
+            path,
+            revision,
+            subdirectory,
+            clock=clock,
+            timeout=options.timeout,
+            rewind_hold=options.rewind_hold,
+            allowed_signers=options.allowed_signers or None,
+        )
+    if options.allowed_signers:
+        raise Invalid(
+            f"{repository} is read as it stands, and files have no signatures",
+            hint="name a revision with --revision, or leave git.allowedSigners empty",
+        )
+    from reconciler.source.worktree import WorkingTree  # noqa: PLC0415 - beside the other two
+
+    return WorkingTree(path, subdirectory)
+
+
+def tree_at(
+    repository: str,
+    revision: str | None,
+    subdirectory: str = "",
+    *,
+    clock: Clock,
+    options: GitOptions | None = None,
+) -> SourceTree:
+    """One tree of a repository, for comparing two. revision None: as it stands, or the default branch of a URL.
+
+    Raises `Stalled` or `Invalid` when it cannot be read just now: there is no last good one to fall back on.
+    """
+    source = open_source(repository, clock=clock, revision=revision, subdirectory=subdirectory, options=options)
+    try:
+        tree = source.read()
+    finally:
+        source.close()
+    if tree.stalled is not None:
+        raise Stalled(tree.stalled[1], reason=tree.stalled[0])
+    return tree

@@ -1,0 +1,187 @@
+"""A remote repository: what its references say, and bringing over no more of it than is read. Used by git.
+
+The copy is bare and shallow, and without file contents where the remote can leave them out (`--filter=blob:none`); the
+contents that are wanted then come in one request. A remote that cannot filter sends the whole tree of one commit.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from reconciler.model.errors import Stalled
+from reconciler.source.commands import CommandFailedError, Commands
+from reconciler.source.credentials import Address, Credentials, authorize
+from reconciler.source.failures import OPERATION_FAILED, stalled
+
+CANDIDATE = "refs/headroom/candidate"
+GOOD = "refs/headroom/good"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_LONGER_NAME = re.compile(r"[0-9a-f]{64}")
+_MOST_PACKS = 40
+_DEEPEN = 1000
+"""Commits looked through for the last one on a server that cannot go by time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the wanted revision points. name: as written in revisions; ref: what to fetch (a reference, or the commit)."""
+
+    name: str
+    ref: str
+    commit: str
+
+
+class Remote:
+    """One remote and the folder of its copy. timeout: for each git command. Every failure is a `Stalled`."""
+
+    def __init__(self, address: Address, folder: Path, *, credentials: Credentials, timeout: timedelta) -> None:
+        self._address = address
+        self._folder = folder
+        self._credentials = credentials
+        self._timeout = timeout.total_seconds()
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    def local(self) -> Commands:
+        """Git on the copy, kept from the network."""
+        return Commands(self._folder, timeout=self._timeout)
+
+    def head(self, revision: str | None) -> Head:
+        """Where `revision` points now: a branch, else a tag, else a whole commit name; None is the default branch."""
+        if revision and _COMMIT.fullmatch(revision):
+            return Head("HEAD", revision, revision)
+        found, default = self._references(revision or "")
+        if not revision:
+            if "HEAD" not in found:
+                raise Stalled(
+                    f"{self._address.url} has no commit on its default branch",
+                    reason=OPERATION_FAILED,
+                    hint="push a first commit, or name a branch with --revision",
+                )
+            return Head(default.removeprefix("refs/heads/"), default, found["HEAD"])
+        for ref in _spellings(revision):
+            if ref in found:
+                name = ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
+                return Head(name, ref, found.get(f"{ref}^{{}}", found[ref]))
+        raise Stalled(
+            f"{self._address.url} has no branch or tag {revision!r}",
+            reason=OPERATION_FAILED,
+            hint=f"its default branch is {default.removeprefix('refs/heads/')}; a commit needs its whole name",
+        )
+
+    def _references(self, revision: str) -> tuple[dict[str, str], str]:
+        """Reference → object name, of HEAD and of what the revision may mean; and which branch HEAD is."""
+        patterns = [pattern for ref in _spellings(revision) for pattern in (ref, f"{ref}^{{}}")]
+        try:
+            output = self._network().run("ls-remote", "--symref", "--", self._address.url, "HEAD", *patterns)
+        except CommandFailedError as error:
+            raise stalled(error, self._address.url, "read") from error
+        found: dict[str, str] = {}
+        default = "HEAD"
+        for line in output.decode("utf-8", "replace").splitlines():
+            target, _, ref = line.partition("\t")
+            if target.startswith("ref: ") and ref == "HEAD":
+                default = target.removeprefix("ref: ")
+            elif _COMMIT.fullmatch(target):
+                found[ref] = target
+            elif _LONGER_NAME.fullmatch(target):
+                raise Stalled(
+                    f"{self._address.url} names its objects by SHA-256, which is not supported", reason=OPERATION_FAILED
+                )
+        return found, default
+
+    def fetch(self, head: Head) -> str:
+        """Brings over the commit that the head's reference points to (which may have moved on); returns its name."""
+        self._prepare()
+        self._fetch("--depth=1", "--filter=blob:none", "origin", f"+{head.ref}:{CANDIDATE}")
+        return self.local().line("rev-parse", "--verify", f"{CANDIDATE}^{{commit}}")
+
+    def fetch_objects(self, names: Iterable[str]) -> None:
+        """Brings over single objects that a filtered fetch left out, in one request."""
+        feed = "".join(f"{name}\n" for name in sorted(names)).encode()
+        self._fetch(
+            "--filter=blob:none", "--stdin", "origin", feed=feed, config=(("fetch.negotiationAlgorithm", "noop"),)
+        )
+
+    def absent(self, commit: str) -> set[str]:
+        """The objects of a commit's tree that the copy does not have."""
+        output = self.local().run("rev-list", "--objects", "--missing=print", f"{commit}^{{tree}}")
+        return {line[1:].decode() for line in output.splitlines() if line.startswith(b"?")}
+
+    def descends(self, commit: str, *, earlier: str, earlier_time: int) -> bool:
+        """Whether a commit came after an earlier one, written at `earlier_time` (seconds), by going on from it.
+
+        Deepens the copy by commits alone, no trees, back to that time.
+        """
+        try:
+            self._fetch("--filter=tree:0", f"--shallow-since=@{earlier_time - 1} +0000", "origin", commit)
+        except Stalled as failure:
+            told = "".join(cause.stderr for cause in failure.causes if isinstance(cause, CommandFailedError))
+            if "no commits selected for shallow" in told or "error processing shallow info" in told:
+                return False  # all of its history is older
+            if "does not support" not in told:
+                raise
+            self._fetch("--filter=tree:0", f"--depth={_DEEPEN}", "origin", commit)
+        try:
+            self.local().run("merge-base", "--is-ancestor", earlier, commit)
+        except CommandFailedError:
+            return False  # status 1: no; anything else: the earlier commit is not known, so that nothing speaks for it
+        return True
+
+    def tidy(self) -> None:
+        """Packs the copy again when fetches have left it in many pieces, and drops what no reference needs."""
+        if len(list(self._folder.glob("objects/pack/*.pack"))) > _MOST_PACKS:
+            self.local().run("gc", "--quiet", "--prune=now")
+
+    def discard(self) -> None:
+        """Forgets the copy; the next fetch begins anew."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _prepare(self) -> None:
+        """Makes the copy, whole or not at all, and clears away what a killed git left behind.
+
+        The caller has the state folder to itself, so that a lock in it belongs to nobody any more.
+        """
+        if self._folder.is_dir():
+            for lock in (*self._folder.glob("*.lock"), *self._folder.glob("refs/**/*.lock")):
+                lock.unlink()
+            return
+        fresh = self._folder.with_suffix(".new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        Commands(fresh, timeout=self._timeout).run("init", "--quiet", "--bare", "--template=", "--initial-branch=none")
+        fresh.rename(self._folder)
+
+    def _network(self, folder: Path | None = None, config: tuple[tuple[str, str], ...] = ()) -> Commands:
+        authorization = authorize(self._address, self._credentials)
+        return Commands(
+            folder,
+            timeout=self._timeout,
+            environment=authorization.environment,
+            config=(("remote.origin.url", self._address.url), *authorization.config, *config),
+            secrets=authorization.secrets,
+            network=True,
+        )
+
+    def _fetch(self, *arguments: str, feed: bytes | None = None, config: tuple[tuple[str, str], ...] = ()) -> None:
+        try:
+            self._network(self._folder, config).run("fetch", *_QUIET, *arguments, feed=feed)
+        except CommandFailedError as error:
+            raise stalled(error, self._address.url, "fetch from") from error
+
+
+_QUIET = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
+
+
+def _spellings(revision: str) -> tuple[str, ...]:
+    if not revision:
+        return ()
+    if revision.startswith("refs/"):
+        return (revision,)
+    return (f"refs/heads/{revision}", f"refs/tags/{revision}")

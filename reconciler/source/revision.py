@@ -1,0 +1,118 @@
+"""A revision of a repository on this machine, read from its objects: the files as they stand do not matter. Opened by opening."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.source import SourceTree
+from reconciler.ports import Clock
+from reconciler.source.commands import CommandFailedError, Commands, load_git
+from reconciler.source.failures import OPERATION_FAILED, stalled
+from reconciler.source.objects import read_commit
+from reconciler.source.selection import Limits, clean_subdirectory
+from reconciler.source.signatures import verify_signature
+from reconciler.source.state import is_rewound
+
+
+class LocalRevision:
+    """path: a working tree, a folder inside one (then taken for the root), or a bare repository; revision: anything that
+    git understands, followed when it moves. rewind_hold, allowed_signers: as for `GitSource`."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        revision: str,
+        subdirectory: str = "",
+        *,
+        clock: Clock,
+        timeout: timedelta = timedelta(minutes=1),
+        rewind_hold: timedelta = timedelta(minutes=10),
+        allowed_signers: str | Path | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._path = Path(path)
+        self._revision = revision
+        self._subdirectory = clean_subdirectory(subdirectory)
+        self._clock = clock
+        self._timeout = timeout
+        self._rewind_hold = rewind_hold
+        self._allowed_signers = Path(allowed_signers) if allowed_signers else None
+        self._limits = limits or Limits()
+        self._git_dir, self._prefix = _find(self._path)
+        self._commit = ""
+        self._tree: SourceTree | None = None
+        self._rewound_at: datetime | None = None
+
+    def read(self) -> SourceTree:
+        failure: Stalled | None = None
+        try:
+            self._follow()
+        except Stalled as error:
+            failure = error
+        if self._tree is None:
+            raise failure or Stalled(f"{self._path} cannot be read", reason=OPERATION_FAILED)
+        return replace(
+            self._tree,
+            stalled=None if failure is None else (failure.reason, failure.message),
+            rewound=is_rewound(self._rewound_at, self._clock.now(), self._rewind_hold),
+        )
+
+    def close(self) -> None:
+        """Nothing is held open between reads."""
+
+    def _follow(self) -> None:
+        # a clone of the user's own may lack contents that its remote has; git may then get them as it would for the user
+        commands = Commands(self._git_dir, timeout=self._timeout.total_seconds(), network=True)
+        try:
+            commit = commands.line("rev-parse", "--verify", "--end-of-options", f"{self._revision}^{{commit}}")
+        except CommandFailedError as error:
+            if "dubious ownership" in error.stderr:
+                raise stalled(error, str(self._path), "read") from error
+            raise Stalled(
+                f"{self._path} has no revision {self._revision!r}",
+                reason=OPERATION_FAILED,
+                hint="name a branch, tag or commit that `git log` knows there; a shallow clone may need `git fetch`",
+                causes=(error,),
+            ) from error
+        if commit == self._commit:
+            return
+        if self._allowed_signers is not None:
+            verify_signature(self._git_dir, commit, self._allowed_signers, timeout=self._timeout.total_seconds())
+        files, skipped = read_commit(
+            commands, self._git_dir, commit, self._subdirectory, self._limits, prefix=self._prefix
+        )
+        if self._commit and not self._descends(commands, commit):
+            self._rewound_at = self._clock.now()
+        name = "HEAD" if commit.startswith(self._revision) else self._revision
+        self._commit = commit
+        self._tree = SourceTree(revision=f"{name}@sha1:{commit}", files=files, root=str(self._path), skipped=skipped)
+
+    def _descends(self, commands: Commands, commit: str) -> bool:
+        try:
+            commands.run("merge-base", "--is-ancestor", self._commit, commit)
+        except CommandFailedError:
+            return False
+        return True
+
+
+def is_repository(path: Path) -> bool:
+    """Whether the folder is a bare repository: its own files are git's, so that only a revision of it can be read."""
+    return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
+
+
+def _find(path: Path) -> tuple[Path, str]:
+    """The repository that a folder is in, and the folder's path inside it. Raises `Invalid` when it is in none."""
+    git = load_git()
+    try:
+        with git.Repo(path, search_parent_directories=True) as repository:
+            top = repository.working_tree_dir
+            prefix = "" if top is None else path.resolve().relative_to(Path(top).resolve()).as_posix()
+            return Path(repository.git_dir).resolve(), "" if prefix == "." else prefix
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError, ValueError) as error:
+        raise Invalid(
+            f"{path} is in no Git repository, so it has no revisions",
+            hint="leave --revision out to read the folder as it stands",
+        ) from error

@@ -1,0 +1,58 @@
+"""What a polled repository remembers over a restart: the last good commit and the last force-push. Used by git."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+_FILE = "good.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Good:
+    """The commit that was last taken. time: its committer's, in seconds; rewound_at: when a commit was last taken that
+    did not descend from the one before."""
+
+    name: str
+    commit: str
+    time: int
+    rewound_at: datetime | None = None
+
+    @property
+    def revision(self) -> str:
+        return f"{self.name}@sha1:{self.commit}"
+
+
+def is_rewound(rewound_at: datetime | None, now: datetime, hold: timedelta) -> bool:
+    """Whether a force-push is so recent that nothing may be pruned or released because of it."""
+    return rewound_at is not None and now < rewound_at + hold
+
+
+def load_good(folder: Path) -> Good | None:
+    """None when nothing was saved there, or nothing that can be read: then the next poll begins anew."""
+    try:
+        document = json.loads((folder / _FILE).read_bytes())
+        rewound_at = document["rewoundAt"]
+        return Good(
+            name=str(document["name"]),
+            commit=str(document["commit"]),
+            time=int(document["time"]),
+            rewound_at=None if rewound_at is None else datetime.fromisoformat(rewound_at),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def save_good(folder: Path, good: Good) -> None:
+    """Whole or not at all, whenever the process is killed."""
+    document = {
+        "name": good.name,
+        "commit": good.commit,
+        "time": good.time,
+        "rewoundAt": None if good.rewound_at is None else good.rewound_at.isoformat(),
+    }
+    fresh = folder / f"{_FILE}.new"
+    fresh.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    fresh.replace(folder / _FILE)

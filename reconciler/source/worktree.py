@@ -1,0 +1,85 @@
+"""A folder as it stands: a working tree, or files that no repository holds. Opened by opening for `--repo PATH`."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+from reconciler.model.errors import Stalled
+from reconciler.model.source import SourceTree
+from reconciler.source.selection import Kind, Limits, clean_subdirectory, load, select
+
+
+class WorkingTree:
+    """path: the folder; subdirectory: what to read of it. Links may lead anywhere inside `path`, nowhere else."""
+
+    def __init__(self, path: str | Path, subdirectory: str = "", *, limits: Limits | None = None) -> None:
+        self._path = Path(path)
+        self._subdirectory = clean_subdirectory(subdirectory)
+        self._limits = limits or Limits()
+        self._good: SourceTree | None = None
+
+    def read(self) -> SourceTree:
+        try:
+            self._good = self._scan()
+        except Stalled as failure:
+            if self._good is None:
+                raise
+            return replace(self._good, stalled=(failure.reason, failure.message))
+        return self._good
+
+    def close(self) -> None:
+        """Nothing is held open between reads."""
+
+    def _scan(self) -> SourceTree:
+        folder = _Folder(self._path)
+        if folder.entries("") is None:
+            raise Stalled(
+                f"{self._path} is no folder that can be read",
+                reason="PathNotFound",
+                hint="name a folder or a Git URL with --repo",
+            )
+        selection = select(folder, self._subdirectory, self._limits)
+        files, skipped = load(folder, selection, self._limits)
+        return SourceTree(revision=None, files=files, root=str(self._path), skipped=skipped)
+
+
+class _Folder:
+    """A folder on disk as a tree of files; each folder is listed once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._listed: dict[str, dict[str, Kind] | None] = {}
+
+    def entries(self, folder: str) -> dict[str, Kind] | None:
+        if folder not in self._listed:
+            try:
+                with os.scandir(self._path / folder) as found:
+                    self._listed[folder] = {entry.name: _kind(entry) for entry in found}
+            except OSError:
+                self._listed[folder] = None
+        return self._listed[folder]
+
+    def content(self, path: str) -> bytes:
+        if self._is_link(path):
+            return os.fsencode((self._path / path).readlink())
+        # a file that has just become a link is not followed, a pipe not waited for
+        descriptor = os.open(self._path / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read()
+
+    def size(self, path: str) -> int:
+        return os.lstat(self._path / path).st_size
+
+    def _is_link(self, path: str) -> bool:
+        return stat.S_ISLNK(os.lstat(self._path / path).st_mode)
+
+
+def _kind(entry: os.DirEntry[str]) -> Kind:
+    if entry.is_symlink():
+        return Kind.LINK
+    if entry.is_dir(follow_symlinks=False):
+        return Kind.FOLDER
+    return Kind.FILE if entry.is_file(follow_symlinks=False) else Kind.OTHER
