@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from reconciler.clocks import FixedClock, ShiftedClock, SystemClock
 from reconciler.cycle import Cycle, Rules
@@ -20,6 +21,9 @@ from reconciler.packaged import packaged_texts
 from reconciler.ports import Catalog, Clock, Cluster, PassResult, Source
 from reconciler.render.environment import Templates
 from reconciler.settings import Settings
+
+if TYPE_CHECKING:
+    from reconciler.source.opening import GitOptions
 
 CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:SNAPSHOT]"
 Count = Callable[[str, str, str], None]
@@ -36,17 +40,20 @@ class Session:
     cycle: Cycle
     cluster: Cluster
     settings: Settings
+    clock: Clock
 
     def tree_at(self, revision: str | None) -> SourceTree:
         """The repository's tree at a revision; None is the working tree as it stands."""
-        from reconciler.source.worktree import WorkingTree  # noqa: PLC0415 - Git only where it is used
+        from reconciler.source.opening import tree_at  # noqa: PLC0415 - Git only where it is used
 
         settings = self.settings
-        if revision is None:
-            return WorkingTree(settings.repository or ".", settings.path).read()
-        from reconciler.source.opening import tree_at  # noqa: PLC0415 - likewise
-
-        return tree_at(settings.repository or ".", revision, settings.path)
+        return tree_at(
+            settings.repository or ".",
+            revision,
+            settings.path,
+            clock=self.clock,
+            options=_git_options(settings),
+        )
 
 
 @contextmanager
@@ -66,7 +73,7 @@ def open_session(
             cluster.start(lambda: None)
             catalog = open_catalog(settings, cluster, clock)
             cycle = make_cycle(settings, source, cluster, catalog, clock, progress)
-            yield Session(cycle, cluster, settings)
+            yield Session(cycle, cluster, settings, clock)
         finally:
             cluster.close()
     finally:
@@ -113,23 +120,28 @@ def packaged_templates(own: Mapping[str, str] | None = None) -> Templates:
 
 
 def open_source(settings: Settings, clock: Clock) -> Source:
-    from reconciler.source.credentials import Credentials  # noqa: PLC0415 - Git only where it is used
-    from reconciler.source.opening import GitOptions  # noqa: PLC0415 - likewise
-    from reconciler.source.opening import open_source as opened  # noqa: PLC0415 - likewise
+    from reconciler.source.opening import open_source as opened  # noqa: PLC0415 - Git only where it is used
 
-    git = settings.git
     return opened(
         settings.repository or ".",
         clock=clock,
         revision=settings.revision or None,
         subdirectory=settings.path,
-        options=GitOptions(
-            credentials=Credentials(git.username, git.token_file, git.ssh_key, git.known_hosts),
-            state=git.state,
-            allowed_signers=git.allowed_signers,
-            timeout=git.timeout,
-            rewind_hold=git.rewind_hold,
-        ),
+        options=_git_options(settings),
+    )
+
+
+def _git_options(settings: Settings) -> GitOptions:
+    from reconciler.source.credentials import Credentials  # noqa: PLC0415 - Git only where it is used
+    from reconciler.source.opening import GitOptions  # noqa: PLC0415 - likewise
+
+    git = settings.git
+    return GitOptions(
+        credentials=Credentials(git.username, git.token_file, git.ssh_key, git.known_hosts),
+        state=git.state,
+        allowed_signers=git.allowed_signers,
+        timeout=git.timeout,
+        rewind_hold=git.rewind_hold,
     )
 
 
