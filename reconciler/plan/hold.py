@@ -50,7 +50,7 @@ def holds(
     if blocked:
         due = sum(item.is_marked for item in leaving)
         if due:
-            notes.append(f"{due:,} {'node holds' if due == 1 else 'nodes hold'} nothing any more, and wait")
+            notes.append(f"the release of {due:,} {'node' if due == 1 else 'nodes'} waits")
         return Holds(held, notes=tuple(notes))
     deleted = _deletable(leaving, bins, node_pools)
     gone = {item.name for item in deleted}

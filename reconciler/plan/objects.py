@@ -16,7 +16,7 @@ from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.findings import Code, Finding
 from reconciler.model.view import ClusterView, LiveObject, Manifest
-from reconciler.plan.codes import POOL_NOT_THERE, STATIC_POOL_CHANGE, UNKNOWN_APPLY_MODE
+from reconciler.plan.codes import POOL_NOT_THERE, STATIC_POOL_CHANGE
 from reconciler.plan.diff import Comparison, path_text
 
 FIELD_MANAGER = "headroom"
@@ -24,11 +24,10 @@ PART_OF_LABEL = "applyset.kubernetes.io/part-of"
 HASH_ANNOTATION = "headroom.dev/applied-hash"
 SOURCE_ANNOTATION = "headroom.dev/source"
 PARTIAL_ANNOTATION = "headroom.dev/partial"
-"""On objects of which headroom applies only some fields: they are nobody's to delete."""
+"""On objects of which headroom applies only some fields: never members of the ApplySet, never deleted."""
 MODE_ANNOTATION = "headroom.dev/ssa"
 SUSPEND_ANNOTATION = "headroom.dev/suspend"
 NODE_POOL = "NodePool"
-MODES = ("Override", "Merge", "IfNotPresent", "Ignore")
 _APPLY_ORDER = {"PodTemplate": 0, "NodePool": 1}
 _OF_THE_SERVER = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"},
@@ -48,6 +47,11 @@ def annotations_of(body: Manifest | None) -> Mapping[str, str]:
     return annotations
 
 
+def partial_mark(applyset_id: str) -> str:
+    """Value of the annotation on what is applied in part: whose part it is."""
+    return applyset_id or "true"
+
+
 def object_changes(declared: Declared, view: ClusterView, applyset_id: str) -> ObjectPlan:
     """Creations and updates in the order of applying: what others refer to comes first.
 
@@ -58,10 +62,7 @@ def object_changes(declared: Declared, view: ClusterView, applyset_id: str) -> O
     notes: list[str] = []
     for item in sorted(declared.manifests, key=_order):
         live = view.objects.get(item.ref)
-        mode = annotations_of(item.manifest).get(MODE_ANNOTATION, "Merge")
-        if mode not in MODES:
-            hint = f"write {', '.join(MODES[:-1])} or {MODES[-1]}"
-            findings.append(_finding(item, UNKNOWN_APPLY_MODE, f"{MODE_ANNOTATION}: {mode} is taken as Merge", hint))
+        mode = annotations_of(item.manifest).get(MODE_ANNOTATION)
         if mode == "Ignore" or (mode == "IfNotPresent" and live is not None):
             continue
         if _is_suspended(item, live):
@@ -158,12 +159,14 @@ def prepared(item: DeclaredManifest, applyset_id: str) -> dict[str, Any]:
     """The manifest as it is applied: without nulls, status and what is the server's, with headroom's own marks."""
     body = {key: _without_nulls(value) for key, value in item.manifest.items() if key != "status" and value is not None}
     metadata = {key: value for key, value in (body.get("metadata") or {}).items() if key not in _OF_THE_SERVER}
-    annotations = dict(metadata.get("annotations") or {}) | {SOURCE_ANNOTATION: item.position.file}
+    written = dict(metadata.get("annotations") or {})
+    annotations = {key: value for key, value in written.items() if key not in {PARTIAL_ANNOTATION, HASH_ANNOTATION}}
+    annotations[SOURCE_ANNOTATION] = item.position.file
     metadata["name"] = item.ref.name
     if item.ref.namespace:
         metadata["namespace"] = item.ref.namespace
     if item.partial:
-        annotations[PARTIAL_ANNOTATION] = "true"
+        annotations[PARTIAL_ANNOTATION] = partial_mark(applyset_id)
     elif applyset_id:
         metadata["labels"] = dict(metadata.get("labels") or {}) | {PART_OF_LABEL: applyset_id}
     body["metadata"] = metadata | {"annotations": annotations}

@@ -19,6 +19,7 @@ from reconciler.plan.objects import (
     SOURCE_ANNOTATION,
     SUSPEND_ANNOTATION,
     annotations_of,
+    partial_mark,
 )
 
 PRUNE_ANNOTATION = "headroom.dev/prune"
@@ -33,7 +34,7 @@ class Pruning:
 
 def prune(declared: Declared, view: ClusterView, *, applyset_id: str, share: float, blocked: bool) -> Pruning:
     """Deletions of inventory members. share: of the inventory that may go at once; at least one object may."""
-    members = view.inventory.members
+    members = view.inventory.members | _partly_applied(view, applyset_id)
     wanted = {item.ref for item in declared.manifests} | declared.broken
     gone = [ref for ref in sorted(members - wanted, key=_order) if ref in view.objects]
     notes: list[str] = []
@@ -58,6 +59,14 @@ def prune(declared: Declared, view: ClusterView, *, applyset_id: str, share: flo
     return Pruning(tuple(due[:most]), tuple(notes))
 
 
+def _partly_applied(view: ClusterView, applyset_id: str) -> frozenset[ObjectRef]:
+    """Objects that are nobody's members, on which headroom set some fields."""
+    mark = partial_mark(applyset_id)
+    return frozenset(
+        ref for ref, live in view.objects.items() if annotations_of(live.body).get(PARTIAL_ANNOTATION) == mark
+    )
+
+
 def _order(ref: ObjectRef) -> tuple[int, ObjectRef]:
     """NodePools last: with a pool go all its nodes."""
     return (_DELETE_LAST.get(ref.kind, 0), ref)
@@ -72,8 +81,8 @@ def _reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id:
         return f"{PRUNE_ANNOTATION}: disabled"
     if annotations.get(SUSPEND_ANNOTATION) == "true":
         return "it is suspended"
-    if annotations.get(PARTIAL_ANNOTATION) == "true":
-        return None
+    if PARTIAL_ANNOTATION in annotations:
+        return None if annotations[PARTIAL_ANNOTATION] == partial_mark(applyset_id) else ""
     labels = (live.body.get("metadata") or {}).get("labels") or {}
     if applyset_id and labels.get(PART_OF_LABEL) != applyset_id:
         return ""
@@ -81,11 +90,11 @@ def _reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id:
 
 
 def _removal(ref: ObjectRef, live: LiveObject) -> ObjectChange:
-    if annotations_of(live.body).get(PARTIAL_ANNOTATION) != "true":
+    if PARTIAL_ANNOTATION not in annotations_of(live.body):
         return ObjectChange(ref, Action.DELETE, reason="no longer declared")
-    # An apply of nothing but the name gives back every field that headroom owned, and its marks with them.
+    # An apply of nothing gives back every field that headroom owned, and its marks with them.
     metadata = {"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {})
-    bare: Manifest = {"apiVersion": live.body.get("apiVersion"), "kind": ref.kind, "metadata": metadata}
+    bare: Manifest = {"apiVersion": live.body.get("apiVersion"), "kind": ref.kind, "metadata": metadata, "spec": {}}
     reason = "no longer declared: the fields that headroom set are given back, the object stays"
     return ObjectChange(ref, Action.UPDATE, manifest=bare, reason=reason)
 

@@ -1,0 +1,130 @@
+"""What becomes of each demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.changes import DemandOutcome, PendingOutcome
+from reconciler.model.demand import Demand
+from reconciler.model.placement import Excuse, Holding, OccupiedBin, PlannedNode, Unplaced
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.plan.bins import all_bins
+from reconciler.plan.limits import Cut
+from reconciler.plan.names import creations
+from reconciler.plan.outcomes import Tallies, pending_outcome
+from tests.builders import buffer_ref, demand, node
+from tests.unit.demand.buffer_cases import Case, cases
+from tests.unit.plan.worlds import chunks, claim, occupied, planned, waiting_pod
+
+HERE = ClusterView(nodes=(node("node-1"),), node_claims=(claim("on-its-way", node_name=None),))
+
+
+def outcome(
+    item: Demand,
+    *,
+    places: tuple[OccupiedBin, ...] = (),
+    new: Iterable[PlannedNode] = (),
+    unplaced: tuple[Unplaced, ...] = (),
+    cuts: tuple[Cut, ...] = (),
+) -> DemandOutcome:
+    return Tallies(all_bins(HERE, places), creations(new, ()), unplaced, cuts).outcome(item)
+
+
+def provisioning(answer: DemandOutcome) -> tuple[str, str, str]:
+    (condition,) = [item for item in answer.conditions if item.type == "Provisioning"]
+    return condition.status, condition.reason, condition.message
+
+
+def test_all_chunks_have_room() -> None:
+    answer = outcome(demand(count=3), places=occupied(node_1=[chunks(3)]))
+    assert (answer.on_existing, answer.on_new, answer.unplaced) == (3, 0, 0)
+    assert provisioning(answer) == ("True", "FitsExistingCapacity", "all 3 chunks have room")
+
+
+def test_chunks_on_nodes_that_are_on_their_way_are_not_capacity_yet() -> None:
+    answer = outcome(demand(count=3), places=(OccupiedBin(None, "on-its-way", (chunks(3),)),))
+    assert answer.on_existing == 3
+    assert provisioning(answer)[:2] == ("False", "RequiresNewCapacity")
+
+
+def test_new_and_missing_places_are_counted() -> None:
+    missing = (
+        Unplaced(buffer_ref(), 0, 1, (Excuse("TooSmall", 4, "cpu"), Excuse("Taints", 9, "gpu"))),
+        Unplaced(buffer_ref(), 1, 2, (Excuse("TooSmall", 6, "memory"),)),
+    )
+    answer = outcome(
+        demand(count=6),
+        places=occupied(node_1=[chunks(1)]),
+        new=[planned(chunks(2))],
+        unplaced=missing,
+    )
+    assert (answer.on_existing, answer.on_new, answer.unplaced) == (1, 2, 3)
+    assert answer.excuses == (Excuse("TooSmall", 10, "cpu"), Excuse("Taints", 9, "gpu"))
+    assert provisioning(answer) == (
+        "False",
+        "RequiresNewCapacity",
+        "of 6 chunks, 2 on nodes to be made, 3 without a place",
+    )
+
+
+def test_what_a_cap_cut_is_unplaced_and_says_which_cap() -> None:
+    answer = outcome(demand(count=2), cuts=(Cut(planned(chunks(2)), "at most 1 new nodes a pass"),))
+    assert answer.unplaced == 2
+    assert [excuse.reason for excuse in answer.excuses] == ["BeyondACap"]
+    assert "at most 1 new nodes a pass" in answer.excuses[0].example
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (demand(count=0), "BufferEmpty"),
+        (Demand(buffer_ref()), "NotReadyForProvisioning"),
+    ],
+)
+def test_a_buffer_that_asks_for_nothing_provisions_nothing(item: Demand, reason: str) -> None:
+    assert provisioning(outcome(item))[:2] == ("False", reason)
+
+
+def test_headroom_says_nothing_on_capacity_that_others_keep() -> None:
+    native = replace(demand(count=3), groups=(), fulfilment="native")
+    assert outcome(native).conditions == ()
+
+
+def test_pending_pods_are_summed_up() -> None:
+    pods = [Demand(ObjectRef("", "Pod", "shop", name), desired=1) for name in ("here", "new", "nowhere")]
+    tallies = Tallies(
+        all_bins(HERE, occupied(node_1=[waiting_pod("here")])),
+        creations([planned(waiting_pod("new"))], ()),
+        (Unplaced(pods[2].ref, 0, 1, ()),),
+        (),
+    )
+    outcomes = [tallies.outcome(item) for item in pods]
+    assert pending_outcome(outcomes) == PendingOutcome(1, 1, 1)
+    assert all(item.conditions == () for item in outcomes)
+
+
+@pytest.mark.parametrize("case", cases("buffers_karpenter.yaml", "classify"), ids=lambda case: case["name"])
+def test_chunks_are_counted_as_karpenter_counts_virtual_pods(case: Case) -> None:
+    given = case["input"]
+
+    def holdings(counts: dict[str, int]) -> tuple[Holding, ...]:
+        return tuple(Holding(buffer_ref(*reversed(key.split("/"))), 0, count) for key, count in counts.items())
+
+    view = ClusterView(nodes=tuple(node(name) for name in given["existingNodes"]))
+    places = tuple(OccupiedBin(name, None, holdings(held)) for name, held in given["existingNodes"].items())
+    new = [planned(*holdings(held)) for held in given["newNodes"].values()]
+    tallies = Tallies(all_bins(view, places), creations(new, ()), (), ())
+    for wanted in given["buffers"]:
+        item = replace(demand(count=wanted["replicas"]), ref=buffer_ref(wanted["name"], wanted["namespace"]))
+        answer = tallies.outcome(item)
+        expected = case["expect"]["perBuffer"][f"{wanted['namespace']}/{wanted['name']}"]
+        assert expected == {
+            "onExistingNodes": answer.on_existing,
+            "onNewNodes": answer.on_new,
+            "failed": answer.unplaced,
+            "desired": item.desired,
+        }

@@ -1,0 +1,149 @@
+"""Whole plans: what goes into them, and that nothing more does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from reconciler.model.changes import Action, NodeClaimChanges, PendingOutcome, Plan
+from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.demand import Demand
+from reconciler.model.findings import Finding, Severity
+from reconciler.model.overlays import NodeOverlay
+from reconciler.model.placement import Placement
+from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.view import ClusterView, Inventory
+from reconciler.plan.limits import PlanCaps
+from reconciler.plan.plan import PlanInputs, make_plan
+from tests.builders import buffer_ref, demand, instance_type, node_pool
+from tests.unit.plan.worlds import (
+    APPLYSET,
+    HELD,
+    NOW,
+    carried_out,
+    chunks,
+    occupied,
+    planned,
+    settled,
+    together,
+    waiting_pod,
+    with_node,
+)
+
+POD = Demand(waiting_pod().demand, desired=1)
+
+
+def plan(view: ClusterView | None = None, **inputs: Any) -> Plan:
+    defaults: dict[str, Any] = {
+        "node_pools": (node_pool(),),
+        "instance_types": (instance_type(),),
+        "price_source": "prices of a test",
+        "applyset_id": APPLYSET,
+    }
+    return make_plan(PlanInputs("main@sha1:abc", NOW, view or ClusterView(), **(defaults | inputs)))
+
+
+def test_nothing_to_do_is_no_change() -> None:
+    answer = plan(with_node("node-1", HELD), demands=(demand(),), placement=Placement(occupied(node_1=[chunks(3)])))
+    assert not answer.has_changes
+    assert answer.notes == ()
+    assert answer.memory == {}
+
+
+def test_chunks_that_need_a_node_make_one_and_cost_it() -> None:
+    answer = plan(demands=(demand(),), placement=Placement(planned=(planned(chunks(3), price=0.3),)))
+    (creation,) = answer.node_claims.create
+    assert answer.demands[0].on_new == 3
+    assert (answer.cost.per_hour_before, answer.cost.per_hour_after) == (0.0, 0.3)
+    assert answer.cost.assumptions == ("prices of a test",)
+    assert list(answer.memory["launches"]) == [creation.name]
+
+
+def test_a_full_turn_settles() -> None:
+    """A buffer arrives, its node is made, the buffer goes, its node is released; every second plan has nothing to do."""
+    buffer_document = DeclaredManifest(
+        buffer_ref(),
+        {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer", "spec": {"replicas": 3}},
+        SourcePosition("web.yaml", 1),
+    )
+    wanted: dict[str, Any] = {"declared": Declared(manifests=(buffer_document,)), "demands": (demand(),)}
+    placement = Placement(planned=(planned(chunks(3)),))
+    first = plan(placement=placement, **wanted)
+    assert [change.action for change in first.objects] == [Action.CREATE]
+    view, placement = carried_out(ClusterView(), first), settled(placement, first)
+    second = plan(view, placement=placement, **wanted)
+    assert not second.has_changes
+    gone = plan(carried_out(view, second))
+    assert [change.action for change in gone.objects] == [Action.DELETE]
+    assert [action.node_claim for action in gone.node_claims.release] == [first.node_claims.create[0].name]
+    assert not plan(carried_out(view, gone)).has_changes
+
+
+def test_an_incomplete_view_releases_and_prunes_nothing() -> None:
+    view = replace(with_node("node-1", HELD), complete=False, gaps=("pods could not be listed",))
+    answer = plan(view)
+    assert answer.blocked == ("pods could not be listed",)
+    assert answer.node_claims == NodeClaimChanges()
+    unexplained = plan(replace(view, gaps=()))
+    assert unexplained.blocked == ("the cluster could not be read in full",)
+
+
+def test_a_rewound_branch_releases_and_prunes_nothing_but_protects() -> None:
+    view = together(with_node("node-1", HELD), with_node("node-2"))
+    answer = plan(view, blocked=("the branch was rewound",), placement=Placement(occupied(node_2=[chunks()])))
+    assert answer.node_claims.release == ()
+    assert len(answer.node_claims.hold) == 1
+    assert answer.blocked == ("the branch was rewound",)
+
+
+def test_caps_cut_and_say_so() -> None:
+    placement = Placement(planned=(planned(chunks(2)), planned(chunks(1))))
+    answer = plan(demands=(demand(),), placement=placement, caps=PlanCaps(new_nodes_per_pass=1))
+    assert len(answer.node_claims.create) == 1
+    assert answer.demands[0].unplaced == 1
+    assert answer.notes == ("1 node waits for a later pass: at most 1 new nodes a pass",)
+
+
+def test_pending_pods_are_told_one_by_one_only_when_asked_for() -> None:
+    placement = Placement(planned=(planned(waiting_pod()),))
+    assert plan(demands=(POD,), placement=Placement()).demands == ()
+    answer = plan(demands=(POD,), placement=placement, include_pending=True)
+    assert [item.demand for item in answer.demands] == [POD]
+    assert answer.pending == PendingOutcome(placed_on_new=1)
+
+
+def test_findings_are_sorted_and_none_comes_twice() -> None:
+    def finding(file: str, code: str) -> Finding:
+        return Finding(code, Severity.WARNING, "trouble", SourcePosition(file, 1))
+
+    answer = plan(findings=(finding("b", "x"), finding("a", "y"), finding("b", "x"), finding("a", "x")))
+    assert [(item.position.file, item.code) for item in answer.findings if item.position] == [
+        ("a", "x"),
+        ("a", "y"),
+        ("b", "x"),
+    ]
+
+
+def test_a_suspended_headroom_says_that_nothing_is_applied() -> None:
+    assert plan(suspended=True).notes == ("headroom is suspended: nothing of this is applied",)
+
+
+def test_price_overlays_are_an_assumption() -> None:
+    overlay = NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "cheap"), price_adjustment="-5%")
+    overlays = Declared(node_overlays=(overlay,))
+    for answer in (plan(declared=overlays), plan(live=overlays)):
+        assert "price overlays count for new nodes" in answer.cost.assumptions[1]
+
+
+def test_what_vanished_is_told() -> None:
+    first = plan(placement=Placement(planned=(planned(),)))
+    arrived = plan(carried_out(ClusterView(), first))
+    name = first.node_claims.create[0].name
+    lost = plan(ClusterView(inventory=Inventory(memory=arrived.memory)))
+    assert lost.notes == (f"vanished before their nodes were there: {name}; other offerings are taken",)
+    assert "backOffs" in lost.memory
+
+
+def test_what_others_remember_in_the_inventory_stays() -> None:
+    view = ClusterView(inventory=Inventory(memory={"finishedRequests": {"a": 1}, "launches": {}}))
+    assert plan(view).memory == {"finishedRequests": {"a": 1}}

@@ -1,0 +1,61 @@
+"""Nodes that chunks must leave before Karpenter takes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.requirements import Taint
+from reconciler.model.view import ClusterView
+from reconciler.plan.replacement import EXPIRY_LEAD, unavailable_bins
+from tests.builders import node_pool
+from tests.unit.plan.worlds import HELD, NOW, pool_node, together, with_node
+
+DAY = timedelta(hours=24)
+
+
+@pytest.mark.parametrize(
+    ("age", "expire_after", "leaves"),
+    [
+        (DAY - EXPIRY_LEAD, DAY, True),
+        (DAY - EXPIRY_LEAD - timedelta(seconds=1), DAY, False),
+        (DAY * 30, None, False),
+        # A short life has a short lead: otherwise a new node would be on its way out at once.
+        (timedelta(minutes=5), timedelta(minutes=10), False),
+        (timedelta(minutes=8), timedelta(minutes=10), True),
+    ],
+)
+def test_a_node_is_left_before_it_expires(age: timedelta, expire_after: timedelta | None, leaves: bool) -> None:  # noqa: FBT001 - a case
+    view = with_node("node-1", created=NOW - age, expire_after=expire_after)
+    assert unavailable_bins(view, [node_pool()], NOW) == (frozenset({"node-1"}) if leaves else frozenset())
+
+
+def drifted(name: str, annotations: dict[str, str] | None = None, age: int = 1) -> ClusterView:
+    return with_node(name, annotations, conditions={"Drifted": "True"}, created=NOW - timedelta(hours=age))
+
+
+def budget(nodes: str) -> DisruptionBudget:
+    return DisruptionBudget(nodes, ("Drifted",))
+
+
+def test_drifted_held_nodes_are_left_oldest_first_within_the_budget() -> None:
+    view = together(
+        drifted("node-1", HELD, 1), drifted("node-2", HELD, 3), drifted("node-3", HELD, 2), with_node("node-4", HELD)
+    )
+    pool = node_pool(budgets=(budget("2"),))
+    assert unavailable_bins(view, [pool], NOW) == {"node-2", "node-3"}
+    assert unavailable_bins(view, [replace(pool, budgets=())], NOW) == {"node-1", "node-2", "node-3"}
+    assert unavailable_bins(view, [replace(pool, budgets=(budget("0"),))], NOW) == frozenset()
+
+
+def test_those_released_and_not_yet_taken_use_up_the_budget() -> None:
+    pool = node_pool(budgets=(budget("1"),))
+    assert unavailable_bins(together(drifted("node-1", HELD), drifted("node-2")), [pool], NOW) == frozenset()
+    taken = drifted("node-2")
+    taint = Taint("karpenter.sh/disrupted", "", "NoSchedule")
+    taken = replace(taken, nodes=(pool_node("node-2", taints=[taint]),))
+    assert unavailable_bins(together(drifted("node-1", HELD), taken), [pool], NOW) == frozenset()
+    assert unavailable_bins(drifted("node-1", HELD), [pool], NOW) == {"node-1"}

@@ -1,0 +1,235 @@
+"""Small clusters to plan against, and what they become when a plan is carried out. Used by the tests of plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange, Plan
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    DO_NOT_DISRUPT,
+    HELD_ANNOTATION,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    PLACEHOLDER_LABEL,
+    ZONE_LABEL,
+    Labels,
+    Node,
+    NodeClaim,
+)
+from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.view import ClusterView, LiveObject
+from reconciler.plan.objects import PART_OF_LABEL
+from tests.builders import buffer_ref, node, resources
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+APPLYSET = "applyset-test-v1"
+HELD = {DO_NOT_DISRUPT: "true", HELD_ANNOTATION: "true"}
+A_PERSONS = {DO_NOT_DISRUPT: "true"}
+
+
+def chunks(count: int = 1, name: str = "web") -> Holding:
+    return Holding(buffer_ref(name), 0, count)
+
+
+def waiting_pod(name: str = "web-1") -> Holding:
+    return Holding(ObjectRef("", "Pod", "shop", name), 0, 1)
+
+
+def claim(
+    name: str = "general-x",
+    *,
+    node_name: str | None = "node-1",
+    pool: str = "general",
+    annotations: Mapping[str, str] | None = None,
+    placeholder: bool = True,
+    conditions: Mapping[str, str] | None = None,
+    created: datetime | None = NOW - timedelta(hours=1),
+    expire_after: timedelta | None = None,
+    deleting: bool = False,
+    requirements: tuple[Requirement, ...] = (),
+    labels: Mapping[str, str] | None = None,
+) -> NodeClaim:
+    registered = {"Launched": "True", "Registered": "True"} if node_name is not None else {}
+    marks = {PLACEHOLDER_LABEL: "true"} if placeholder else {}
+    return NodeClaim(
+        name=name,
+        labels=pairs({NODEPOOL_LABEL: pool} | marks | dict(labels or {})),
+        annotations=pairs(annotations or {}),
+        requirements=requirements,
+        uid=f"uid-{name}",
+        node_name=node_name,
+        conditions=pairs(registered | dict(conditions or {})),
+        created=created,
+        deleting=deleting,
+        expire_after=expire_after,
+    )
+
+
+def pairs(mapping: Mapping[str, str]) -> Labels:
+    return tuple(sorted(mapping.items()))
+
+
+def pool_node(
+    name: str = "node-1",
+    *,
+    annotations: Mapping[str, str] | None = None,
+    ready: bool = True,
+    pool: str = "general",
+    taints: Sequence[Taint] = (),
+    capacity_type: str = "on-demand",
+) -> Node:
+    return node(
+        name,
+        pool=pool,
+        annotations=annotations,
+        ready=ready,
+        taints=taints,
+        capacity_type=capacity_type,
+        labels={PLACEHOLDER_LABEL: "true"},
+    )
+
+
+def with_node(name: str, annotations: Mapping[str, str] | None = None, **fields: Any) -> ClusterView:
+    """One placeholder, registered, its NodeClaim and node annotated alike."""
+    return ClusterView(
+        nodes=(pool_node(name, annotations=annotations),),
+        node_claims=(claim(f"claim-of-{name}", node_name=name, annotations=annotations, **fields),),
+    )
+
+
+def together(*views: ClusterView) -> ClusterView:
+    return ClusterView(
+        nodes=tuple(sorted((item for view in views for item in view.nodes), key=lambda item: item.name)),
+        node_claims=tuple(sorted((item for view in views for item in view.node_claims), key=lambda item: item.name)),
+        pods=tuple(item for view in views for item in view.pods),
+    )
+
+
+def planned(
+    *holdings: Holding,
+    pool: str = "general",
+    price: float = 0.2,
+    instance_types: tuple[str, ...] = ("m-4x",),
+    requests: Resources | None = None,
+) -> PlannedNode:
+    return PlannedNode(
+        node_pool=pool,
+        instance_types=instance_types,
+        zones=("zone-a", "zone-b"),
+        capacity_types=("on-demand",),
+        price=price,
+        requests=requests or resources("3", "6Gi", pods="3"),
+        requirements=(Requirement(INSTANCE_TYPE_LABEL, Operator.IN, instance_types),),
+        holdings=holdings or (chunks(),),
+    )
+
+
+def occupied(**holdings: Iterable[Holding]) -> tuple[OccupiedBin, ...]:
+    """Nodes by name, `_` for `-`."""
+    return tuple(OccupiedBin(name.replace("_", "-"), None, tuple(held)) for name, held in sorted(holdings.items()))
+
+
+def live(ref: ObjectRef, body: Mapping[str, Any], *owned: str) -> LiveObject:
+    return LiveObject(ref, body, {"headroom": frozenset(owned)} if owned else {})
+
+
+def carried_out(view: ClusterView, plan: Plan) -> ClusterView:
+    """The cluster right after every write of the plan succeeded, before Karpenter has done anything."""
+    changes = plan.node_claims
+    gone = {action.node_claim for action in changes.delete}
+    gone_nodes = {action.node for action in changes.delete}
+    marks: dict[str, str | None] = {DO_NOT_DISRUPT: "true", HELD_ANNOTATION: "true"}
+    bare: dict[str, str | None] = dict.fromkeys(marks)
+    claims = {item.name: item for item in view.node_claims if item.name not in gone}
+    nodes = {item.name: item for item in view.nodes if item.name not in gone_nodes}
+    for actions, wanted in ((changes.hold, marks), (changes.release, bare)):
+        for action in actions:
+            _annotate(action, wanted, claims, nodes)
+    for creation in changes.create:
+        claims[creation.name] = made(creation, plan.now)
+    objects = dict(view.objects)
+    for change in plan.objects:
+        _apply(change, objects)
+    members = {
+        ref for ref, item in objects.items() if PART_OF_LABEL in (item.body.get("metadata") or {}).get("labels", {})
+    }
+    return replace(
+        view,
+        nodes=tuple(nodes[name] for name in sorted(nodes)),
+        node_claims=tuple(claims[name] for name in sorted(claims)),
+        objects=objects,
+        inventory=replace(view.inventory, members=frozenset(members), memory=plan.memory),
+    )
+
+
+def _annotate(
+    action: NodeClaimAction,
+    annotations: Mapping[str, str | None],
+    claims: dict[str, NodeClaim],
+    nodes: dict[str, Node],
+) -> None:
+    def merged(old: Labels) -> Labels:
+        return pairs({key: value for key, value in {**dict(old), **annotations}.items() if value is not None})
+
+    if action.node_claim is not None and action.node_claim in claims:
+        side = claims[action.node_claim]
+        claims[side.name] = replace(side, annotations=merged(side.annotations))
+    if action.node is not None and action.node in nodes:
+        other = nodes[action.node]
+        nodes[other.name] = replace(other, annotations=merged(other.annotations))
+
+
+def made(creation: NodeClaimCreation, now: datetime) -> NodeClaim:
+    node_wanted = creation.planned
+    pinned = {
+        INSTANCE_TYPE_LABEL: node_wanted.instance_types,
+        ZONE_LABEL: node_wanted.zones,
+        CAPACITY_TYPE_LABEL: node_wanted.capacity_types,
+    }
+    return claim(
+        creation.name,
+        node_name=None,
+        pool=node_wanted.node_pool,
+        annotations=HELD,
+        created=now,
+        requirements=tuple(Requirement(key, Operator.IN, values) for key, values in sorted(pinned.items())),
+    )
+
+
+def _apply(change: ObjectChange, objects: dict[ObjectRef, LiveObject]) -> None:
+    """As server-side apply does it: fields that headroom owned and no longer declares go, others' stay."""
+    before = objects.get(change.ref)
+    if change.action is Action.DELETE:
+        objects.pop(change.ref, None)
+        return
+    manifest = dict(change.manifest or {})
+    spec = manifest.get("spec") or {}
+    body: dict[str, Any] = dict(before.body) if before is not None else {}
+    kept = {
+        key: value
+        for key, value in (body.get("spec") or {}).items()
+        if before is not None and f"spec.{key}" not in before.managers.get("headroom", frozenset())
+    }
+    objects[change.ref] = LiveObject(
+        change.ref,
+        body | manifest | {"spec": kept | dict(spec)},
+        {"headroom": frozenset(f"spec.{key}" for key in spec)},
+    )
+
+
+def settled(placement: Placement, plan: Plan) -> Placement:
+    """What placement finds next time: the nodes to be made are on their way and hold what they were made for."""
+    return Placement(
+        occupied=(
+            *placement.occupied,
+            *(OccupiedBin(None, item.name, item.planned.holdings) for item in plan.node_claims.create),
+        ),
+        unplaced=placement.unplaced,
+    )
