@@ -115,9 +115,12 @@ def resource_in(body: Body) -> Resource | None:
 def list_items(data: bytes) -> wire.ListWire:
     """A page of a list, its items unread. Raises `Invalid`."""
     try:
-        return _LIST.decode(data)
+        page = _LIST.decode(data)
     except msgspec.MsgspecError as error:
         raise Invalid(f"is not a Kubernetes List: {str(error)[:1].lower()}{str(error)[1:]}") from error
+    if not page.kind.endswith("List"):
+        raise Invalid(f"is not a Kubernetes List but {page.kind or 'something without a kind'}")
+    return page
 
 
 _LIST = msgspec.json.Decoder(wire.ListWire)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import Condition, Event, Thread
+
+import msgspec
 
 from reconciler.cluster.connection import Access, Connection, Count, in_cluster_access, kubeconfig_access
 from reconciler.cluster.discovery import Discovery
 from reconciler.cluster.events import EventLog
 from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.listing import list_all
 from reconciler.cluster.resources import CONFIG_MAPS, CORE, RESOURCES, Resource
 from reconciler.cluster.view import ViewStore
 from reconciler.cluster.watch import ResourceWatch, Surroundings
@@ -17,7 +20,7 @@ from reconciler.cluster.writes import Writer
 from reconciler.model.changes import Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, Manifest
 from reconciler.ports import Event as ClusterEvent
 
 _OWN_WRITES_SECONDS = 2.0
@@ -97,6 +100,21 @@ class KubernetesCluster:
                 self._moved.wait(0.1)
             self._own.clear()
         return self._store.view()
+
+    def read_all(self, resource: Resource) -> Iterator[Manifest]:
+        """Every object of a kind as the server has it, for a snapshot; none when it is not served.
+
+        Raises `Transient`, also when the server refuses: a snapshot with a part missing would mislead.
+        """
+        if not self._discovery.generation:
+            self._discovery.refresh()
+        path = self._discovery.path_of(resource)
+        if path is None:
+            return
+        listing = list_all(self._connection, path, resource)
+        if listing.refused is not None:
+            raise Transient(f"{resource} cannot be read: {listing.refused.failure().message}")
+        yield from (msgspec.json.decode(item) for item in listing.items)
 
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
         return self._writer.write(write, dry_run=dry_run)

@@ -7,21 +7,21 @@ anew. A stream that merely ended, or was silent for long, goes on where it stopp
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event
+from typing import NoReturn
 
 import msgspec
 
 from reconciler.cluster.connection import FORBIDDEN, GONE, NOT_FOUND, UNAUTHORIZED, Answer, Connection
-from reconciler.cluster.decode import list_items
 from reconciler.cluster.discovery import Discovery, collection_path
+from reconciler.cluster.listing import list_all, selector
 from reconciler.cluster.resources import Resource
 from reconciler.cluster.view import ViewStore
 from reconciler.cluster.wire import MetadataWire, WatchWire
 from reconciler.model.errors import Invalid, Transient
 
-PAGE = 500
 _WATCH_SECONDS = 240  # the server ends a watch after this; a bookmark comes about every minute
 _SILENCE_SECONDS = _WATCH_SECONDS + 30.0
 _DENIED_SECONDS = 30.0
@@ -127,23 +127,13 @@ class ResourceWatch:
         return True
 
     def _list(self, path: str) -> str:
-        items: list[msgspec.Raw] = []
-        version, token = "", ""
-        while True:
-            query = [("limit", str(PAGE)), *self._selector(), *([("continue", token)] if token else [])]
-            answer = self._around.connection.request(
-                "GET", path, query=query, headers={"Accept-Encoding": "gzip"}, resource=self.resource.plural
-            )
-            self._check(answer)
-            page = list_items(answer.data)
-            items += page.items or ()
-            version, token = page.metadata.resource_version, page.metadata.continue_ or ""
-            if not token:
-                break
-        changed = self._around.store.replace(self.resource, items)
-        self._seen(version)
+        listing = list_all(self._around.connection, path, self.resource)
+        if listing.refused is not None:
+            self._refuse(listing.refused)
+        changed = self._around.store.replace(self.resource, listing.items)
+        self._seen(listing.version)
         self._settle(changed=changed)
-        return version
+        return listing.version
 
     def _watch(self, path: str, version: str) -> str:
         """Applies events until the stream ends; the version to go on from."""
@@ -152,13 +142,12 @@ class ResourceWatch:
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", version),
             ("timeoutSeconds", str(random.randint(_WATCH_SECONDS * 3 // 4, _WATCH_SECONDS))),  # noqa: S311 - spreads load
-            *self._selector(),
+            *selector(self.resource),
         ]
         connection, plural = self._around.connection, self.resource.plural
         with connection.stream(path, query=query, silence=_SILENCE_SECONDS, resource=plural) as lines:
             if isinstance(lines, Answer):
-                self._check(lines)
-                raise Transient(lines.failure().message)
+                self._refuse(lines)
             for line in lines:
                 version = self._event(line) or version
         return version
@@ -183,9 +172,8 @@ class ResourceWatch:
         self._around.noticed(changed)
         return told.metadata.resource_version
 
-    def _check(self, answer: Answer) -> None:
-        if answer.ok:
-            return
+    def _refuse(self, answer: Answer) -> NoReturn:
+        """What to do about a refusal."""
         failure = answer.failure()
         if answer.status == GONE:
             raise _ExpiredError
@@ -196,10 +184,6 @@ class ResourceWatch:
         if answer.status == NOT_FOUND:
             self._around.discovery.refresh()
         raise Transient(failure.message)
-
-    def _selector(self) -> Iterator[tuple[str, str]]:
-        if self.resource.name:
-            yield ("fieldSelector", f"metadata.name={self.resource.name}")
 
     def _seen(self, version: str) -> None:
         if version.isdecimal():

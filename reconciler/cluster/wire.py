@@ -221,6 +221,7 @@ class ListMetadataWire(Wire, frozen=True):
 class ListWire(Wire, frozen=True):
     """A page of a list, its items still to be read one by one: an odd one must not spoil the others."""
 
+    kind: str = ""
     metadata: ListMetadataWire = ListMetadataWire()
     items: list[msgspec.Raw] | None = None
 

@@ -1,0 +1,45 @@
+"""All objects of one kind, listed in pages. Used by watch, and by kubernetes for snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from reconciler.cluster.connection import Answer, Connection
+from reconciler.cluster.decode import list_items
+from reconciler.cluster.resources import Resource
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """items: unread; version: of the list as a whole, to watch from; refused: the server's answer when it said no."""
+
+    items: tuple[msgspec.Raw, ...] = ()
+    version: str = ""
+    refused: Answer | None = None
+
+
+def list_all(connection: Connection, path: str, resource: Resource) -> Listing:
+    """A consistent reading of all of them. Raises `Transient` without an answer, `Invalid` on one that is no list."""
+    items: list[msgspec.Raw] = []
+    token = ""
+    while True:
+        query = [("limit", str(PAGE)), *selector(resource), *([("continue", token)] if token else [])]
+        headers = {"Accept-Encoding": "gzip"}
+        answer = connection.request("GET", path, query=query, headers=headers, resource=resource.plural)
+        if not answer.ok:
+            return Listing(refused=answer)
+        page = list_items(answer.data)
+        items += page.items or ()
+        token = page.metadata.continue_ or ""
+        if not token:
+            return Listing(tuple(items), page.metadata.resource_version)
+
+
+def selector(resource: Resource) -> Iterable[tuple[str, str]]:
+    """Narrows a list or watch to the one object that is wanted, if it is only one."""
+    return [("fieldSelector", f"metadata.name={resource.name}")] if resource.name else []
