@@ -1,0 +1,206 @@
+"""Leader election by a Lease: of several replicas only the holder writes. Made by wiring, asked by the daemon.
+
+The times are the conventional ones: a lease is good for 35 s, its holder steps down when it could not renew for 30 s, and
+everybody tries every 5 s. Another's lease has run out when it was not renewed for its duration by our own clock: the times
+written in it are another machine's, and clocks differ (as in client-go's leaderelection).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from threading import Event, Thread
+from typing import Protocol
+
+import msgspec
+
+from reconciler.cluster.connection import CONFLICT, JSON, NOT_FOUND, Connection
+from reconciler.cluster.discovery import collection_path
+from reconciler.model.errors import Failure, Transient
+
+LEASE_SECONDS = 35
+RENEW_SECONDS = 30.0
+RETRY_SECONDS = 5.0
+_JOIN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """holder "": free. version: of the object as read, "" when it is not there yet."""
+
+    holder: str = ""
+    seconds: int = LEASE_SECONDS
+    acquired: str = ""
+    renewed: str = ""
+    transitions: int = 0
+    version: str = ""
+
+
+class Leases(Protocol):
+    """Where the one Lease is kept."""
+
+    def read(self) -> LeaseRecord:
+        """Raises `Transient`."""
+
+    def write(self, record: LeaseRecord) -> LeaseRecord | None:
+        """Over the version that it was read at; None when somebody was faster. Raises `Transient`."""
+
+
+class LeaderElection:
+    """One candidate. `step` is one try; `start` makes them every five seconds in a thread of its own.
+
+    monotonic: seconds that only go forward; now: the time written into the Lease, for people to read.
+    """
+
+    def __init__(
+        self,
+        leases: Leases,
+        identity: str,
+        *,
+        monotonic: Callable[[], float],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._leases = leases
+        self._identity = identity
+        self._monotonic = monotonic
+        self._now = now
+        self._renewed: float | None = None
+        self._observed = LeaseRecord()
+        self._observed_at = monotonic()
+        self._stopping = Event()
+        self._thread: Thread | None = None
+
+    def is_leader(self) -> bool:
+        """Whether this replica may write now."""
+        renewed = self._renewed
+        return renewed is not None and self._monotonic() - renewed < RENEW_SECONDS
+
+    def step(self) -> None:
+        """Takes the lease if it is free or ran out, renews it if it is ours. Never raises: a try that fails is repeated."""
+        began = self._monotonic()
+        try:
+            record = self._leases.read()
+            if record != self._observed:
+                self._observed, self._observed_at = record, began
+            ours = record.holder == self._identity
+            if not ours and record.holder and began - self._observed_at < record.seconds:
+                self._renewed = None
+                return
+            written = self._leases.write(self._claim(record, ours=ours))
+        except Failure:
+            return
+        if written is None:
+            self._renewed = None if not ours else self._renewed
+            return
+        self._observed, self._observed_at, self._renewed = written, began, began
+
+    def start(self) -> None:
+        """Tries until `close`."""
+        self._thread = Thread(target=self._run, name="headroom-lease", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops trying and gives the lease up, so that another replica need not wait for it to run out."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(_JOIN_SECONDS)
+        if not self.is_leader():
+            return
+        self._renewed = None
+        try:
+            record = self._leases.read()
+            if record.holder == self._identity:
+                self._leases.write(replace(record, holder="", seconds=1, renewed=self._text()))
+        except Failure:
+            return
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self.step()
+            self._stopping.wait(RETRY_SECONDS)
+
+    def _claim(self, record: LeaseRecord, *, ours: bool) -> LeaseRecord:
+        return LeaseRecord(
+            holder=self._identity,
+            acquired=record.acquired if ours else self._text(),
+            renewed=self._text(),
+            transitions=record.transitions + (0 if ours or not record.version else 1),
+            version=record.version,
+        )
+
+    def _text(self) -> str:
+        return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class _MetadataWire(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _SpecWire(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _LeaseWire(msgspec.Struct, rename="camel"):
+    api_version: str = "coordination.k8s.io/v1"
+    kind: str = "Lease"
+    metadata: _MetadataWire = msgspec.field(default_factory=_MetadataWire)
+    spec: _SpecWire = msgspec.field(default_factory=_SpecWire)
+
+
+class KubernetesLeases:
+    """The Lease namespace/name of a real cluster."""
+
+    def __init__(self, connection: Connection, namespace: str, name: str) -> None:
+        self._connection = connection
+        self._namespace = namespace
+        self._name = name
+        self._collection = collection_path("coordination.k8s.io", "v1", "leases", namespace)
+
+    def read(self) -> LeaseRecord:
+        answer = self._connection.request("GET", f"{self._collection}/{self._name}", resource="leases")
+        if answer.status == NOT_FOUND:
+            return LeaseRecord()
+        if not answer.ok:
+            raise Transient(f"the Lease cannot be read: {answer.failure().message}")
+        return _record(answer.data)
+
+    def write(self, record: LeaseRecord) -> LeaseRecord | None:
+        document = _LeaseWire(
+            metadata=_MetadataWire(self._name, self._namespace, record.version),
+            spec=_SpecWire(
+                record.holder, record.seconds, record.acquired or None, record.renewed or None, record.transitions
+            ),
+        )
+        method, path = ("PUT", f"{self._collection}/{self._name}") if record.version else ("POST", self._collection)
+        headers = {"Content-Type": JSON}
+        answer = self._connection.request(
+            method, path, body=msgspec.json.encode(document), headers=headers, resource="leases"
+        )
+        if answer.status == CONFLICT:
+            return None
+        if not answer.ok:
+            raise Transient(f"the Lease cannot be written: {answer.failure().message}")
+        return _record(answer.data)
+
+
+def _record(data: bytes) -> LeaseRecord:
+    try:
+        lease = msgspec.json.decode(data, type=_LeaseWire)
+    except msgspec.MsgspecError as error:
+        raise Transient(f"the Lease cannot be understood: {error}") from error
+    spec = lease.spec
+    return LeaseRecord(
+        holder=spec.holder_identity or "",
+        seconds=spec.lease_duration_seconds or LEASE_SECONDS,
+        acquired=spec.acquire_time or "",
+        renewed=spec.renew_time or "",
+        transitions=spec.lease_transitions or 0,
+        version=lease.metadata.resource_version,
+    )

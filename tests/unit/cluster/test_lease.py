@@ -1,0 +1,143 @@
+"""Leader election: who may write, and when another takes over. Time is moved by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from reconciler.cluster.lease import LeaderElection, LeaseRecord
+from reconciler.model.errors import Transient
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@dataclass
+class World:
+    """A Lease in memory with optimistic locking, and a clock."""
+
+    seconds: float = 100.0
+    record: LeaseRecord = field(default_factory=LeaseRecord)
+    broken: bool = False
+    faster: str = ""
+
+    def read(self) -> LeaseRecord:
+        if self.broken:
+            raise Transient("no answer")
+        return self.record
+
+    def write(self, record: LeaseRecord) -> LeaseRecord | None:
+        if self.faster:
+            self.record, self.faster = replace(self.record, holder=self.faster, version="99"), ""
+        if record.version != self.record.version:
+            return None
+        self.record = replace(record, version=str(int(record.version or "0") + 1))
+        return self.record
+
+    def candidate(self, name: str) -> LeaderElection:
+        return LeaderElection(
+            self, name, monotonic=lambda: self.seconds, now=lambda: NOON + timedelta(seconds=self.seconds - 100)
+        )
+
+
+def test_the_first_to_ask_leads() -> None:
+    world = World()
+    first, second = world.candidate("a"), world.candidate("b")
+    first.step()
+    second.step()
+    assert (first.is_leader(), second.is_leader()) == (True, False)
+    assert (world.record.holder, world.record.transitions) == ("a", 0)
+    assert world.record.acquired == "2026-03-01T12:00:00.000000Z"
+
+
+def test_nobody_leads_before_asking() -> None:
+    assert World().candidate("a").is_leader() is False
+
+
+def test_renewing_keeps_the_lease_and_when_it_was_acquired() -> None:
+    world = World()
+    first, second = world.candidate("a"), world.candidate("b")
+    for _ in range(20):
+        first.step()
+        second.step()
+        world.seconds += 5
+    assert (first.is_leader(), second.is_leader()) == (True, False)
+    assert world.record.acquired == "2026-03-01T12:00:00.000000Z"
+    assert world.record.renewed == "2026-03-01T12:01:35.000000Z"
+
+
+def test_a_leader_that_cannot_renew_steps_down_before_another_takes_over() -> None:
+    world = World()
+    first, second = world.candidate("a"), world.candidate("b")
+    first.step()
+    second.step()
+    leaders = []
+    for _ in range(8):
+        world.seconds += 5
+        second.step()
+        leaders.append((first.is_leader(), second.is_leader()))
+    assert leaders == [(True, False)] * 5 + [(False, False)] + [(False, True)] * 2
+    assert world.record.transitions == 1
+
+
+def test_a_lease_runs_out_by_our_own_clock_whatever_times_are_written_in_it() -> None:
+    world = World(record=LeaseRecord("a", renewed="1999-01-01T00:00:00.000000Z", version="1"))
+    second = world.candidate("b")
+    second.step()
+    assert second.is_leader() is False
+    world.seconds += 36
+    second.step()
+    assert second.is_leader() is True
+
+
+def test_an_api_server_that_does_not_answer_ends_the_lead_after_the_renew_deadline() -> None:
+    world = World()
+    first = world.candidate("a")
+    first.step()
+    world.broken = True
+    world.seconds += 29
+    first.step()
+    assert first.is_leader() is True
+    world.seconds += 1
+    assert first.is_leader() is False
+
+
+def test_a_leader_that_comes_back_in_time_leads_on() -> None:
+    world = World()
+    first = world.candidate("a")
+    first.step()
+    world.seconds += 33
+    first.step()
+    assert first.is_leader() is True
+    assert world.record.transitions == 0
+
+
+def test_of_two_that_write_at_once_one_leads() -> None:
+    world = World(faster="b")
+    first = world.candidate("a")
+    first.step()
+    assert first.is_leader() is False
+    assert world.record.holder == "b"
+
+
+def test_a_lease_that_is_given_up_is_taken_at_once() -> None:
+    world = World()
+    first, second = world.candidate("a"), world.candidate("b")
+    first.step()
+    second.step()
+    first.close()
+    assert first.is_leader() is False
+    second.step()
+    assert second.is_leader() is True
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_closing_without_the_lease_leaves_it_alone(broken: bool) -> None:  # noqa: FBT001 - the case
+    world = World()
+    first, second = world.candidate("a"), world.candidate("b")
+    first.step()
+    second.step()
+    world.broken = broken
+    second.close()
+    assert world.record.holder == "a"
