@@ -1,0 +1,115 @@
+"""The embedded cluster's consolidation: takes empty nodes away once they may go. Driven by World, beside its Karpenter.
+
+Empty is a node without pods but for daemons. It goes `consolidateAfter` after its last pod event (or its initialization)
+unless `karpenter.sh/do-not-disrupt` stands on it or its NodeClaim, inside the pool's budgets for Empty; budgets with a
+schedule count all the time here.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from reconciler.cluster.embedded_karpenter import claim_ref
+from reconciler.cluster.embedded_store import Body
+from reconciler.cluster.embedded_world import World
+from reconciler.model.nodes import DISRUPTED_TAINT, DO_NOT_DISRUPT, NODEPOOL_LABEL, Node, NodeClaim, NodePool
+from reconciler.model.refs import ObjectRef
+from reconciler.plan.disruption_budgets import EMPTY, PoolState, allowed
+from reconciler.ports import Event
+
+RETRY = timedelta(seconds=10)
+"""How often Karpenter looks again when a budget was used up."""
+
+
+class Consolidation:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._touched: dict[str, datetime] = {}
+        self._dirty: set[str] = set()
+        self._checks: dict[str, datetime] = {}
+
+    def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
+        match ref.kind:
+            case "Pod":
+                body = after or before or {}
+                node = (body.get("spec") or {}).get("nodeName")
+                came = before is None or not (before.get("spec") or {}).get("nodeName")
+                if node and (came or after is None):
+                    self._touched[node] = self._world.now
+                    self._dirty.add(node)
+            case "Node":
+                if after is None:
+                    self._touched.pop(ref.name, None)
+                else:
+                    if before is None:
+                        self._touched[ref.name] = self._world.now
+                    self._dirty.add(ref.name)
+            case "NodeClaim":
+                self._dirty.update(filter(None, [((after or {}).get("status") or {}).get("nodeName")]))
+            case "NodePool":
+                self._dirty.update(
+                    node.name for node in self._world.views.view().nodes if node.label(NODEPOOL_LABEL) == ref.name
+                )
+
+    def reconcile(self) -> None:
+        dirty, self._dirty = sorted(self._dirty), set()
+        pools = self._world.node_pools() if dirty else {}
+        for name in dirty:
+            due = self._due(name, pools)
+            if due is not None:
+                self._check_at(name, due)
+
+    def _check_at(self, name: str, time: datetime) -> None:
+        planned = self._checks.get(name)
+        if planned is None or time < planned:
+            self._checks[name] = time
+            self._world.at(time, lambda: self._check(name))
+
+    def _due(self, name: str, pools: dict[str, NodePool]) -> datetime | None:
+        """When the node may go; None while it may not at all."""
+        node = self._world.node(name)
+        claim = next((claim for claim in self._world.views.view().node_claims if claim.node_name == name), None)
+        if node is None or claim is None or claim.deleting or claim.condition("Initialized") != "True":
+            return None
+        pool = pools.get(claim.label(NODEPOOL_LABEL) or "")
+        if pool is None or pool.consolidate_after is None or _is_protected(node, claim):
+            return None
+        if any(pod.node_name == name and not pod.is_daemon for pod in self._world.views.view().pods):
+            return None
+        return self._touched.get(name, self._world.now) + pool.consolidate_after
+
+    def _check(self, name: str) -> None:
+        self._checks.pop(name, None)
+        pools = self._world.node_pools()
+        due = self._due(name, pools)
+        if due is None:
+            return
+        if due > self._world.now:
+            self._check_at(name, due)
+            return
+        claim = next(claim for claim in self._world.views.view().node_claims if claim.node_name == name)
+        pool = pools[claim.label(NODEPOOL_LABEL) or ""]
+        budget = allowed(pool, EMPTY, self._state(pool.name))
+        if budget == 0:
+            self._check_at(name, self._world.now + RETRY)
+            return
+        self._world.record(
+            Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} is empty: it is taken away")
+        )
+        self._world.store.delete(claim_ref(claim.name))
+
+    def _state(self, pool: str) -> PoolState:
+        view = self._world.views.view()
+        claims = {claim.node_name: claim for claim in view.node_claims if claim.label(NODEPOOL_LABEL) == pool}
+        nodes = [node for node in view.nodes if node.name in claims]
+        disrupting = [
+            node
+            for node in nodes
+            if claims[node.name].deleting or any(taint.key == DISRUPTED_TAINT for taint in node.taints)
+        ]
+        not_ready = [node for node in nodes if node not in disrupting and not node.ready]
+        return PoolState(len(nodes), len(disrupting), len(not_ready))
+
+
+def _is_protected(node: Node, claim: NodeClaim) -> bool:
+    return "true" in (node.annotation(DO_NOT_DISRUPT), claim.annotation(DO_NOT_DISRUPT))
