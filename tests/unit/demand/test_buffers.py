@@ -17,7 +17,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import LabelSelector
-from reconciler.model.view import ClusterView, LiveObject
+from reconciler.model.view import ClusterView, LiveObject, ResourceQuota
 from reconciler.model.workloads import PriorityClass, Workload
 from tests.builders import buffer, buffer_ref, deployment, pod, shape
 
@@ -88,8 +88,10 @@ def test_a_missing_target_is_named() -> None:
     assert "Deployment/shop/web is not there" in finding.message
 
 
-def test_targets_of_other_namespaces_are_not_found() -> None:
-    demand, _ = ask_one(buffer(), workloads=[deployment(namespace="other")])
+@pytest.mark.parametrize("written", ["shop", "other"])
+def test_targets_of_other_namespaces_are_not_found(written: str) -> None:
+    one = replace(buffer(), target=deployment(namespace=written).ref)
+    demand, _ = ask_one(one, workloads=[deployment(namespace="other")])
     assert readiness(demand) == ("False", "ScalableRefNotFound")
 
 
@@ -125,7 +127,9 @@ def test_any_kind_with_a_scale_takes_the_shape_of_its_newest_pod() -> None:
         )
         for name, (hours, cpu) in ages.items()
     )
-    demand, _ = ask_one(for_clone_set(percentage=50), workloads=[clone_set()], view=ClusterView(pods=pods))
+    leaving = replace(pod("web-leaving", pod_shape=shape("8", labels={"app": "web"})), created=NOON, deleting=True)
+    view = ClusterView(pods=(*pods, leaving))
+    demand, _ = ask_one(for_clone_set(percentage=50), workloads=[clone_set()], view=view)
     assert demand.desired == 2
     assert demand.groups[0].shape.requests.get("cpu") == 2000
 
@@ -213,6 +217,7 @@ def test_a_dedicated_minimum_is_filled_by_its_own_pods() -> None:
         pod("c", node="node-2", pod_shape=shape("1", "2Gi", labels={"app": "batch"})),
         pod("d", pod_shape=shape("1", labels={"app": "batch"})),
         pod("e", node="node-2", pod_shape=shape("1", labels={"app": "other"})),
+        replace(pod("f", node="node-2", pod_shape=shape("4", "8Gi", labels={"app": "batch"})), deleting=True),
     )
     demand, _ = ask_one(dedicated, view=ClusterView(pods=pods))
     # 2 cores and 2.2Gi are used by running pods of the selector: two whole chunks of 1 core and 1Gi.
@@ -307,3 +312,19 @@ def test_limits_that_match_nothing_are_a_finding_in_both_dialects() -> None:
 def test_a_limit_on_pods_limits_nothing() -> None:
     demand, _ = ask_one(replace(buffer(), limits=(("cpu", 2000), ("pods", 1))))
     assert demand.desired == 2
+
+
+def test_a_buffer_that_is_only_in_git_is_the_youngest_for_quotas() -> None:
+    quota = ResourceQuota("shop", "team", (("cpu", 4000),))
+    old = replace(buffer("b"), created="2026-01-01T00:00:00Z")
+    demands, _ = ask(
+        buffer("a"),
+        old,
+        workloads=[deployment()],
+        view=ClusterView(resource_quotas=(quota,)),
+        dialect=Dialect.CLUSTER_AUTOSCALER,
+    )
+    assert [(demand.ref.name, demand.desired, demand.limited_by) for demand in demands] == [
+        ("a", 1, "team"),
+        ("b", 3, ""),
+    ]

@@ -85,13 +85,18 @@ def test_a_node_that_holds_nothing_any_more_is_released_on_both_sides() -> None:
     assert (action.node, action.node_claim) == ("node-1", "claim-of-node-1")
 
 
-def test_only_the_sides_with_headrooms_mark_are_released() -> None:
-    view = ClusterView(
-        nodes=(pool_node(annotations=A_PERSONS),),
-        node_claims=(claim(annotations=HELD),),
-    )
+@pytest.mark.parametrize(
+    ("on_node", "on_claim", "released"),
+    [(A_PERSONS, HELD, (None, "general-x")), (HELD, A_PERSONS, ("node-1", None))],
+)
+def test_only_the_sides_with_headrooms_mark_are_released(
+    on_node: Mapping[str, str],
+    on_claim: Mapping[str, str],
+    released: tuple[str | None, str | None],
+) -> None:
+    view = ClusterView(nodes=(pool_node(annotations=on_node),), node_claims=(claim(annotations=on_claim),))
     (action,) = held(view).release
-    assert (action.node, action.node_claim) == (None, "general-x")
+    assert (action.node, action.node_claim) == released
 
 
 def test_a_node_that_pending_pods_are_about_to_use_is_neither_held_nor_released() -> None:

@@ -175,3 +175,12 @@ def test_a_pool_cannot_turn_static_or_dynamic(
     answer = planned(document(POOL, declared, partial=partial), objects=(live(POOL, {"spec": there}),))
     assert [finding.code for finding in answer.findings] == (["static-pool-change"] if refused else [])
     assert (answer.changes == ()) is refused
+
+
+def test_what_kubernetes_does_not_store_of_its_own_kinds_is_no_difference_and_of_others_it_is() -> None:
+    for ref, changed in ((TEMPLATE, False), (BUFFER, True)):
+        item = document(ref, {"replicas": 3, "limits": {}})
+        there = applied(item)
+        spec = {key: value for key, value in there.body["spec"].items() if key != "limits"}
+        stored = replace(there, body={**there.body, "spec": spec})
+        assert bool(planned(item, objects=(stored,)).changes) is changed

@@ -10,7 +10,7 @@ from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.overlays import NodeOverlay
-from reconciler.model.placement import Placement
+from reconciler.model.placement import OccupiedBin, Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, Inventory
 from reconciler.plan.limits import PlanCaps
@@ -147,3 +147,16 @@ def test_what_vanished_is_told() -> None:
 def test_what_others_remember_in_the_inventory_stays() -> None:
     view = ClusterView(inventory=Inventory(memory={"finishedRequests": {"a": 1}, "launches": {}}))
     assert plan(view).memory == {"finishedRequests": {"a": 1}}
+
+
+def test_a_replaced_node_is_released_once_its_successor_is_there() -> None:
+    old = with_node("node-1", HELD)
+    inputs: dict[str, Any] = {"demands": (demand(),), "replaced": frozenset({"node-1"})}
+    first = plan(old, placement=Placement(planned=(planned(chunks(3)),)), **inputs)
+    assert first.node_claims.release == ()
+    name = first.node_claims.create[0].name
+    on_its_way = Placement((OccupiedBin(None, name, (chunks(3),)),))
+    assert plan(carried_out(old, first), placement=on_its_way, **inputs).node_claims.release == ()
+    there = together(old, with_node("node-2", HELD))
+    done = plan(there, placement=Placement(occupied(node_2=[chunks(3)])), **inputs)
+    assert [action.node for action in done.node_claims.release] == ["node-1"]

@@ -98,7 +98,8 @@ def test_only_a_share_goes_at_once_and_at_least_one(count: int, share: float, go
 
 
 def test_pools_go_last() -> None:
-    assert names(pruned(member(POOL), member(buffer_ref()))) == ["web", "general"]
+    other = ObjectRef("x-k8s.io", "Anything", "", "other")
+    assert names(pruned(member(POOL), member(buffer_ref()), member(other))) == ["web", "other", "general"]
 
 
 def test_a_pool_that_was_changed_in_part_is_given_back_and_never_deleted() -> None:
