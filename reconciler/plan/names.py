@@ -24,11 +24,14 @@ _DIGITS = 10
 def creations(planned: Iterable[PlannedNode], taken: Iterable[str]) -> tuple[NodeClaimCreation, ...]:
     """One for each planned node, in the same order. taken: names of every NodeClaim there is, also those on their way out."""
     used = set(taken)
+    next_ordinals: dict[str, int] = {}
     made: list[NodeClaimCreation] = []
     for node in planned:
-        content, ordinal = _content(node), 0
+        content = _content(node)
+        ordinal = next_ordinals.get(content, 0)
         while (name := _name(node.node_pool, content, ordinal)) in used:
             ordinal += 1
+        next_ordinals[content] = ordinal + 1
         used.add(name)
         made.append(NodeClaimCreation(name, node, f"for {chunk_words(node.holdings)}"))
     return tuple(made)
