@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from threading import Condition, Event, Thread
 
 import msgspec
@@ -12,6 +13,7 @@ from reconciler.cluster.connection import Access, Connection, Count, in_cluster_
 from reconciler.cluster.discovery import Discovery
 from reconciler.cluster.events import EventLog
 from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.lease import KubernetesLeases, LeaderElection
 from reconciler.cluster.listing import list_all
 from reconciler.cluster.resources import CONFIG_MAPS, CORE, RESOURCES, Resource
 from reconciler.cluster.view import ViewStore
@@ -46,6 +48,7 @@ class KubernetesCluster:
         count: Count = lambda _method, _resource, _code: None,
     ) -> None:
         self._name = name
+        self._inventory = inventory
         self._sync_timeout = sync_timeout
         self._discovery_interval = discovery_interval
         self._connection = Connection(access, count=count)
@@ -69,14 +72,10 @@ class KubernetesCluster:
     def name(self) -> str:
         return self._name
 
-    @property
-    def connection(self) -> Connection:
-        """For the Lease and for snapshots, which read what no view holds."""
-        return self._connection
-
-    @property
-    def discovery(self) -> Discovery:
-        return self._discovery
+    def election(self, identity: str) -> LeaderElection:
+        """A candidate for the Lease beside the inventory; identity: of this replica, unique."""
+        leases = KubernetesLeases(self._connection, self._inventory.namespace, self._inventory.name)
+        return LeaderElection(leases, identity, monotonic=time.monotonic, now=lambda: datetime.now(UTC))
 
     def start(self, changed: Callable[[], None]) -> None:
         """Threads begin to watch; nothing is waited for."""
@@ -101,7 +100,7 @@ class KubernetesCluster:
             self._own.clear()
         return self._store.view()
 
-    def read_all(self, resource: Resource) -> Iterator[Manifest]:
+    def read(self, resource: Resource) -> Iterator[Manifest]:
         """Every object of a kind as the server has it, for a snapshot; none when it is not served.
 
         Raises `Transient`, also when the server refuses: a snapshot with a part missing would mislead.
