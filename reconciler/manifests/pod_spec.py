@@ -119,10 +119,9 @@ def requests_of(spec: PodSpecWire) -> Resources:
         if container.restart_policy == ALWAYS:
             _add(running, own)
             _add(sidecars, own)
-            own = sidecars
-        elif sidecars:
-            own = {name: own.get(name, 0) + sidecars.get(name, 0) for name in own.keys() | sidecars.keys()}
-        _raise_to(peak, own)
+        else:
+            _add(own, sidecars)
+            _raise_to(peak, own)
     _raise_to(running, peak)
     if spec.resources is not None:
         _replace_by_pod_level(running, spec.resources)
