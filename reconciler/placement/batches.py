@@ -1,0 +1,111 @@
+"""Demands as batches: runs of equal chunks that are placed together, in the order in which they are. Used by place and pack.
+
+Pending pods come first, highest priority first and among equals the largest, so that the small fill the gaps; pods of equal
+shape are one batch. Then demands by priority, namespace and name, each group a batch of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.buffers import Recreation
+from reconciler.model.demand import Demand
+from reconciler.model.pods import PodShape
+from reconciler.model.quantity import CPU, MEMORY
+from reconciler.model.refs import ObjectRef
+from reconciler.placement.shapes import Needs
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One group of one demand in a batch."""
+
+    demand: ObjectRef
+    group: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Equal chunks. pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
+    allocatable less daemons; opens_nodes: new nodes may be made; whole: batches of one demand share the number, None when
+    each stands alone."""
+
+    number: int
+    needs: Needs
+    members: tuple[Member, ...]
+    pods: bool
+    keeps_minimum: bool
+    opens_nodes: bool
+    priority: int
+    whole: int | None
+
+    @property
+    def count(self) -> int:
+        return sum(member.count for member in self.members)
+
+    @property
+    def demand(self) -> ObjectRef:
+        return self.members[0].demand
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A batch before its shape's needs are known."""
+
+    shape: PodShape
+    members: tuple[Member, ...]
+    pods: bool
+    keeps_minimum: bool
+    opens_nodes: bool
+    priority: int
+    whole: int | None
+
+
+def drafts_of(demands: Sequence[Demand], *, include_pending: bool) -> list[Draft]:
+    pending = [demand for demand in demands if demand.is_pending_pod]
+    others = sorted(
+        (demand for demand in demands if not demand.is_pending_pod), key=lambda item: (-item.priority, _order(item.ref))
+    )
+    drafts = _pending_drafts(pending, include_pending=include_pending)
+    for number, demand in enumerate(others):
+        drafts += [
+            Draft(
+                shape=group.shape,
+                members=(Member(demand.ref, index, group.count),),
+                pods=False,
+                keeps_minimum=demand.recreation is Recreation.KEEP_MINIMUM,
+                opens_nodes=demand.opens_nodes,
+                priority=demand.priority,
+                whole=number if demand.whole else None,
+            )
+            for index, group in enumerate(demand.groups)
+            if group.count > 0
+        ]
+    return drafts
+
+
+def _pending_drafts(pending: Iterable[Demand], *, include_pending: bool) -> list[Draft]:
+    together: dict[tuple[int, PodShape, bool], list[Member]] = {}
+    for demand in sorted(pending, key=lambda item: _order(item.ref)):
+        for index, group in enumerate(demand.groups):
+            key = (demand.priority, group.shape, include_pending and demand.opens_nodes)
+            together.setdefault(key, []).append(Member(demand.ref, index, group.count))
+    drafts = [
+        Draft(shape, tuple(members), True, False, opens, priority, None)
+        for (priority, shape, opens), members in together.items()
+    ]
+    drafts.sort(
+        key=lambda draft: (
+            -draft.priority,
+            -draft.shape.requests.get(CPU),
+            -draft.shape.requests.get(MEMORY),
+            _order(draft.members[0].demand),
+        )
+    )
+    return drafts
+
+
+def _order(ref: ObjectRef) -> tuple[str, str, str, str]:
+    return (ref.namespace, ref.name, ref.kind, ref.group)

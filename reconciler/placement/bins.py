@@ -1,0 +1,206 @@
+"""Nodes that exist and NodeClaims on their way, as arrays of bins. Built once a placement, used by pack and topology.
+
+A bin that nothing may be put on (not ready, cordoned, going away) stays in the arrays: the pods on it count for topology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from reconciler.model.nodes import HELD_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
+from reconciler.model.pods import HostPort, Pod
+from reconciler.model.quantity import CPU, MEMORY
+from reconciler.model.requirements import Taint
+from reconciler.model.view import ClusterView
+from reconciler.placement.amounts import ResourceColumns
+from reconciler.placement.arriving import (
+    Arrival,
+    arrival_of,
+    is_initialized,
+    is_leaving,
+    lasting_taints,
+    merged_allocatable,
+)
+from reconciler.placement.candidates import PoolOffers
+from reconciler.placement.daemons import Daemon
+from reconciler.placement.label_table import Amounts, Cell, LabelTable, Mask
+from reconciler.placement.shapes import Needs, tolerated
+
+HELD, PLACEHOLDER, OTHER = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class BinOrigin:
+    """What a bin is in the cluster: a node, a NodeClaim, or both. name: the node's, else the NodeClaim's. daemons_known:
+    its room is already reckoned after daemons. excuse: why nothing may be put there, "" when it may."""
+
+    name: str
+    node: Node | None
+    claim: NodeClaim | None
+    taints: tuple[Taint, ...]
+    labels: Mapping[str, Cell]
+    daemons_known: bool = False
+    excuse: str = ""
+
+    @property
+    def is_placeholder(self) -> bool:
+        node = self.node is not None and self.node.label(PLACEHOLDER_LABEL) == "true"
+        return node or (self.claim is not None and self.claim.is_placeholder)
+
+    @property
+    def is_held(self) -> bool:
+        sides = (self.node, self.claim)
+        return any(side is not None and side.annotation(HELD_ANNOTATION) == "true" for side in sides)
+
+
+@dataclass(slots=True)
+class Bins:
+    """Existing bins, nodes by name and then NodeClaims by name. Arrays have one row a bin.
+
+    room: allocatable less daemon pods (those there and those to come); running: what other pods take; rank: HELD,
+    PLACEHOLDER or OTHER; pods: bound pods with their bin.
+    """
+
+    origins: list[BinOrigin]
+    table: LabelTable
+    room: Amounts
+    running: Amounts
+    rank: Amounts
+    usable: Mask
+    ports: dict[int, tuple[HostPort, ...]]
+    pods: list[tuple[int, Pod]]
+    _masks: dict[tuple[object, ...], Mask] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.origins)
+
+    def fitting(self, needs: Needs) -> Mask:
+        """Bins whose labels and name some alternative of the shape accepts; taints and room are not looked at."""
+        key = ("labels", needs.terms)
+        if key not in self._masks:
+            mask = np.zeros(len(self), dtype=np.bool_)
+            for term in needs.terms:
+                fits = self.table.matching(term.literal)
+                for _, values in term.names.entries:
+                    fits = fits & np.array([values.allows(origin.name) for origin in self.origins], dtype=np.bool_)
+                mask |= fits
+            self._masks[key] = mask
+        return self._masks[key]
+
+    def tolerated(self, needs: Needs) -> Mask:
+        key = ("taints", needs.shape.tolerations)
+        if key not in self._masks:
+            judged: dict[tuple[Taint, ...], bool] = {}
+            for origin in self.origins:
+                if origin.taints not in judged:
+                    judged[origin.taints] = tolerated(origin.taints, needs.shape.tolerations)
+            self._masks[key] = np.array([judged[origin.taints] for origin in self.origins], dtype=np.bool_)
+        return self._masks[key]
+
+    def fullness(self) -> Amounts:
+        """The lower, the fuller: thousandths of CPU and memory that are free, added up."""
+        free = np.maximum(self.room - self.running, 0)[:, :2]
+        return np.asarray((free * 1000 // np.maximum(self.room[:, :2], 1)).sum(axis=1), dtype=np.int64)
+
+
+def bins_of(
+    view: ClusterView,
+    offers: Mapping[str, PoolOffers],
+    daemons: Sequence[Daemon],
+    columns: ResourceColumns,
+    held: frozenset[str],
+    leaving: frozenset[str] = frozenset(),
+) -> Bins:
+    assert columns.names[:2] == (CPU, MEMORY)
+    origins, rooms = _origins(view, offers, columns)
+    origins = [
+        replace(origin, excuse="is about to be replaced") if origin.name in leaving and not origin.excuse else origin
+        for origin in origins
+    ]
+    index = {origin.name: number for number, origin in enumerate(origins) if origin.node is not None}
+    placed = [(index[pod.node_name], pod) for pod in view.pods if pod.node_name in index]
+    bins = Bins(
+        origins=origins,
+        table=LabelTable([origin.labels for origin in origins]),
+        room=np.array(rooms, dtype=np.int64).reshape(len(origins), len(columns.names)),
+        running=np.zeros((len(origins), len(columns.names)), dtype=np.int64),
+        rank=np.array([_rank(origin, held) for origin in origins], dtype=np.int64),
+        usable=np.array([not origin.excuse for origin in origins], dtype=np.bool_),
+        ports={},
+        pods=placed,
+    )
+    _count_pods(bins, columns)
+    _expect_daemons(bins, daemons)
+    return bins
+
+
+def _rank(origin: BinOrigin, held: frozenset[str]) -> int:
+    named = origin.name in held or (origin.claim is not None and origin.claim.name in held)
+    if named or origin.is_held:
+        return HELD
+    return PLACEHOLDER if origin.is_placeholder else OTHER
+
+
+def _origins(
+    view: ClusterView, offers: Mapping[str, PoolOffers], columns: ResourceColumns
+) -> tuple[list[BinOrigin], list[Amounts]]:
+    claims = {claim.node_name: claim for claim in view.node_claims if claim.node_name is not None}
+    nodes = sorted(view.nodes, key=lambda node: node.name)
+    names = {node.name for node in nodes}
+    origins, rooms = [], []
+    for node in nodes:
+        claim = claims.get(node.name)
+        origins.append(_node_origin(node, claim, offers))
+        rooms.append(columns.vector(merged_allocatable(node, claim)))
+    waiting = (claim for claim in view.node_claims if claim.node_name is None or claim.node_name not in names)
+    for claim in sorted(waiting, key=lambda claim: claim.name):
+        arrival = arrival_of(claim, offers, columns)
+        origins.append(_claim_origin(claim, arrival))
+        rooms.append(arrival.room)
+    return origins, rooms
+
+
+def _node_origin(node: Node, claim: NodeClaim | None, offers: Mapping[str, PoolOffers]) -> BinOrigin:
+    initialized = is_initialized(node, claim)
+    excuse = is_leaving(node, claim)
+    if not excuse and initialized and not node.ready:
+        excuse = "is not ready"
+    taints = node.taints if initialized else lasting_taints(node, claim, offers)
+    return BinOrigin(node.name, node, claim, taints, dict(node.labels), excuse=excuse)
+
+
+def _claim_origin(claim: NodeClaim, arrival: Arrival) -> BinOrigin:
+    excuse = "is being deleted" if claim.deleting else arrival.excuse
+    return BinOrigin(claim.name, None, claim, claim.taints, arrival.labels, daemons_known=True, excuse=excuse)
+
+
+def _count_pods(bins: Bins, columns: ResourceColumns) -> None:
+    """Daemon pods are taken off the room, other pods count as running; both keep their host ports."""
+    rows: dict[bool, list[int]] = {True: [], False: []}
+    vectors: dict[bool, list[Amounts]] = {True: [], False: []}
+    for number, pod in bins.pods:
+        rows[pod.is_daemon].append(number)
+        vectors[pod.is_daemon].append(columns.vector(pod.shape.requests))
+        if pod.shape.host_ports:
+            bins.ports[number] = (*bins.ports.get(number, ()), *pod.shape.host_ports)
+    if rows[True]:
+        np.subtract.at(bins.room, rows[True], np.array(vectors[True]))
+    if rows[False]:
+        np.add.at(bins.running, rows[False], np.array(vectors[False]))
+
+
+def _expect_daemons(bins: Bins, daemons: Sequence[Daemon]) -> None:
+    """Takes off the room of each node what the daemon pods need that will come to it but are not there yet."""
+    there = {(number, pod.namespace, pod.owner_name) for number, pod in bins.pods if pod.owner_kind == "DaemonSet"}
+    for daemon in daemons:
+        for number in np.flatnonzero(bins.fitting(daemon.needs)).tolist():
+            origin = bins.origins[number]
+            known = origin.daemons_known or (number, daemon.namespace, daemon.name) in there
+            if known or not daemon.tolerates(origin.taints):
+                continue
+            bins.room[number] -= daemon.needs.request
+            if daemon.needs.shape.host_ports:
+                bins.ports[number] = (*bins.ports.get(number, ()), *daemon.needs.shape.host_ports)

@@ -1,0 +1,198 @@
+"""Why chunks found no place: causes counted over candidates, each with its nearest miss in words. Used by place.
+
+Reckoned only for what was left over, against the bins and limits as they are in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL, NodePool
+from reconciler.model.placement import Excuse
+from reconciler.model.quantity import format_amount
+from reconciler.model.requirements import Taint
+from reconciler.placement.amounts import times
+from reconciler.placement.batches import Batch
+from reconciler.placement.candidates import NoRows, PoolOffers
+from reconciler.placement.label_table import Amounts
+from reconciler.placement.pool_limits import Shortage
+from reconciler.placement.shapes import ports_clash, tolerated
+from reconciler.placement.state import State
+from reconciler.placement.topology import ApartRule, Rule, SpreadRule
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the placement ran with: pools that may not be used and why, most chunks of one demand on a node."""
+
+    unused_pools: tuple[tuple[str, str], ...]
+    per_node: int | None
+
+
+def unused(pool: NodePool) -> str:
+    """Why a pool takes no placeholders."""
+    if pool.replicas is not None:
+        return "is static"
+    return "is being deleted" if pool.deleting else "is not ready"
+
+
+def excuses_of(state: State, batch: Batch, circumstances: Circumstances) -> tuple[Excuse, ...]:
+    """Most frequent cause first, then by words."""
+    found = [*_bins(state, batch)]
+    if batch.opens_nodes:
+        found += [
+            *_pools(state, batch),
+            *(Excuse("NodePool not usable", 1, f"NodePool {name} {why}") for name, why in circumstances.unused_pools),
+        ]
+        if not state.offers and not circumstances.unused_pools:
+            found.append(Excuse("no NodePool", 1, "there is no NodePool to make nodes from"))
+    elif not state.bins.origins:
+        found.append(Excuse("no node", 1, "the cluster has no node, and no new nodes are made for this demand"))
+    found += _general(state, batch, circumstances)
+    return tuple(sorted(found, key=lambda excuse: (-excuse.count, excuse.reason, excuse.example)))
+
+
+def _bins(state: State, batch: Batch) -> Iterable[Excuse]:
+    bins = state.bins
+    causes: dict[str, list[int]] = {}
+    fitting, tolerated_here = bins.fitting(batch.needs), bins.tolerated(batch.needs)
+    room = times(state.free(batch), batch.needs.request)
+    for number in range(len(bins)):
+        if bins.origins[number].excuse:
+            cause = "node not available"
+        elif not fitting[number]:
+            cause = "node labels"
+        elif not tolerated_here[number]:
+            cause = "node taints"
+        elif room[number] < 1:
+            cause = "node full"
+        elif ports_clash(batch.needs.shape.host_ports, state.ports_of(number)):
+            cause = "host port taken"
+        else:
+            cause = "topology"
+        causes.setdefault(cause, []).append(number)
+    for cause, numbers in causes.items():
+        yield Excuse(cause, len(numbers), _bin_example(state, batch, cause, numbers))
+
+
+def _bin_example(state: State, batch: Batch, cause: str, numbers: Sequence[int]) -> str:
+    origins = state.bins.origins
+    name = origins[numbers[0]].name
+    match cause:
+        case "node not available":
+            return f"{name} {origins[numbers[0]].excuse}"
+        case "node taints":
+            taint = next(t for t in origins[numbers[0]].taints if not tolerated((t,), batch.needs.shape.tolerations))
+            return f"{name} has taint {_taint(taint)}, which is not tolerated"
+        case "node full":
+            free = np.maximum(state.free(batch)[list(numbers)], 0)
+            row, words = _nearest(state, batch, free)
+            return f"{origins[numbers[row]].name} lacks {words}"
+        case "node labels":
+            return f"{name} does not have the labels asked for"
+        case "host port taken":
+            return f"{name} has a host port in use that is asked for"
+        case _:
+            return f"{name}: {_topology_words(state, batch)}"
+
+
+def _nearest(state: State, batch: Batch, free: Amounts) -> tuple[int, str]:
+    """The row that lacks the smallest share of the request, and what it lacks."""
+    request = batch.needs.request
+    lacking = np.maximum(request - free, 0)
+    shares = (lacking / np.maximum(request, 1)).sum(axis=1)
+    row = int(np.argmin(shares))
+    words = [
+        f"{format_amount(name, int(lacking[row][column]))} {_resource(name)}"
+        for column, name in enumerate(state.columns.names)
+        if lacking[row][column] > 0
+    ]
+    return row, " and ".join(words) or "room"
+
+
+def _pools(state: State, batch: Batch) -> Iterable[Excuse]:
+    for offers in state.offers:
+        name = offers.pool.name
+        taints = [t for t in offers.taints if not tolerated((t,), batch.needs.shape.tolerations)]
+        if taints:
+            yield Excuse("NodePool taints", 1, f"NodePool {name} has taint {_taint(taints[0])}, which is not tolerated")
+            continue
+        yield _pool_excuse(state, batch, offers)
+
+
+def _pool_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
+    name = offers.pool.name
+    if not batch.needs.wishes:
+        return Excuse("node labels", 1, "a node by name is asked for, which no new node can be")
+    rows = offers.rows_for(batch.needs.wishes[-1].wanted)
+    if isinstance(rows, NoRows):
+        if rows.undefined:
+            what = "a node by name is asked for" if rows.key == HOSTNAME_LABEL else f"nobody defines label {rows.key}"
+            return Excuse("NodePool labels", 1, f"NodePool {name}: {what}")
+        return Excuse("NodePool labels", 1, f"NodePool {name} allows other values of label {rows.key}")
+    if not rows.any():
+        return Excuse("no instance type", 1, f"NodePool {name}: no available offering has the labels asked for")
+    kinds = np.flatnonzero(offers.offerings.types_in(rows))
+    room = offers.room[kinds]
+    fits = times(room, batch.needs.request) > 0
+    if not fits.any():
+        _, words = _nearest(state, batch, np.maximum(room, 0))
+        plural = "type fits" if len(kinds) == 1 else "types fit"
+        return Excuse("instance type too small", len(kinds), f"NodePool {name}: {len(kinds)} {plural} but for {words}")
+    shortages = [state.limits.shortage(name, offers.capacities[kind]) for kind in kinds[fits].tolist()]
+    if all(shortage is not None for shortage in shortages):
+        return Excuse("NodePool limit", int(fits.sum()), _limit_words(name, [item for item in shortages if item]))
+    if ports_clash(batch.needs.shape.host_ports, offers.host_ports):
+        return Excuse("host port taken", 1, f"NodePool {name}: a daemon set uses a host port that is asked for")
+    if offers.minimums:
+        keys = ", ".join(key for key, _ in offers.minimums)
+        return Excuse("minValues", 1, f"NodePool {name}: too few values of {keys} are left for its minValues")
+    return Excuse("topology", 1, f"NodePool {name}: {_topology_words(state, batch)}")
+
+
+def _limit_words(pool: str, shortages: Sequence[Shortage]) -> str:
+    least = min(shortages, key=lambda item: item.resource)
+    limit = format_amount(least.resource, least.limit)
+    if least.used >= least.limit:
+        return f"NodePool {pool} is at its {least.resource} limit of {limit}"
+    used = format_amount(least.resource, least.used)
+    return f"NodePool {pool} has used {used} of its {least.resource} limit of {limit}, and no type is small enough"
+
+
+def _topology_words(state: State, batch: Batch) -> str:
+    rules: list[Rule] = [
+        *state.topology.own_rules(batch.needs.shape, chunks_only=batch.keeps_minimum),
+        *state.topology.others_rules(batch.needs.shape, chunks_only=batch.keeps_minimum),
+    ]
+    if not rules:
+        return "no more than is there may be placed on one node"
+    words = []
+    for rule in rules:
+        if isinstance(rule, SpreadRule):
+            words.append(f"spread over {rule.key} (maxSkew {rule.max_skew})")
+        elif isinstance(rule, ApartRule):
+            words.append(f"anti-affinity by {rule.key}")
+        else:
+            words.append(f"affinity by {rule.key}")
+    return "ruled out by " + ", ".join(sorted(set(words)))
+
+
+def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterable[Excuse]:
+    if batch.whole is not None:
+        yield Excuse("all or nothing", 1, f"{batch.demand} is placed as a whole or not at all")
+    if batch.needs.shape.resource_claims:
+        yield Excuse("resource claims", 1, "resource claims are not judged, so no node is made for them")
+    if circumstances.per_node is not None and not batch.pods and state.offers:
+        yield Excuse("share of a node", 1, f"at most {circumstances.per_node} chunks of one demand go on a node")
+
+
+def _taint(taint: Taint) -> str:
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+def _resource(name: str) -> str:
+    return "CPU" if name == "cpu" else name

@@ -1,0 +1,64 @@
+"""Labels of many rows (nodes, offerings) as integer columns, so that a requirement is judged once per distinct value.
+
+Used by bins (a row is a node or NodeClaim) and candidates (a row is an offering).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.placement.requirements import Requirements, Values
+
+Mask: TypeAlias = NDArray[np.bool_]
+Amounts: TypeAlias = NDArray[np.int64]
+Cell: TypeAlias = str | tuple[str | None, ...] | None
+"""One value, None for no label, or all values it may yet get (a NodeClaim whose node is not there)."""
+
+
+class LabelTable:
+    """A row is a mapping from label to cell; a label that a row does not name is absent there."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Cell]]) -> None:
+        self._rows = rows
+        self._columns: dict[str, tuple[NDArray[np.intp], list[Cell]]] = {}
+        self._masks: dict[tuple[str, Values, bool], Mask] = {}
+        self.keys = frozenset(key for row in rows for key in row)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def column(self, key: str) -> tuple[NDArray[np.intp], list[Cell]]:
+        """For each row the index of its cell in the list of distinct cells."""
+        if key not in self._columns:
+            index: dict[Cell, int] = {}
+            codes = [index.setdefault(row.get(key), len(index)) for row in self._rows]
+            self._columns[key] = (np.array(codes, dtype=np.intp), list(index))
+        return self._columns[key]
+
+    def domains(self, key: str) -> list[str | None]:
+        """The value of each row, None where it is absent or not decided yet."""
+        return [cell if isinstance(cell, str) else None for cell in (row.get(key) for row in self._rows)]
+
+    def allowed(self, key: str, values: Values, *, possibly: bool = False) -> Mask:
+        """Rows whose value fits; of an undecided row every value must fit, or with `possibly` one."""
+        asked = (key, values, possibly)
+        if asked not in self._masks:
+            codes, cells = self.column(key)
+            judge = any if possibly else all
+            fits = [judge(values.allows(value) for value in _possible(cell)) for cell in cells]
+            self._masks[asked] = np.array(fits, dtype=np.bool_)[codes] if cells else np.zeros(0, dtype=np.bool_)
+        return self._masks[asked]
+
+    def matching(self, requirements: Requirements, *, possibly: bool = False) -> Mask:
+        mask = np.ones(len(self._rows), dtype=np.bool_)
+        for key, values in requirements.entries:
+            mask &= self.allowed(key, values, possibly=possibly)
+        return mask
+
+
+def _possible(cell: Cell) -> tuple[str | None, ...]:
+    return cell if isinstance(cell, tuple) else (cell,)

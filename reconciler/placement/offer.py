@@ -1,0 +1,165 @@
+"""What a planned node is asked for in the end: types, zones, capacity types, labels, requests. Used by place.
+
+Whoever launches it may take any listed type in any listed zone and capacity type, so each combination must hold what the
+node is for, be available now, and stay inside the pool's limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
+from reconciler.model.placement import Holding, PlannedNode
+from reconciler.model.requirements import Requirement
+from reconciler.placement.candidates import PoolOffers, template_of
+from reconciler.placement.label_table import Mask
+from reconciler.placement.offerings import NANODOLLARS
+from reconciler.placement.pool_limits import PoolLimits
+from reconciler.placement.requirements import STABLE_KEYS, Requirements, one_of
+from reconciler.placement.state import PlannedBin, State
+
+
+def planned_node(
+    state: State, planned: PlannedBin, holdings: tuple[Holding, ...], most_types: int
+) -> tuple[PlannedNode, str]:
+    """The node, and a sentence when the pool's minValues cannot be met in full. Charges the pool for larger alternatives."""
+    offers = state.offers[planned.pool]
+    best: tuple[PlannedBin, tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
+    for zones, capacity_types in _places(offers, planned):
+        rows = planned.rows & _within(offers, zones, capacity_types)
+        kinds = _kinds(state.limits, offers, planned, rows, len(zones) * len(capacity_types), most_types)
+        listed = rows & np.isin(offers.offerings.types_of, kinds)
+        best = best or (planned, zones, capacity_types, kinds, listed)
+        if _meets(offers, listed):
+            best = (planned, zones, capacity_types, kinds, listed)
+            break
+    assert best is not None
+    _, zones, capacity_types, kinds, listed = best
+    _charge(state.limits, offers, planned, kinds)
+    labels = _labels(offers, planned)
+    node = PlannedNode(
+        node_pool=offers.pool.name,
+        instance_types=tuple(offers.offerings.types[kind].name for kind in kinds),
+        zones=zones,
+        capacity_types=capacity_types,
+        price=int(offers.prices[listed].min()) / NANODOLLARS,
+        requests=state.columns.resources(planned.used + offers.daemon_load[kinds].max(axis=0)),
+        requirements=_requirements(offers, planned, kinds, zones, capacity_types, labels),
+        holdings=holdings,
+        labels=tuple(sorted(labels.items())),
+    )
+    sentence = "" if _meets(offers, listed) else f"NodePool {offers.pool.name}: minValues are not met in full"
+    return node, sentence
+
+
+def _places(offers: PoolOffers, planned: PlannedBin) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Zones and capacity types to list, best first: around the cheapest offering, as many of both as its type is sold in;
+    then fewer, for pools that need other types listed too."""
+    catalogue = offers.offerings
+    kind = catalogue.types_of[planned.primary]
+    sold = {
+        (catalogue.zones[row], catalogue.capacity_types[row])
+        for row in np.flatnonzero(planned.rows & (catalogue.types_of == kind)).tolist()
+    }
+    zone, capacity_type = catalogue.zones[planned.primary], catalogue.capacity_types[planned.primary]
+    zones = tuple(sorted(other for other, sold_as in sold if sold_as == capacity_type))
+    others = sorted({sold_as for _, sold_as in sold} - {capacity_type})
+    for size in range(len(others), 0, -1):
+        for more in combinations(others, size):
+            if all((other, sold_as) in sold for other in zones for sold_as in more):
+                yield zones, tuple(sorted((capacity_type, *more)))
+    for size in range(len(zones), 0, -1):
+        for fewer in combinations(zones, size):
+            if zone in fewer:
+                yield fewer, (capacity_type,)
+
+
+def _within(offers: PoolOffers, zones: Sequence[str], capacity_types: Sequence[str]) -> Mask:
+    table = offers.offerings.table
+    return table.allowed(ZONE_LABEL, one_of(*zones)) & table.allowed(CAPACITY_TYPE_LABEL, one_of(*capacity_types))
+
+
+def _kinds(
+    limits: PoolLimits, offers: PoolOffers, planned: PlannedBin, rows: Mask, needed: int, most_types: int
+) -> list[int]:
+    """Types sold in all of the places, cheapest first; more than `most_types` only where minValues ask for more."""
+    catalogue = offers.offerings
+    prices: dict[int, int] = {}
+    sold: dict[int, set[tuple[str, str]]] = {}
+    for row in np.flatnonzero(rows).tolist():
+        kind = int(catalogue.types_of[row])
+        sold.setdefault(kind, set()).add((catalogue.zones[row], catalogue.capacity_types[row]))
+        prices[kind] = min(prices.get(kind, int(offers.prices[row])), int(offers.prices[row]))
+    primary = int(catalogue.types_of[planned.primary])
+    held = offers.capacities[primary]
+    complete = sorted((kind for kind in sold if len(sold[kind]) == needed), key=lambda kind: (prices[kind], kind))
+    chosen = [
+        kind
+        for kind in complete
+        if kind == primary or limits.shortage(offers.pool.name, offers.capacities[kind], held, nodes=0) is None
+    ]
+    few = chosen[:most_types]
+    if len(few) < len(chosen) and not _meets(offers, rows & np.isin(catalogue.types_of, few)):
+        return chosen
+    return few
+
+
+def _meets(offers: PoolOffers, rows: Mask) -> bool:
+    table = offers.offerings.table
+    return all(
+        key not in table.keys or len(np.unique(table.column(key)[0][rows])) >= minimum
+        for key, minimum in offers.minimums
+    )
+
+
+def _charge(limits: PoolLimits, offers: PoolOffers, planned: PlannedBin, kinds: Sequence[int]) -> None:
+    """The pool is charged for the largest of what is listed, resource by resource."""
+    held = offers.capacities[offers.offerings.types_of[planned.primary]]
+    largest = held
+    for kind in kinds:
+        largest = largest.at_least(offers.capacities[kind])
+    limits.charge(offers.pool.name, largest, held, nodes=0)
+
+
+def _labels(offers: PoolOffers, planned: PlannedBin) -> dict[str, str]:
+    """One concrete value for every label that the pool asks for and the catalogue does not decide."""
+    fixed = dict(offers.pool.template.labels)
+    wanted = {STABLE_KEYS.get(item.key, item.key) for item in offers.pool.template.requirements}
+    labels = {}
+    for key, values in planned.own.entries:
+        value = values.example()
+        if key in wanted and key not in fixed and key != HOSTNAME_LABEL and value is not None:
+            labels[key] = value
+    return labels
+
+
+def _requirements(
+    offers: PoolOffers,
+    planned: PlannedBin,
+    kinds: Sequence[int],
+    zones: Sequence[str],
+    capacity_types: Sequence[str],
+    labels: dict[str, str],
+) -> tuple[Requirement, ...]:
+    """Pool and chunks together, with what was decided in place of what was left open; sorted by label."""
+    fixed = frozenset(dict(offers.pool.template.labels)) - offers.offerings.table.keys
+    decided = {
+        INSTANCE_TYPE_LABEL: one_of(*(offers.offerings.types[kind].name for kind in kinds)),
+        ZONE_LABEL: one_of(*zones),
+        CAPACITY_TYPE_LABEL: one_of(*capacity_types),
+    } | {key: one_of(value) for key, value in labels.items()}
+    template = template_of(offers.pool)
+    together = template.both(planned.wanted.without(frozenset({HOSTNAME_LABEL})))
+    merged = together.both(Requirements(tuple(sorted(decided.items()))))
+    cheapest_first = tuple(offers.offerings.types[kind].name for kind in kinds)
+    written = []
+    for key, values in merged.entries:
+        if key in fixed and key not in decided:
+            continue  # a label of the pool's template says it already
+        for requirement in values.requirements(key):
+            listed = cheapest_first if key == INSTANCE_TYPE_LABEL else requirement.values
+            written.append(Requirement(key, requirement.operator, listed, requirement.min_values))
+    return tuple(written)

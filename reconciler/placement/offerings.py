@@ -1,0 +1,84 @@
+"""The catalogue as rows, one for each way to buy a type: type × operating system × zone × capacity type. Used by candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.model.nodes import (
+    ARCHITECTURE_LABEL,
+    CAPACITY_TYPE_LABEL,
+    INSTANCE_TYPE_LABEL,
+    OPERATING_SYSTEM_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    Offering,
+)
+from reconciler.model.requirements import Operator
+from reconciler.placement.label_table import Amounts, LabelTable
+
+NANODOLLARS = 10**9
+RESERVED = "reserved"
+
+BackOff = tuple[str, str, str]
+"""Instance type, zone and capacity type of an offering that ran out: not to be asked for again for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offerings:
+    """types: sorted by name. One entry a row in types_of (index into types), zones, capacity_types and prices (billionths
+    of a USD an hour, so that sums compare exactly). left_out: sentences on offerings that are not planned with."""
+
+    types: tuple[InstanceType, ...]
+    table: LabelTable
+    types_of: NDArray[np.intp]
+    zones: tuple[str, ...]
+    capacity_types: tuple[str, ...]
+    prices: Amounts
+    left_out: tuple[str, ...] = ()
+
+    def types_in(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which types have at least one of these rows."""
+        mask = np.zeros(len(self.types), dtype=np.bool_)
+        mask[self.types_of[rows]] = True
+        return mask
+
+
+def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[BackOff] = frozenset()) -> Offerings:
+    """Only what is available now and not backed off from."""
+    types = tuple(sorted(instance_types, key=lambda item: item.name))
+    labels: list[dict[str, str]] = []
+    rows: list[tuple[int, Offering]] = []
+    reserved = 0
+    for index, kind in enumerate(types):
+        own = dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
+        for offering in sorted(kind.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
+            if not offering.available or (kind.name, offering.zone, offering.capacity_type) in back_offs:
+                continue
+            if offering.capacity_type == RESERVED:
+                reserved += 1
+                continue
+            for system in kind.operating_systems:
+                rows.append((index, offering))
+                labels.append(own | {OPERATING_SYSTEM_LABEL: system} | _offering_labels(offering))
+    return Offerings(
+        types=types,
+        table=LabelTable(labels),
+        types_of=np.array([index for index, _ in rows], dtype=np.intp),
+        zones=tuple(offering.zone for _, offering in rows),
+        capacity_types=tuple(offering.capacity_type for _, offering in rows),
+        prices=np.array([round(offering.price * NANODOLLARS) for _, offering in rows], dtype=np.int64),
+        left_out=(f"{reserved} reserved offerings are not planned with",) if reserved else (),
+    )
+
+
+def _offering_labels(offering: Offering) -> dict[str, str]:
+    labels = {
+        requirement.key: requirement.values[0]
+        for requirement in offering.requirements
+        if requirement.operator is Operator.IN and len(requirement.values) == 1
+    }
+    return labels | {ZONE_LABEL: offering.zone, CAPACITY_TYPE_LABEL: offering.capacity_type}

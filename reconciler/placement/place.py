@@ -1,0 +1,191 @@
+"""Places all demands of one pass: the entry to the package. Called by cycle; pure, so equal input gives an equal answer.
+
+Bound pods take what they take; pending pods come next and take free room only (unless new nodes are asked for); then
+demands by priority, namespace and name, in existing bins first and then in nodes to be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.overlays import NodeOverlay
+from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
+from reconciler.model.pods import PodShape
+from reconciler.model.view import ClusterView
+from reconciler.placement.amounts import ResourceColumns
+from reconciler.placement.batches import Batch, drafts_of
+from reconciler.placement.bins import bins_of
+from reconciler.placement.candidates import pool_offers, usable
+from reconciler.placement.daemons import daemons_of
+from reconciler.placement.excuses import Circumstances, excuses_of, unused
+from reconciler.placement.offer import planned_node
+from reconciler.placement.offerings import BackOff, offerings_of
+from reconciler.placement.pack import place_batches
+from reconciler.placement.pool_limits import PoolLimits
+from reconciler.placement.shapes import Needs, needs_of
+from reconciler.placement.state import State
+from reconciler.placement.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementOptions:
+    """include_pending: plan new nodes for pending pods too; chunks_per_node: most chunks of one demand on a node, so that
+    losing it loses no more (None: no limit); instance_types: most types to list for a new node; back_offs: offerings (type,
+    zone, capacity type) not to ask for; held: names of nodes and NodeClaims to prefer, beside those that carry the mark; leaving:
+    names of those that must take no more chunks, since they are about to be replaced."""
+
+    include_pending: bool = False
+    chunks_per_node: int | None = None
+    instance_types: int = 20
+    back_offs: frozenset[BackOff] = frozenset()
+    held: frozenset[str] = frozenset()
+    leaving: frozenset[str] = frozenset()
+
+
+def place(
+    view: ClusterView,
+    *,
+    node_pools: Sequence[NodePool],
+    instance_types: Sequence[InstanceType],
+    demands: Sequence[Demand],
+    overlays: Sequence[NodeOverlay] = (),
+    options: PlacementOptions = PlacementOptions(),
+) -> Placement:
+    """Where each chunk goes. Never more than is sure to fit; what could not be judged is in `assumptions`."""
+    drafts = drafts_of(demands, include_pending=options.include_pending)
+    shapes = [draft.shape for draft in drafts]
+    columns = ResourceColumns(shape.requests for shape in shapes)
+    known: dict[PodShape, Needs] = {}
+
+    def needs(shape: PodShape) -> Needs:
+        if shape not in known:
+            known[shape] = needs_of(shape, columns.request(shape.requests))
+        return known[shape]
+
+    batches = [
+        Batch(
+            number,
+            needs(draft.shape),
+            draft.members,
+            draft.pods,
+            draft.keeps_minimum,
+            draft.opens_nodes,
+            draft.priority,
+            draft.whole,
+        )
+        for number, draft in enumerate(drafts)
+    ]
+    state = _state(view, node_pools, instance_types, overlays, options, columns, needs, batches)
+    missing = place_batches(state, batches, per_node=options.chunks_per_node)
+    circumstances = Circumstances(
+        tuple((pool.name, unused(pool)) for pool in sorted(node_pools, key=_name) if not usable(pool)),
+        options.chunks_per_node,
+    )
+    unplaced = _unplaced(state, batches, missing, circumstances)
+    return _placement(state, batches, unplaced, options)
+
+
+def _name(pool: NodePool) -> str:
+    return pool.name
+
+
+def _state(
+    view: ClusterView,
+    node_pools: Sequence[NodePool],
+    instance_types: Sequence[InstanceType],
+    overlays: Sequence[NodeOverlay],
+    options: PlacementOptions,
+    columns: ResourceColumns,
+    needs: Callable[[PodShape], Needs],
+    batches: Sequence[Batch],
+) -> State:
+    catalogue = offerings_of(instance_types, options.back_offs)
+    daemons = daemons_of(view.daemon_sets, columns)
+    every = {
+        pool.name: pool_offers(pool, catalogue, daemons, overlays, columns) for pool in sorted(node_pools, key=_name)
+    }
+    bins = bins_of(view, every, daemons, columns, options.held, options.leaving)
+    topology = Topology(bins, view.namespaces, needs)
+    for batch in batches:
+        topology.watch(batch.needs.shape, chunks_only=batch.keeps_minimum)
+    topology.count_pods()
+    topology.assumptions.update(catalogue.left_out)
+    topology.assumptions.update(_not_judged(batches))
+    limits = PoolLimits(node_pools, view, instance_types)
+    return State(
+        bins, [every[pool.name] for pool in sorted(node_pools, key=_name) if usable(pool)], topology, limits, columns
+    )
+
+
+def _not_judged(batches: Sequence[Batch]) -> set[str]:
+    sentences = set()
+    for batch in batches:
+        if batch.needs.shape.volume_claims:
+            sentences.add(f"{batch.demand}: zones of its volumes are not judged")
+        if batch.needs.shape.resource_claims:
+            sentences.add(f"{batch.demand}: its resource claims are not judged")
+    return sentences
+
+
+def _unplaced(
+    state: State, batches: Sequence[Batch], missing: dict[int, int], circumstances: Circumstances
+) -> list[Unplaced]:
+    """Of several members of a batch the last in order go without."""
+    unplaced = []
+    for number in sorted(missing):
+        batch = batches[number]
+        excuses = excuses_of(state, batch, circumstances)
+        left = missing[number]
+        for member in reversed(batch.members):
+            count = min(left, member.count)
+            if count:
+                unplaced.append(Unplaced(member.demand, member.group, count, excuses))
+                left -= count
+    return sorted(unplaced, key=lambda item: (item.demand, item.group))
+
+
+def _placement(
+    state: State, batches: Sequence[Batch], unplaced: Sequence[Unplaced], options: PlacementOptions
+) -> Placement:
+    holdings = _holdings(state, batches)
+    occupied = []
+    for number, origin in enumerate(state.bins.origins):
+        if number in holdings:
+            node = origin.node.name if origin.node is not None else None
+            claim = origin.claim.name if origin.claim is not None else None
+            occupied.append(OccupiedBin(node, claim, holdings[number]))
+    planned = []
+    for index, item in enumerate(state.planned):
+        made, sentence = planned_node(state, item, holdings[len(state.bins) + index], options.instance_types)
+        planned.append(made)
+        if sentence:
+            state.topology.assumptions.add(sentence)
+    planned.sort(key=lambda node: (node.node_pool, node.instance_types, node.zones, node.capacity_types, node.holdings))
+    occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
+    return Placement(tuple(occupied), tuple(planned), tuple(unplaced), tuple(sorted(state.topology.assumptions)))
+
+
+def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding, ...]]:
+    """What each bin holds: chunks of a batch go to its members in their order, bin by bin."""
+    amounts: dict[int, dict[int, int]] = {}
+    for entry in state.log:
+        by_bin = amounts.setdefault(entry.batch, {})
+        by_bin[entry.bin] = by_bin.get(entry.bin, 0) + entry.count
+    found: dict[int, list[Holding]] = {}
+    for number, by_bin in sorted(amounts.items()):
+        waiting = [[member, member.count] for member in batches[number].members]
+        position = 0
+        for bin_number, count in sorted(by_bin.items()):
+            left = count
+            while left:
+                member, wanted = batches[number].members[position], waiting[position][1]
+                assert isinstance(wanted, int)
+                taken = min(left, wanted)
+                found.setdefault(bin_number, []).append(Holding(member.demand, member.group, taken))
+                waiting[position][1] = wanted - taken
+                left -= taken
+                position += waiting[position][1] == 0
+    return {number: tuple(sorted(holdings)) for number, holdings in found.items()}

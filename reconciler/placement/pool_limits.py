@@ -1,0 +1,106 @@
+"""What each NodePool's limits still allow. Used by make (new nodes) and offer (which types may be listed).
+
+Usage is counted by the capacities of the catalogue's types where they are known, since some providers report less than a
+node has; a NodeClaim whose type is open counts as the largest it may become. Nodes on their way out count until gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, InstanceType, Node, NodeClaim, NodePool
+from reconciler.model.quantity import Resources
+from reconciler.model.view import ClusterView
+from reconciler.placement.requirements import Requirements
+
+NODES = "nodes"
+"""The limit on the number of nodes, beside resources."""
+NOTHING = Resources()
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """The limit that is in the way: how much it allows in all and how much of that is used."""
+
+    resource: str
+    limit: int
+    used: int
+
+
+class PoolLimits:
+    """Running account of every pool's limits; copied and put back around attempts."""
+
+    def __init__(self, pools: Sequence[NodePool], view: ClusterView, instance_types: Sequence[InstanceType]) -> None:
+        self._limits = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
+        types = {kind.name: kind for kind in instance_types}
+        used = _usage(view, types, frozenset(self._limits))
+        self._used = {name: dict(used[name].amounts) for name in self._limits}
+
+    def copy(self) -> dict[str, dict[str, int]]:
+        return {name: dict(used) for name, used in self._used.items()}
+
+    def put_back(self, used: Mapping[str, Mapping[str, int]]) -> None:
+        self._used = {name: dict(amounts) for name, amounts in used.items()}
+
+    def is_limited(self, pool: str) -> bool:
+        return pool in self._limits
+
+    def shortage(
+        self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1
+    ) -> Shortage | None:
+        """The first limit, by name, that `nodes` more nodes of capacity `more` (replacing `instead_of`) would break."""
+        limits = self._limits.get(pool)
+        if limits is None:
+            return None
+        for name in sorted(limits):
+            wanted = nodes if name == NODES else more.get(name) - instead_of.get(name)
+            # A pool that is over its limit may still take a node that needs none of that resource.
+            if wanted > 0 and self._used[pool].get(name, 0) + wanted > limits[name]:
+                return Shortage(name, limits[name], self._used[pool].get(name, 0))
+        return None
+
+    def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
+        used = self._used.get(pool)
+        if used is None:
+            return
+        used[NODES] = used.get(NODES, 0) + nodes
+        for name, amount in (more - instead_of).amounts:
+            used[name] = used.get(name, 0) + amount
+
+
+def _usage(view: ClusterView, types: Mapping[str, InstanceType], pools: frozenset[str]) -> dict[str, Resources]:
+    usage: dict[str, list[Resources]] = {name: [] for name in pools}
+    nodes = {node.name: node for node in view.nodes}
+    claimed = set()
+    for claim in view.node_claims:
+        pool = claim.label(NODEPOOL_LABEL)
+        node = nodes.get(claim.node_name or "")
+        if node is not None:
+            claimed.add(node.name)
+        if pool in pools:
+            usage[pool].append(
+                _node_capacity(node, claim, types) if node is not None else _claim_capacity(claim, types)
+            )
+    for node in view.nodes:
+        pool = node.label(NODEPOOL_LABEL)
+        if pool in pools and node.name not in claimed:
+            usage[pool].append(_node_capacity(node, None, types))
+    return {name: Resources.total((*lists, Resources.of({NODES: len(lists)}))) for name, lists in usage.items()}
+
+
+def _node_capacity(node: Node, claim: NodeClaim | None, types: Mapping[str, InstanceType]) -> Resources:
+    kind = types.get(node.label(INSTANCE_TYPE_LABEL) or "")
+    capacity = node.capacity.at_least(node.allocatable)
+    if claim is not None:
+        capacity = capacity.at_least(claim.capacity)
+    return capacity if kind is None else capacity.at_least(kind.capacity)
+
+
+def _claim_capacity(claim: NodeClaim, types: Mapping[str, InstanceType]) -> Resources:
+    asked = Requirements.of(claim.requirements).both(Requirements.labels(claim.labels)).get(INSTANCE_TYPE_LABEL)
+    capacity = claim.capacity.at_least(claim.requests)
+    for kind in types.values():
+        if asked is not None and asked.allows(kind.name):
+            capacity = capacity.at_least(kind.capacity)
+    return capacity

@@ -1,0 +1,243 @@
+"""The algebra of label requirements: what values a label may have, absence included. Used by all of placement.
+
+Karpenter's algebra has no place for absence and guesses it from the operator; here it is a value of its own, so that
+intersecting is exact: `NotIn [a]` and `DoesNotExist` allow a node without the label, `Exists` and bounds do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.model.nodes import (
+    ARCHITECTURE_LABEL,
+    CAPACITY_TYPE_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    OPERATING_SYSTEM_LABEL,
+    REGION_LABEL,
+    ZONE_LABEL,
+)
+from reconciler.model.requirements import Operator, Requirement
+
+WINDOWS_BUILD_LABEL = "node.kubernetes.io/windows-build"
+WELL_KNOWN = frozenset(
+    {
+        NODEPOOL_LABEL,
+        ZONE_LABEL,
+        REGION_LABEL,
+        INSTANCE_TYPE_LABEL,
+        ARCHITECTURE_LABEL,
+        OPERATING_SYSTEM_LABEL,
+        CAPACITY_TYPE_LABEL,
+        WINDOWS_BUILD_LABEL,
+    }
+)
+"""Labels that Karpenter knows without a NodePool naming them."""
+
+STABLE_KEYS = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE_LABEL,
+    "failure-domain.beta.kubernetes.io/region": REGION_LABEL,
+    "beta.kubernetes.io/arch": ARCHITECTURE_LABEL,
+    "beta.kubernetes.io/os": OPERATING_SYSTEM_LABEL,
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE_LABEL,
+}
+"""Older spellings that Karpenter takes for the stable label when it makes a node."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values one label may have. complement: all but `names`; bounds (inclusive) admit integers only; absent: the
+    label may also be missing; min_values: Karpenter's wish for at least that many values to stay open."""
+
+    names: frozenset[str] = frozenset()
+    complement: bool = False
+    at_least: int | None = None
+    at_most: int | None = None
+    absent: bool = False
+    min_values: int | None = None
+
+    def allows(self, value: str | None) -> bool:
+        """Whether a node with this value (None: without the label) fits."""
+        if value is None:
+            return self.absent
+        return (value in self.names) != self.complement and self._within(value)
+
+    def _within(self, value: str) -> bool:
+        if self.at_least is None and self.at_most is None:
+            return True
+        if not _INTEGER.fullmatch(value):
+            return False
+        number = int(value)
+        return (self.at_least is None or number >= self.at_least) and (self.at_most is None or number <= self.at_most)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.complement and not self.names and not self.absent
+
+    @property
+    def single(self) -> str | None:
+        """The one value left, if there is just one and the label must be there."""
+        if self.complement or self.absent or len(self.names) != 1:
+            return None
+        return next(iter(self.names))
+
+    def intersection(self, other: Values) -> Values:
+        """What both allow; the larger min_values of both."""
+        at_least = _larger(self.at_least, other.at_least)
+        at_most = _smaller(self.at_most, other.at_most)
+        min_values = _larger(self.min_values, other.min_values)
+        absent = self.absent and other.absent
+        if self.complement and other.complement:
+            if at_least is not None and at_most is not None and at_least > at_most:
+                return Values(absent=absent, min_values=min_values)
+            return Values(self.names | other.names, True, at_least, at_most, absent, min_values)
+        if self.complement or other.complement:
+            listed, excluded = (other, self) if self.complement else (self, other)
+            names = listed.names - excluded.names
+        else:
+            names = self.names & other.names
+        bounds = Values(complement=True, at_least=at_least, at_most=at_most)
+        return Values(frozenset(name for name in names if bounds.allows(name)), absent=absent, min_values=min_values)
+
+    def example(self) -> str | None:
+        """One concrete value, the same every time; None when nothing but absence is allowed."""
+        if not self.complement:
+            return min(self.names, default=None)
+        if self.at_least is not None or self.at_most is not None:
+            return self._bounded_example()
+        return next(name for name in ("true", *(f"value-{n}" for n in range(len(self.names) + 1))) if self.allows(name))
+
+    def _bounded_example(self) -> str | None:
+        step = 1 if self.at_least is not None else -1
+        start = self.at_least if self.at_least is not None else (self.at_most or 0)
+        numbers = (str(start + step * n) for n in range(len(self.names) + 1))
+        return next((number for number in numbers if self.allows(number)), None)
+
+    def requirements(self, key: str) -> tuple[Requirement, ...]:
+        """As a NodeClaim or NodePool would write it."""
+        if not self.complement:
+            operator = Operator.IN if self.names else Operator.DOES_NOT_EXIST
+            return (Requirement(key, operator, tuple(sorted(self.names)), self.min_values),)
+        written = []
+        if self.at_least is not None:
+            written.append(Requirement(key, Operator.GTE, (str(self.at_least),), self.min_values))
+        if self.at_most is not None:
+            written.append(Requirement(key, Operator.LTE, (str(self.at_most),), self.min_values))
+        if self.names:
+            written.append(Requirement(key, Operator.NOT_IN, tuple(sorted(self.names)), self.min_values))
+        return tuple(written) or (Requirement(key, Operator.EXISTS, (), self.min_values),)
+
+
+ANYTHING = Values(complement=True, absent=True)
+ABSENT = Values(absent=True)
+
+
+def one_of(*names: str) -> Values:
+    return Values(frozenset(names))
+
+
+def values_of(requirement: Requirement) -> Values:
+    """One requirement as written; a bound that is no integer allows nothing (the API server refuses it anyway)."""
+    names, minimum = requirement.values, requirement.min_values
+    match requirement.operator:
+        case Operator.IN:
+            values = Values(frozenset(names))
+        case Operator.NOT_IN:
+            values = Values(frozenset(names), complement=True, absent=True)
+        case Operator.EXISTS:
+            values = Values(complement=True)
+        case Operator.DOES_NOT_EXIST:
+            values = Values(absent=True)
+        case _:
+            values = _bounded(requirement)
+    return replace(values, min_values=minimum)
+
+
+def _bounded(requirement: Requirement) -> Values:
+    if not requirement.values or not _INTEGER.fullmatch(requirement.values[0]):
+        return Values()
+    bound = int(requirement.values[0])
+    match requirement.operator:
+        case Operator.GT:
+            return Values(complement=True, at_least=bound + 1)
+        case Operator.GTE:
+            return Values(complement=True, at_least=bound)
+        case Operator.LT:
+            return Values(complement=True, at_most=bound - 1)
+        case _:
+            return Values(complement=True, at_most=bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """Values by label, sorted by label; a label that is not named may be anything."""
+
+    entries: tuple[tuple[str, Values], ...] = ()
+
+    @classmethod
+    def of(cls, requirements: Iterable[Requirement], *, stable: bool = True) -> Requirements:
+        """stable: older label names become the stable ones, as Karpenter does; without, as kube-scheduler reads them."""
+        return cls.joined(
+            (STABLE_KEYS.get(item.key, item.key) if stable else item.key, values_of(item)) for item in requirements
+        )
+
+    @classmethod
+    def labels(cls, labels: Iterable[tuple[str, str]], *, stable: bool = True) -> Requirements:
+        return cls.joined((STABLE_KEYS.get(key, key) if stable else key, one_of(value)) for key, value in labels)
+
+    @classmethod
+    def joined(cls, entries: Iterable[tuple[str, Values]]) -> Requirements:
+        merged: dict[str, Values] = {}
+        for key, values in entries:
+            merged[key] = merged[key].intersection(values) if key in merged else values
+        return cls(tuple(sorted(merged.items(), key=lambda entry: entry[0])))
+
+    def get(self, key: str) -> Values | None:
+        return next((values for name, values in self.entries if name == key), None)
+
+    def both(self, other: Requirements) -> Requirements:
+        if not other.entries:
+            return self
+        if not self.entries:
+            return other
+        return Requirements.joined((*self.entries, *other.entries))
+
+    def without(self, keys: frozenset[str]) -> Requirements:
+        return Requirements(tuple(entry for entry in self.entries if entry[0] not in keys))
+
+    def only(self, keys: frozenset[str]) -> Requirements:
+        return Requirements(tuple(entry for entry in self.entries if entry[0] in keys))
+
+    def conflict(self, other: Requirements) -> str | None:
+        """The first label on which both together allow nothing."""
+        mine = dict(self.entries)
+        for key, values in other.entries:
+            if key in mine and mine[key].intersection(values).is_empty:
+                return key
+        return None
+
+    def match(self, labels: Mapping[str, str]) -> bool:
+        """Whether a node with exactly these labels fits."""
+        return all(values.allows(labels.get(key)) for key, values in self.entries)
+
+    def minimums(self) -> tuple[tuple[str, int], ...]:
+        return tuple((key, values.min_values) for key, values in self.entries if values.min_values is not None)
+
+    def without_minimums(self) -> Requirements:
+        return Requirements(tuple((key, replace(values, min_values=None)) for key, values in self.entries))
+
+
+def _larger(left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return max(left, right)
+
+
+def _smaller(left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return min(left, right)

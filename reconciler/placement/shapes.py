@@ -1,0 +1,100 @@
+"""What a pod shape asks of a node, made ready to be compared: computed once for each distinct shape. Used by all of placement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
+from reconciler.model.requirements import Requirement, Taint, Toleration
+from reconciler.placement.label_table import Amounts
+from reconciler.placement.requirements import Requirements
+
+NODE_NAME_FIELD = "metadata.name"
+_BLOCKING = frozenset({"NoSchedule", "NoExecute"})
+_UNSPECIFIED = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - how Kubernetes writes "every address", nothing is bound
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """One alternative of what a node must be. literal: labels as written, for nodes that exist; stable: older label names
+    taken for the stable ones, for nodes to be made; names: requirements on the node's own name."""
+
+    literal: Requirements
+    stable: Requirements
+    names: Requirements
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One way to make a new node for a shape. term: which alternative it is; wanted: that alternative with at most one
+    preference added; soft_taints: whether PreferNoSchedule taints are put up with."""
+
+    wanted: Requirements
+    soft_taints: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """A shape and what follows from it. terms: at least one must hold."""
+
+    shape: PodShape
+    request: Amounts
+    terms: tuple[NodeTerm, ...]
+    wishes: tuple[Wish, ...]
+
+
+def needs_of(shape: PodShape, request: Amounts) -> Needs:
+    terms = tuple(_terms(shape))
+    return Needs(shape, request, terms, tuple(_wishes(shape, terms)))
+
+
+def _terms(shape: PodShape) -> Iterable[NodeTerm]:
+    for term in shape.required_node_terms or (NodeSelectorTerm(),):
+        if shape.required_node_terms and not term.expressions and not term.fields:
+            continue  # an empty term matches no node
+        yield NodeTerm(
+            literal=_wanted(shape, term.expressions, stable=False),
+            stable=_wanted(shape, term.expressions, stable=True),
+            names=Requirements.of(term.fields, stable=False),
+        )
+
+
+def _wanted(shape: PodShape, expressions: Sequence[Requirement], *, stable: bool) -> Requirements:
+    selector = Requirements.labels(shape.node_selector, stable=stable)
+    return selector.both(Requirements.of(expressions, stable=stable))
+
+
+def _wishes(shape: PodShape, terms: Sequence[NodeTerm]) -> Iterable[Wish]:
+    """In the order in which Karpenter would give up: one preference at a time, heaviest first, then soft taints."""
+    # A node to be made has no name yet, so that no requirement on it can be met, except by not having some name.
+    makeable = [term.stable for term in terms if all(values.absent for _, values in term.names.entries)]
+    preferred = sorted(shape.preferred_node_terms, key=lambda term: -term.weight)
+    for preference in preferred:
+        extra = Requirements.of(preference.term.expressions)
+        for wanted in makeable:
+            if wanted.conflict(extra) is None:
+                yield Wish(wanted.both(extra), soft_taints=False)
+    for soft_taints in (False, True):
+        for wanted in makeable:
+            yield Wish(wanted, soft_taints)
+
+
+def tolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, soft_taints: bool = True) -> bool:
+    """Whether every taint that keeps pods off is tolerated; soft_taints False: PreferNoSchedule keeps off too."""
+    return all(
+        any(toleration.tolerates(taint) for toleration in tolerations)
+        for taint in taints
+        if taint.effect in _BLOCKING or not soft_taints
+    )
+
+
+def ports_clash(wanted: Sequence[HostPort], used: Sequence[HostPort]) -> bool:
+    """Whether some port of both is the same: protocol and number, on the same address or where either takes all."""
+    return any(
+        one.port == other.port
+        and one.protocol == other.protocol
+        and (one.address == other.address or one.address in _UNSPECIFIED or other.address in _UNSPECIFIED)
+        for one in wanted
+        for other in used
+    )

@@ -1,0 +1,70 @@
+"""Which node sizes hold a number of equal chunks most cheaply. Used by make; pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """One way to make a node: how many chunks it holds, its price (billionths of a USD an hour), and what it stands for."""
+
+    chunks: int
+    price: int
+    choice: int
+
+
+def cheapest_mix(count: int, sizes: Sequence[Size]) -> list[tuple[int, int]]:
+    """Nodes to make for `count` chunks as (choice, chunks in it), fullest first; empty when no size holds any.
+
+    Exact for equal chunks up to a few times the largest size, by dynamic programming over (price, nodes); beyond that
+    most are taken of the size with the lowest price a chunk. Of equal prices fewer nodes win, then the first choice.
+    """
+    useful = _undominated([size for size in sizes if size.chunks > 0])
+    if not useful:
+        return []
+    best = min(useful, key=lambda size: (size.price / size.chunks, -size.chunks))
+    largest = max(size.chunks for size in useful)
+    bulk = max(0, (count - 3 * largest) // best.chunks)
+    chosen = [best] * bulk + _exact(count - bulk * best.chunks, useful)
+    chosen.sort(key=lambda size: (-size.chunks, size.price, size.choice))
+    mix, left = [], count
+    for size in chosen:
+        if left > 0:
+            mix.append((size.choice, min(size.chunks, left)))
+            left -= size.chunks
+    return mix
+
+
+def mix_price(mix: Sequence[tuple[int, int]], prices: Sequence[int]) -> int:
+    return sum(prices[choice] for choice, _ in mix)
+
+
+def _undominated(sizes: list[Size]) -> list[Size]:
+    """Sizes for which no other holds as much for less, smallest first."""
+    kept: list[Size] = []
+    for size in sorted(sizes, key=lambda size: (-size.chunks, size.price, size.choice)):
+        if not kept or size.price < kept[-1].price:
+            kept.append(size)
+    return kept[::-1]
+
+
+def _exact(count: int, sizes: list[Size]) -> list[Size]:
+    best: list[tuple[int, int, int]] = [(0, 0, 0)]
+    options = [(size.chunks, size.price, index) for index, size in enumerate(sizes)]
+    for held in range(1, count + 1):
+        cheapest: tuple[int, int, int] | None = None
+        for chunks, price, index in options:
+            before = best[max(0, held - chunks)]
+            candidate = (before[0] + price, before[1] + 1, index)
+            if cheapest is None or candidate < cheapest:
+                cheapest = candidate
+        assert cheapest is not None
+        best.append(cheapest)
+    chosen, held = [], count
+    while held > 0:
+        size = sizes[best[held][2]]
+        chosen.append(size)
+        held -= size.chunks
+    return chosen

@@ -1,0 +1,274 @@
+"""Chunks over topology domains (zones and the like): which share each domain gets. Used by pack.
+
+Shares are first reckoned as if every domain had room, then tried; a domain that takes less than its share is capped at what
+it takes and the shares are reckoned again, so that the skew is right for what is placed in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.amounts import PLENTY
+from reconciler.placement.batches import Batch
+from reconciler.placement.candidates import NoRows
+from reconciler.placement.fill import allowed_on
+from reconciler.placement.requirements import ABSENT, Requirements, Values, one_of
+from reconciler.placement.state import State
+from reconciler.placement.topology import ApartRule, Domain, Rule, SpreadRule, TogetherRule
+
+MOST_COMBINATIONS = 512
+Fill = Callable[[Requirements, int, bool], int]
+"""Places a number of chunks where the requirements say; the flag: new nodes may be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """One value (None: without the label) for each deciding label."""
+
+    values: tuple[tuple[str, str | None], ...]
+    makeable: bool
+
+    @property
+    def where(self) -> Requirements:
+        return Requirements.joined((key, ABSENT if value is None else one_of(value)) for key, value in self.values)
+
+    def value(self, key: str) -> str | None:
+        return dict(self.values)[key]
+
+
+class Shares:
+    """The rules on labels other than the hostname, reckoned with chunks that are placed in thought only."""
+
+    def __init__(
+        self, state: State, rules: Sequence[Rule], combinations: Sequence[Combination], *, opening: bool
+    ) -> None:
+        self._rules = rules
+        self._combinations = combinations
+        self._counts = [dict(state.topology.counters[rule.counter].counts) for rule in rules]
+        self._lasting = [self._seen(state, rule) for rule in rules]
+        self._opening = opening
+
+    @staticmethod
+    def _seen(state: State, rule: Rule) -> set[Domain]:
+        if not isinstance(rule, SpreadRule):
+            return set()
+        inclusion = state.topology.counters[rule.counter].counted.inclusion
+        return state.topology.existing_domains(rule) | state.planned_domains(rule.key, inclusion)
+
+    def reckon(self, count: int, caps: Mapping[Combination, int]) -> dict[Combination, int]:
+        """The share of each combination, chunk by chunk to where fewest count already."""
+        counts = [dict(known) for known in self._counts]
+        domains = [self._domains(number, rule, caps) for number, rule in enumerate(self._rules)]
+        shares: dict[Combination, int] = {}
+        for _ in range(count):
+            best: tuple[int, int, Combination] | None = None
+            bounds = [self._bound(rule, counts[n], domains[n]) for n, rule in enumerate(self._rules)]
+            for order, combination in enumerate(self._combinations):
+                if shares.get(combination, 0) >= caps.get(combination, PLENTY):
+                    continue
+                load = self._load(combination, counts, bounds)
+                if load is not None and (best is None or (load, order) < best[:2]):
+                    best = (load, order, combination)
+            if best is None:
+                break
+            chosen = best[2]
+            shares[chosen] = shares.get(chosen, 0) + 1
+            for number, rule in enumerate(self._rules):
+                value = chosen.value(rule.key)
+                if value is not None and rule.counts_itself:
+                    counts[number][value] = counts[number].get(value, 0) + 1
+        return shares
+
+    def _domains(self, number: int, rule: Rule, caps: Mapping[Combination, int]) -> set[Domain]:
+        """Domains that count for the minimum: those that are there, and those where a node can be made (as Karpenter has
+        it; kube-scheduler alone would be content with fewer). One where none turned out to be possible does not count."""
+        seen = set(self._lasting[number])
+        for combination in self._combinations:
+            value = combination.value(rule.key)
+            possible = not self._opening or caps.get(combination, PLENTY) > 0
+            if value is not None and combination.makeable and possible:
+                seen.add(value)
+        return seen
+
+    @staticmethod
+    def _bound(rule: Rule, counts: Mapping[Domain, int], domains: set[Domain]) -> int:
+        if not isinstance(rule, SpreadRule):
+            return 0
+        least = min((counts.get(domain, 0) for domain in domains), default=0)
+        return rule.max_skew + (least if len(domains) >= rule.min_domains else 0)
+
+    def _load(
+        self, combination: Combination, counts: Sequence[Mapping[Domain, int]], bounds: Sequence[int]
+    ) -> int | None:
+        """How many count there already, None when some rule allows no more."""
+        load = 0
+        for number, rule in enumerate(self._rules):
+            value = combination.value(rule.key)
+            if value is None:
+                if not isinstance(rule, ApartRule):
+                    return None
+                continue
+            counted = counts[number].get(value, 0)
+            if allowed_on(rule, counted, bounds[number], first=False) < 1:
+                return None
+            load += counted
+        return load
+
+
+def place_over_domains(
+    state: State, batch: Batch, rules: Sequence[Rule], keys: Sequence[str], fill: Fill, count: int, *, opening: bool
+) -> int:
+    """Places up to `count` chunks under rules on `keys`, existing bins before new nodes."""
+    rules = [rule for rule in rules if rule.key != HOSTNAME_LABEL]
+    together = [rule for rule in rules if isinstance(rule, TogetherRule)]
+    first = bool(together) and all(
+        rule.counts_itself and not state.topology.counters[rule.counter].total() for rule in together
+    )
+    if first:
+        return _first_together(state, batch, rules, keys, fill, count, opening=opening)
+    combinations = combinations_of(state, batch, keys)
+    return _place(state, rules, combinations, fill, count, opening=opening)
+
+
+def _first_together(
+    state: State, batch: Batch, rules: Sequence[Rule], keys: Sequence[str], fill: Fill, count: int, *, opening: bool
+) -> int:
+    """Pods that want each other's company and have none yet: the domain that takes most of them, the first of equals."""
+    together = {rule.key for rule in rules if isinstance(rule, TogetherRule)}
+    others = [rule for rule in rules if not isinstance(rule, TogetherRule)]
+    groups: dict[tuple[str | None, ...], list[Combination]] = {}
+    for combination in combinations_of(state, batch, keys):
+        values = tuple(combination.value(key) for key in sorted(together))
+        if None not in values:
+            groups.setdefault(values, []).append(combination)
+    best: tuple[int, list[Combination]] = (0, [])
+    for group in groups.values():
+        saved = state.save()
+        placed = _place(state, others, group, fill, count, opening=opening)
+        if placed == count:
+            return placed
+        state.put_back(saved)
+        if placed > best[0]:
+            best = (placed, group)
+    return _place(state, others, best[1], fill, count, opening=opening) if best[0] else 0
+
+
+def _place(
+    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, count: int, *, opening: bool
+) -> int:
+    if not any(rule.counts_itself and not isinstance(rule, TogetherRule) for rule in rules):
+        return _place_freely(state, rules, combinations, fill, count, opening=opening)
+    caps: dict[Combination, int] = {}
+    for _ in range(2 * len(combinations) + 2):
+        saved = state.save()
+        shares = Shares(state, rules, combinations, opening=opening).reckon(count, caps)
+        short = False
+        for combination, share in sorted(shares.items(), key=lambda item: combinations.index(item[0])):
+            placed = fill(combination.where, share, opening)
+            if placed < share:
+                caps[combination] = placed
+                short = True
+        if not short:
+            return sum(shares.values())
+        state.put_back(saved)
+    return _place_one_by_one(state, rules, combinations, fill, count, opening=opening)
+
+
+def _place_one_by_one(
+    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, count: int, *, opening: bool
+) -> int:
+    """When domains compete for the same room (a pool's limit), so that shares do not settle: each chunk where it may go."""
+    placed, full = 0, dict[Combination, int]()
+    while placed < count:
+        shares = Shares(state, rules, combinations, opening=opening).reckon(1, full)
+        if not shares:
+            break
+        combination = next(iter(shares))
+        if fill(combination.where, 1, opening):
+            placed += 1
+        else:
+            full[combination] = 0
+    return placed
+
+
+def _place_freely(
+    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, count: int, *, opening: bool
+) -> int:
+    """Rules that the chunks themselves do not change: allowed domains take as many as fit."""
+    shares = Shares(state, rules, combinations, opening=opening)
+    allowed = [combination for combination in combinations if shares.reckon(1, _only(combination, combinations))]
+    if not allowed:
+        return 0
+    where = Requirements.joined(
+        (key, _all_of({combination.value(key) for combination in allowed})) for key, _ in allowed[0].values
+    )
+    placed = fill(where, count, False)
+    for combination in allowed if opening else ():
+        if placed < count:
+            placed += fill(combination.where, count - placed, True)
+    return placed
+
+
+def _only(combination: Combination, combinations: Sequence[Combination]) -> dict[Combination, int]:
+    return {other: 0 for other in combinations if other != combination}
+
+
+def _all_of(values: set[str | None]) -> Values:
+    return Values(frozenset(value for value in values if value is not None), absent=None in values)
+
+
+def combinations_of(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
+    """Every combination of values that some bin has or that a node could be made with."""
+    made = _makeable(state, batch, keys) if batch.opens_nodes else {}
+    known = {key: _existing_values(state, batch, key) | made.get(key, set()) for key in keys}
+    values = [sorted(known[key], key=lambda value: (value is None, value or "")) for key in keys]
+    found = [
+        Combination(
+            tuple(zip(keys, chosen, strict=True)), all(chosen[n] in made.get(key, ()) for n, key in enumerate(keys))
+        )
+        for chosen in product(*values)
+    ]
+    if len(found) > MOST_COMBINATIONS:
+        state.topology.assumptions.add(
+            f"{batch.demand}: only {MOST_COMBINATIONS} of {len(found)} combinations of topology domains are tried"
+        )
+    return found[:MOST_COMBINATIONS]
+
+
+def _existing_values(state: State, batch: Batch, key: str) -> set[str | None]:
+    mask = state.bins.usable & state.bins.fitting(batch.needs)
+    codes, cells = state.bins.table.column(key)
+    seen = {cells[code] for code in np.unique(codes[mask]).tolist()}
+    return {cell for cell in seen if not isinstance(cell, tuple)}
+
+
+def _makeable(state: State, batch: Batch, keys: Sequence[str]) -> dict[str, set[str | None]]:
+    made: dict[str, set[str | None]] = {key: set() for key in keys}
+    for offers in state.offers:
+        for wish in batch.needs.wishes:
+            rows = offers.rows_for(wish.wanted)
+            if isinstance(rows, NoRows) or not rows.any():
+                continue
+            own = offers.own_labels(wish.wanted)
+            for key in keys:
+                if key in offers.offerings.table.keys:
+                    codes, cells = offers.offerings.table.column(key)
+                    found = (cells[code] for code in np.unique(codes[rows]).tolist())
+                    made[key] |= {cell for cell in found if not isinstance(cell, tuple)}
+                else:
+                    values = own.get(key)
+                    made[key] |= _own_values(values)
+    return made
+
+
+def _own_values(values: Values | None) -> set[str | None]:
+    if values is None:
+        return {None}
+    if values.complement:
+        return {values.example()} | ({None} if values.absent else set())
+    return set(values.names) | ({None} if values.absent else set())
