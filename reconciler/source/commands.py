@@ -51,9 +51,13 @@ class CommandFailedError(Exception):
             return f"no answer within {self.timeout:g}s"
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))]
-        line = (telling or lines[-1:] or [f"git {self.verb} ended with status {self.status}"])[0]
-        line = re.sub(r"^(fatal|error|ERROR|remote): *", "", line)
-        return "".join(letter for letter in line if letter.isprintable())[:_LONGEST_MESSAGE]
+        return plain((telling or lines[-1:] or [f"git {self.verb} ended with status {self.status}"])[0])
+
+
+def plain(line: str) -> str:
+    """One line of git's as part of a sentence: without its prefix and without what a terminal would act on."""
+    line = re.sub(r"^(fatal|error|ERROR|remote): *", "", line.strip())
+    return "".join(letter for letter in line if letter.isprintable())[:_LONGEST_MESSAGE]
 
 
 class Commands:

@@ -73,6 +73,8 @@ def is_remote(repository: str) -> bool:
 def parse_address(repository: str) -> Address:
     """Raises `Invalid` for a URL that git cannot be let near."""
     if "://" not in repository:
+        if repository.startswith("-") or "::" in repository:
+            raise Invalid(f"{repository.partition('::')[0]} is no host", hint="write git@host:path or a URL")
         return Address(repository)
     parts = urlsplit(repository)
     shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

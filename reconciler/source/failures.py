@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from reconciler.model.errors import Stalled
-from reconciler.source.commands import CommandFailedError
+from reconciler.source.commands import CommandFailedError, plain
 
 OPERATION_FAILED = "GitOperationFailed"
 AUTHENTICATION_FAILED = "AuthenticationFailed"
@@ -38,8 +38,9 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
 def stalled(failure: CommandFailedError, address: str, doing: str) -> Stalled:
     """`doing` completes "cannot … ADDRESS" for a person: "read", "fetch from"."""
     for pattern, reason, hint in _SIGNS:
-        if re.search(pattern, failure.stderr):
-            return Stalled(f"cannot {doing} {address}: {failure.summary}", reason=reason, hint=hint, causes=(failure,))
+        line = next((line for line in failure.stderr.splitlines() if re.search(pattern, line)), None)
+        if line is not None:
+            return Stalled(f"cannot {doing} {address}: {plain(line)}", reason=reason, hint=hint, causes=(failure,))
     return Stalled(
         f"cannot {doing} {address}: {failure.summary}",
         reason=OPERATION_FAILED,

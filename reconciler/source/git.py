@@ -23,7 +23,7 @@ from reconciler.ports import Clock
 from reconciler.source.backoff import Backoff, after_failure, may_try
 from reconciler.source.commands import CommandFailedError
 from reconciler.source.credentials import Credentials, parse_address
-from reconciler.source.failures import stalled
+from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.objects import read_commit
 from reconciler.source.remote import GOOD, Head, Remote
 from reconciler.source.selection import Limits, clean_subdirectory
@@ -31,6 +31,8 @@ from reconciler.source.signatures import verify_signature
 from reconciler.source.state import Good, is_rewound, load_good, save_good
 
 _REMOTE = "remote"
+_PATIENCE = 5
+"""Failures in a row after which the copy is suspected, whatever it looks like."""
 
 
 class GitSource:
@@ -139,8 +141,9 @@ class GitSource:
         try:
             self._tree = self._load(good, absent=set())
         except Stalled:
-            # lost or another subdirectory; its name still tells whether history was rewritten
+            # lost, or for another subdirectory; its name still tells whether history was rewritten
             self._tree = None
+            self._remote.discard()
         self._good = good
 
     def _poll(self, now: datetime) -> None:
@@ -152,10 +155,22 @@ class GitSource:
         with self._backing_off("commit", head.commit, now):
             try:
                 self._take(head, now)
-            except CommandFailedError as error:
-                # the copy is damaged, since these commands need nothing but it: begin anew next time
-                self._remote.discard()
-                raise stalled(error, self._url, "read the copy of") from error
+            except (Stalled, CommandFailedError) as error:
+                failure = error if isinstance(error, Stalled) else stalled(error, self._url, "read the copy of")
+                if failure.reason == OPERATION_FAILED and not self._is_sound():
+                    self._remote.discard()
+                raise failure from error
+
+    def _is_sound(self) -> bool:
+        """Whether the copy still gives what a restart needs; one that does not, or often fails, is made anew."""
+        backoff, _ = self._backoffs.get("commit", (None, None))
+        if self._good is None or (backoff is not None and backoff.failures >= _PATIENCE):
+            return False
+        try:
+            self._load(self._good, absent=set())
+        except Stalled:
+            return False
+        return True
 
     @contextmanager
     def _backing_off(self, slot: str, target: str, now: datetime) -> Iterator[None]:

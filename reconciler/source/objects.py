@@ -106,7 +106,8 @@ class CommitTree:
             if item is None or _kind(item) is not Kind.FOLDER:
                 self._folders[folder] = None
             else:
-                self._folders[folder] = {each.name: each for each in item}
+                # by path: a submodule has no name without a .gitmodules that declares it
+                self._folders[folder] = {each.path.rpartition("/")[2]: each for each in item}
         return self._folders[folder]
 
     def _item(self, path: str) -> Any:

@@ -118,6 +118,14 @@ def _too_large(what: str) -> Stalled:
     )
 
 
+def _no_folder(subdirectory: str) -> Stalled:
+    return Stalled(
+        f"the repository has no folder {subdirectory!r}",
+        reason="PathNotFound",
+        hint="name a folder that is there with --path",
+    )
+
+
 class _Walk:
     def __init__(self, tree: Tree, limits: Limits) -> None:
         self._tree = tree
@@ -128,13 +136,9 @@ class _Walk:
         try:
             real = self._resolve("", subdirectory)
         except _RefusedLinkError as error:
-            raise Stalled(f"path {subdirectory!r} {error}", reason="PathNotFound") from error
+            raise _no_folder(subdirectory) from error
         if self._tree.entries(real) is None:
-            raise Stalled(
-                f"the repository has no folder {subdirectory!r}",
-                reason="PathNotFound",
-                hint="name a folder that is there with --path",
-            )
+            raise _no_folder(subdirectory)
         parts = subdirectory.split("/") if subdirectory else []
         above = ["/".join(parts[:count]) for count in range(len(parts))]
         rules = [rule for folder in above for rule in self._rules(folder, folder)]

@@ -1,0 +1,79 @@
+"""A repository that tests commit to and push from, with the real git."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+_PERSON = {
+    "GIT_AUTHOR_NAME": "Anna",
+    "GIT_AUTHOR_EMAIL": "anna@example.com",
+    "GIT_COMMITTER_NAME": "Anna",
+    "GIT_COMMITTER_EMAIL": "anna@example.com",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+
+
+class GitRepository:
+    """A working tree in `folder/work` and a bare remote in `folder/served/capacity.git` that it is pushed to.
+
+    Commits are a minute apart, as people's are, and have the same names in every run.
+    """
+
+    def __init__(self, folder: Path, *, filters: bool = True) -> None:
+        self.work = folder / "work"
+        self.served = folder / "served"
+        self.remote = self.served / "capacity.git"
+        self._minutes = 0
+        self.remote.mkdir(parents=True)
+        self.git("init", "--quiet", "--bare", "--initial-branch=main", str(self.remote), at=folder)
+        self.git("config", "uploadpack.allowFilter", str(filters).lower(), at=self.remote)
+        self.git("init", "--quiet", "--initial-branch=main", str(self.work), at=folder)
+
+    @property
+    def url(self) -> str:
+        return f"file://{self.remote}"
+
+    def git(self, *arguments: str, at: Path | None = None, environment: Mapping[str, str] | None = None) -> str:
+        date = f"{1_790_000_000 + 60 * self._minutes} +0000"
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=at or self.work,
+            env={
+                **{key: value for key, value in os.environ.items() if not key.startswith("GIT_")},
+                **_PERSON,
+                "GIT_AUTHOR_DATE": date,
+                "GIT_COMMITTER_DATE": date,
+                **(environment or {}),
+            },
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        return done.stdout.strip()
+
+    def write(self, files: Mapping[str, str]) -> None:
+        for name, content in files.items():
+            path = self.work / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+
+    def commit(self, files: Mapping[str, str] | None = None, *options: str) -> str:
+        """Writes the files, commits everything and returns the commit's name."""
+        self.write(files or {})
+        self._minutes += 1
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", f"--message=Change {self._minutes}", *options)
+        return self.git("rev-parse", "HEAD")
+
+    def push(self, files: Mapping[str, str] | None = None, *options: str) -> str:
+        """Commits and pushes; `--force` rewrites what the remote had."""
+        commit = self.commit(files)
+        self.git("push", "--quiet", *options, str(self.remote), "HEAD")
+        return commit
+
+    def backdate_by(self, minutes: int) -> None:
+        self._minutes -= minutes

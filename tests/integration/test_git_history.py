@@ -1,0 +1,234 @@
+"""What a remote's history does to what is in force: branches that go, force-pushes, tags, signatures, bad commits."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.model.errors import Stalled
+from reconciler.model.source import SourceTree
+from reconciler.source.git import GitSource
+from reconciler.source.selection import Limits
+from tests.fakes.clock import ManualClock
+from tests.integration.git_repository import GitRepository
+
+HOLD = timedelta(minutes=10)
+
+
+@pytest.fixture(params=[True, False], ids=["filtering", "plain"])
+def repository(tmp_path: Path, request: pytest.FixtureRequest) -> GitRepository:
+    repository = GitRepository(tmp_path, filters=request.param)
+    for number in range(5):
+        repository.push({"pool.yaml": f"pool {number}"})
+    return repository
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def poll(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> Callable[[], SourceTree]:
+    """Polls the repository's default branch, a minute after the poll before."""
+    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", rewind_hold=HOLD)
+
+    def poll() -> SourceTree:
+        clock.advance(60)
+        return source.read()
+
+    return poll
+
+
+def opened(repository: GitRepository, tmp_path: Path, **options: Any) -> GitSource:
+    return GitSource(repository.url, clock=ManualClock(), state=tmp_path / "state", **options)
+
+
+def test_going_on_from_the_last_commit_is_no_rewind(repository: GitRepository, poll: Callable[[], SourceTree]) -> None:
+    assert not poll().rewound
+    for number in range(3):
+        repository.commit({"pool.yaml": f"next {number}"})
+    repository.push()
+    assert not poll().rewound
+
+
+def test_a_merge_is_no_rewind(repository: GitRepository, poll: Callable[[], SourceTree]) -> None:
+    repository.git("branch", "side", "HEAD~3")
+    poll()
+    repository.git("checkout", "--quiet", "side")
+    repository.commit({"side.yaml": "side"})
+    repository.git("checkout", "--quiet", "main")
+    repository.git("merge", "--quiet", "--no-edit", "side")
+    repository.push()
+    tree = poll()
+    assert "side.yaml" in tree.files
+    assert not tree.rewound
+
+
+def test_a_force_push_is_followed_and_marked_for_the_hold_time(
+    repository: GitRepository, poll: Callable[[], SourceTree], clock: ManualClock
+) -> None:
+    poll()
+    repository.git("reset", "--quiet", "--hard", "HEAD~2")
+    repository.push({"pool.yaml": "rewritten"}, "--force")
+    tree = poll()
+    assert tree.files == {"pool.yaml": b"rewritten"}
+    assert tree.rewound
+    repository.push({"pool.yaml": "and on"})
+    later = poll()
+    assert (later.files, later.rewound) == ({"pool.yaml": b"and on"}, True)
+    clock.advance(HOLD)
+    assert not poll().rewound
+
+
+def test_a_branch_that_is_set_back_is_rewound(repository: GitRepository, poll: Callable[[], SourceTree]) -> None:
+    poll()
+    repository.git("push", "--quiet", "--force", str(repository.remote), "HEAD~3:main")
+    tree = poll()
+    assert (tree.files, tree.rewound) == ({"pool.yaml": b"pool 1"}, True)
+
+
+def test_an_unrelated_history_is_rewound(repository: GitRepository, poll: Callable[[], SourceTree]) -> None:
+    poll()
+    repository.git("checkout", "--quiet", "--orphan", "fresh")
+    repository.commit({"pool.yaml": "fresh"})
+    repository.git("push", "--quiet", "--force", str(repository.remote), "HEAD:main")
+    assert poll().rewound
+
+
+def test_commits_dated_before_the_last_one_are_held_to_be_safe(
+    repository: GitRepository, poll: Callable[[], SourceTree]
+) -> None:
+    poll()
+    repository.backdate_by(1_000)
+    repository.push({"pool.yaml": "from a machine with a wrong clock"})
+    tree = poll()
+    assert tree.files == {"pool.yaml": b"from a machine with a wrong clock"}
+    assert tree.rewound
+
+
+def test_the_hold_outlives_a_restart(repository: GitRepository, tmp_path: Path) -> None:
+    clock = ManualClock()
+    GitSource(repository.url, clock=clock, state=tmp_path / "state", rewind_hold=HOLD).read()
+    repository.git("push", "--quiet", "--force", str(repository.remote), "HEAD~3:main")
+    for _ in range(2):
+        restarted = GitSource(repository.url, clock=clock, state=tmp_path / "state", rewind_hold=HOLD)
+        assert restarted.read().rewound
+        clock.advance(60)
+
+
+def test_a_force_push_during_a_restart_is_noticed(repository: GitRepository, tmp_path: Path) -> None:
+    opened(repository, tmp_path).read()
+    repository.git("push", "--quiet", "--force", str(repository.remote), "HEAD~3:main")
+    assert opened(repository, tmp_path).read().rewound
+
+
+def test_a_branch_that_vanished_stays_in_force_until_it_is_back(repository: GitRepository, tmp_path: Path) -> None:
+    clock = ManualClock()
+    repository.git("push", "--quiet", str(repository.remote), "HEAD:production")
+    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", revision="production")
+    good = source.read()
+    repository.git("push", "--quiet", str(repository.remote), ":production")
+    clock.advance(60)
+    gone = source.read()
+    assert gone.files == good.files
+    assert gone.stalled == ("GitOperationFailed", f"{repository.url} has no branch or tag 'production'")
+    repository.git("push", "--quiet", str(repository.remote), "HEAD:production")
+    clock.advance(60)
+    back = source.read()
+    assert (back.stalled, back.rewound) == (None, False)
+
+
+def test_a_revision_that_never_was_names_the_default_branch(repository: GitRepository, tmp_path: Path) -> None:
+    with pytest.raises(Stalled, match="no branch or tag 'mian'") as caught:
+        opened(repository, tmp_path, revision="mian").read()
+    assert caught.value.hint == "its default branch is main; a commit needs its whole name"
+
+
+def test_a_repository_without_a_commit(tmp_path: Path) -> None:
+    empty = GitRepository(tmp_path)
+    with pytest.raises(Stalled, match="has no commit on its default branch"):
+        opened(empty, tmp_path).read()
+
+
+def test_tags_and_commits(repository: GitRepository, tmp_path: Path) -> None:
+    commit = repository.git("rev-parse", "HEAD~2")
+    repository.git("tag", "light", commit)
+    repository.git("tag", "--annotate", "--message=First", "v1.0", commit)
+    repository.git("push", "--quiet", "--tags", str(repository.remote))
+    for revision, name in (("light", "light"), ("v1.0", "v1.0"), ("refs/tags/v1.0", "v1.0"), (commit, "HEAD")):
+        tree = opened(repository, tmp_path, revision=revision).read()
+        assert (tree.revision, tree.files) == (f"{name}@sha1:{commit}", {"pool.yaml": b"pool 2"})
+
+
+def test_a_bad_commit_waits_and_a_newer_one_does_not(repository: GitRepository, tmp_path: Path) -> None:
+    clock = ManualClock()
+    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", limits=Limits(files=2))
+    source.read()
+    repository.push({"a.yaml": "a", "b.yaml": "b"})
+    for _ in range(12):
+        clock.advance(60)
+        bad = source.read()
+        assert (bad.files, bad.stalled) == (
+            {"pool.yaml": b"pool 4"},
+            ("TreeTooLarge", "the repository has more than 2 manifests"),
+        )
+    retry_at = source.retry_at
+    assert retry_at is not None
+    assert retry_at > clock.now()
+    repository.git("rm", "--quiet", "a.yaml")
+    repository.push()
+    tree = source.read()
+    assert clock.now() < retry_at
+    assert (sorted(tree.files), tree.stalled, source.retry_at) == (["b.yaml", "pool.yaml"], None, None)
+
+
+def test_submodules_are_not_followed(repository: GitRepository, tmp_path: Path) -> None:
+    repository.git(
+        "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository.remote), "vendored"
+    )
+    repository.push()
+    tree = opened(repository, tmp_path).read()
+    assert list(tree.files) == ["pool.yaml"]
+    assert tree.skipped == (("vendored", "is a submodule; submodules are not followed"),)
+
+
+def signing_key(folder: Path, name: str) -> Path:
+    path = folder / name
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(path)], check=True)
+    return path
+
+
+def test_only_commits_signed_by_an_allowed_signer_are_taken(repository: GitRepository, tmp_path: Path) -> None:
+    clock = ManualClock()
+    anna, eve = signing_key(tmp_path, "anna"), signing_key(tmp_path, "eve")
+    signers = tmp_path / "signers"
+    signers.write_text(f"anna@example.com {anna.with_suffix('.pub').read_text()}")
+
+    def push(name: str, key: Path | None) -> str:
+        sign = [] if key is None else ["-c", "gpg.format=ssh", "-c", f"user.signingKey={key}"]
+        repository.write({"pool.yaml": name})
+        repository.git("add", "--all")
+        repository.git(*sign, "commit", "--quiet", f"--message={name}", *(["--gpg-sign"] if key else []))
+        repository.git("push", "--quiet", str(repository.remote), "HEAD")
+        clock.advance(60)
+        return repository.git("rev-parse", "HEAD")
+
+    push("signed", anna)
+    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", allowed_signers=signers)
+    assert source.read().files == {"pool.yaml": b"signed"}
+    for name, key in (("unsigned", None), ("signed by eve", eve)):
+        commit = push(name, key)
+        tree = source.read()
+        assert tree.files == {"pool.yaml": b"signed"}
+        assert tree.stalled is not None
+        assert tree.stalled[0] == "SignatureVerificationFailed"
+        assert commit[:12] in tree.stalled[1]
+    push("signed again", anna)
+    tree = source.read()
+    assert (tree.files, tree.stalled) == ({"pool.yaml": b"signed again"}, None)

@@ -1,0 +1,255 @@
+"""Polling a smart HTTP server: little is asked for when nothing changed, and nothing is lost when it misbehaves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.model.errors import Stalled
+from reconciler.model.source import SourceTree
+from reconciler.source.credentials import Credentials
+from reconciler.source.git import GitSource
+from tests.fakes.clock import ManualClock
+from tests.integration.git_repository import GitRepository
+from tests.integration.git_server import GitHttpServer, GitProtocolServer
+from tests.unit.source.test_commands import processes_with
+
+ONE_POLL = ["info/refs?service=git-upload-pack", "git-upload-pack"]
+"""What `ls-remote` asks for."""
+TOKEN = "glpat-0123456789abcdefghij"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> GitRepository:
+    repository = GitRepository(tmp_path)
+    repository.push({"pool.yaml": "one", "large.bin": "x"})
+    return repository
+
+
+@pytest.fixture
+def server(repository: GitRepository) -> Iterator[GitHttpServer]:
+    with GitHttpServer(repository.served) as server:
+        yield server
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+class Daemon:
+    """A source with its state folder, polled once a minute."""
+
+    def __init__(self, url: str, tmp_path: Path, clock: ManualClock, **options: Any) -> None:
+        self.state = tmp_path / "state"
+        self._clock = clock
+        self.source = GitSource(url, clock=clock, state=self.state, **options)
+
+    def poll(self) -> SourceTree:
+        self._clock.advance(60)
+        return self.source.read()
+
+    @property
+    def copy(self) -> Path:
+        (folder,) = self.state.glob("*/repository.git")
+        return folder
+
+
+def test_a_push_is_a_new_tree(
+    server: GitHttpServer, repository: GitRepository, tmp_path: Path, clock: ManualClock
+) -> None:
+    daemon = Daemon(server.url, tmp_path, clock)
+    first = daemon.poll()
+    assert (first.files, first.stalled) == ({"pool.yaml": b"one"}, None)
+    commit = repository.push({"pool.yaml": "two", "new.yaml": "new"})
+    second = daemon.poll()
+    assert second.revision == f"main@sha1:{commit}"
+    assert second.files == {"new.yaml": b"new", "pool.yaml": b"two"}
+
+
+def test_nothing_is_fetched_when_nothing_changed(server: GitHttpServer, tmp_path: Path, clock: ManualClock) -> None:
+    daemon = Daemon(server.url, tmp_path, clock)
+    first = daemon.poll()
+    server.heard()
+    for _ in range(3):
+        assert daemon.poll() == first
+        assert server.heard() == ONE_POLL
+
+
+def test_of_a_large_repository_only_what_is_read_comes_over(
+    server: GitHttpServer, repository: GitRepository, tmp_path: Path, clock: ManualClock
+) -> None:
+    for number in range(200):
+        repository.commit({"clusters/a/pool.yaml": f"pool {number}", f"apps/{number}.yaml": f"app {number}"})
+    repository.push()
+    daemon = Daemon(server.url, tmp_path, clock, subdirectory="clusters/a")
+    assert daemon.poll().files == {"clusters/a/pool.yaml": b"pool 199"}
+    # one commit; the trees of the root, apps, clusters and clusters/a; one manifest
+    kinds = repository.git("cat-file", "--batch-all-objects", "--batch-check=%(objecttype)", at=daemon.copy).split()
+    assert sorted(kinds) == ["blob", "commit", "tree", "tree", "tree", "tree"]
+
+
+def test_a_server_that_cannot_filter_sends_one_commit_whole(tmp_path: Path, clock: ManualClock) -> None:
+    repository = GitRepository(tmp_path, filters=False)
+    for number in range(20):
+        repository.commit({"pool.yaml": f"pool {number}", "other.txt": f"{number}"})
+    repository.push()
+    with GitHttpServer(repository.served) as server:
+        daemon = Daemon(server.url, tmp_path, clock)
+        assert daemon.poll().files == {"pool.yaml": b"pool 19"}
+        assert repository.git("rev-list", "--count", "--all", at=daemon.copy) == "1"
+        repository.push({"pool.yaml": "next"})
+        assert daemon.poll().files == {"pool.yaml": b"next"}
+
+
+def test_rules_and_links_that_were_filtered_out_are_brought_over_first(
+    server: GitHttpServer, repository: GitRepository, tmp_path: Path, clock: ManualClock
+) -> None:
+    repository.write({"base/a.yaml": "a", "base/.sourceignore": "b.yaml\n", "base/b.yaml": "b", "c/own.yaml": "own"})
+    (repository.work / "c/base").symlink_to("../base")
+    (repository.work / "c/out.yaml").symlink_to("../../outside.yaml")
+    repository.push()
+    tree = Daemon(server.url, tmp_path, clock, subdirectory="c").poll()
+    assert tree.files == {"c/base/a.yaml": b"a", "c/own.yaml": b"own"}
+    assert tree.skipped == (("c/out.yaml", "leads out of the repository"),)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason", "message"),
+    [
+        ("500", "GitOperationFailed", "The requested URL returned error: 500"),
+        ("403", "AuthenticationFailed", "The requested URL returned error: 403"),
+        ("401", "AuthenticationFailed", "could not read Username"),
+        ("hang", "GitOperationFailed", "no answer within 1s"),
+        ("truncate", "GitOperationFailed", "cannot fetch from"),
+        ("down", "GitOperationFailed", "Failed to connect"),
+    ],
+)
+def test_the_last_good_tree_stays_through_every_failure_and_the_next_poll_recovers(
+    server: GitHttpServer,
+    repository: GitRepository,
+    tmp_path: Path,
+    clock: ManualClock,
+    fault: str,
+    reason: str,
+    message: str,
+) -> None:
+    daemon = Daemon(server.url, tmp_path, clock, timeout=timedelta(seconds=1 if fault == "hang" else 60))
+    good = daemon.poll()
+    repository.push({"pool.yaml": "two"})
+    if fault == "down":
+        server.stop()
+    server.fault = fault
+    bad = daemon.poll()
+    assert bad.files == good.files
+    assert bad.stalled is not None
+    assert bad.stalled[0] == reason
+    assert message in bad.stalled[1]
+    server.fault = ""
+    server.release()
+    if fault == "down":
+        server.start()
+    after = daemon.poll()
+    assert (after.files, after.stalled) == ({"pool.yaml": b"two"}, None)
+
+
+def test_the_remote_is_left_alone_while_it_backs_off_unless_a_webhook_calls(
+    server: GitHttpServer, tmp_path: Path, clock: ManualClock
+) -> None:
+    daemon = Daemon(server.url, tmp_path, clock)
+    daemon.poll()
+    server.fault = "500"
+    for _ in range(10):
+        daemon.poll()
+    server.heard()
+    stalled = daemon.source.read()
+    assert server.heard() == []
+    assert stalled.stalled is not None
+    assert daemon.source.retry_at is not None
+    assert timedelta(0) < daemon.source.retry_at - clock.now() <= timedelta(minutes=15)
+    server.fault = ""
+    daemon.source.hasten()
+    assert daemon.source.read().stalled is None
+    assert daemon.source.retry_at is None
+
+
+def test_a_remote_that_was_never_read_is_an_error(server: GitHttpServer, tmp_path: Path, clock: ManualClock) -> None:
+    server.fault = "500"
+    with pytest.raises(Stalled, match="500") as caught:
+        Daemon(server.url, tmp_path, clock).poll()
+    assert caught.value.reason == "GitOperationFailed"
+    assert caught.value.hint
+
+
+def test_a_restart_while_the_remote_is_down_loses_nothing(
+    server: GitHttpServer, tmp_path: Path, clock: ManualClock
+) -> None:
+    good = Daemon(server.url, tmp_path, clock).poll()
+    server.stop()
+    tree = Daemon(server.url, tmp_path, clock).poll()
+    assert (tree.files, tree.revision) == (good.files, good.revision)
+    assert tree.stalled is not None
+    server.start()
+
+
+def test_a_token_that_rotates_is_read_anew(server: GitHttpServer, tmp_path: Path, clock: ManualClock) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    server.token = TOKEN
+    daemon = Daemon(server.url, tmp_path, clock, credentials=Credentials(token_file=str(file)))
+    assert daemon.poll().stalled is None
+    server.token = "glpat-the-next-one-of-them"
+    refused = daemon.poll()
+    assert refused.stalled is not None
+    assert refused.stalled[0] == "AuthenticationFailed"
+    assert TOKEN not in refused.stalled[1]
+    file.write_text(f"{server.token}\n")
+    assert daemon.poll().stalled is None
+
+
+def test_a_password_in_the_url_is_used_and_kept_nowhere(
+    server: GitHttpServer, tmp_path: Path, clock: ManualClock
+) -> None:
+    server.token = TOKEN
+    daemon = Daemon(server.url.replace("http://", f"http://anna:{TOKEN}@"), tmp_path, clock)
+    assert daemon.poll().files == {"pool.yaml": b"one"}
+    written = [path.read_bytes() for path in daemon.state.rglob("*") if path.is_file()]
+    assert written
+    assert not any(TOKEN.encode() in content for content in written)
+
+
+def test_a_token_is_in_no_process_list(server: GitHttpServer, tmp_path: Path, clock: ManualClock) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    server.token = TOKEN
+    server.fault = "hang"
+    daemon = Daemon(server.url, tmp_path, clock, credentials=Credentials(token_file=str(file)))
+    failures: list[Stalled] = []
+
+    def poll() -> None:
+        try:
+            daemon.poll()
+        except Stalled as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    assert server.arrived.wait(30)
+    assert processes_with(server.url)
+    assert processes_with(TOKEN) == []
+    server.release()
+    thread.join()
+    assert len(failures) == 1
+
+
+def test_the_git_protocol(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> None:
+    with GitProtocolServer(repository.served) as server:
+        daemon = Daemon(server.url, tmp_path, clock)
+        assert daemon.poll().files == {"pool.yaml": b"one"}
+        repository.push({"pool.yaml": "two"})
+        assert daemon.poll().files == {"pool.yaml": b"two"}

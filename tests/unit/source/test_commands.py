@@ -1,0 +1,105 @@
+"""Running git: with a time limit that reaches its helpers, and without what could harm or leak."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.source.commands import CommandFailedError, Commands
+from reconciler.source.failures import stalled
+
+
+def processes_with(text: str) -> list[str]:
+    """Command lines of running processes that contain a text."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        if text in line:
+            found.append(line)
+    return found
+
+
+def test_what_git_writes_is_returned() -> None:
+    assert Commands(None, timeout=60).line("--version").startswith("git version")
+
+
+def test_a_command_that_hangs_is_ended_with_all_of_its_helpers() -> None:
+    helper = "sleep 86397"
+    with pytest.raises(CommandFailedError) as caught:
+        Commands(None, timeout=0.3).run("-c", f"alias.hang=!{helper}; true", "hang")
+    assert caught.value.summary == "no answer within 0.3s"
+    assert processes_with(helper) == []
+
+
+def test_secrets_and_users_of_urls_are_not_in_what_went_wrong() -> None:
+    commands = Commands(None, timeout=60, secrets=("hunter2",))
+    with pytest.raises(CommandFailedError) as caught:
+        commands.run("rev-parse", "--git-dir=hunter2", "https://u:p@host/x", "--resolve-git-dir", "hunter2")
+    assert "hunter2" not in str(caught.value)
+    assert "u:p@" not in str(caught.value)
+
+
+def test_hooks_are_off_and_only_known_transports_are_on(tmp_path: Path) -> None:
+    commands = Commands(None, timeout=60, network=True)
+    assert commands.line("config", "core.hooksPath") == "/dev/null"
+    with pytest.raises(CommandFailedError, match="transport 'ext' not allowed"):
+        commands.run("ls-remote", f"ext::sh -c touch% {tmp_path}/ran")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_network_nothing_is_fetched(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailedError, match="transport 'file' not allowed"):
+        Commands(None, timeout=60).run("ls-remote", f"file://{tmp_path}")
+
+
+def test_configuration_that_the_environment_brings_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "http.sslCAInfo")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "/etc/ca.pem")
+    commands = Commands(None, timeout=60, config=(("user.name", "x"),))
+    assert commands.line("config", "http.sslCAInfo") == "/etc/ca.pem"
+    assert commands.line("config", "user.name") == "x"
+
+
+@pytest.mark.parametrize(
+    ("stderr", "reason", "message"),
+    [
+        (
+            "remote: denied\nfatal: Authentication failed for 'https://host/a.git/'",
+            "AuthenticationFailed",
+            "cannot read host: Authentication failed for 'https://host/a.git/'",
+        ),
+        (
+            "fatal: could not read Username for 'https://host': terminal prompts disabled",
+            "AuthenticationFailed",
+            "cannot read host: could not read Username for 'https://host': terminal prompts disabled",
+        ),
+        (
+            (
+                "No ED25519 host key is known for h and you have requested strict checking.\r\n"
+                "Host key verification failed.\r\nfatal: Could not read from remote repository.\n\nPlease make sure…"
+            ),
+            "AuthenticationFailed",
+            "cannot read host: No ED25519 host key is known for h and you have requested strict checking.",
+        ),
+        (
+            "git@host: Permission denied (publickey).\nfatal: Could not read from remote repository.",
+            "AuthenticationFailed",
+            "cannot read host: git@host: Permission denied (publickey).",
+        ),
+        (
+            "fatal: unable to access 'https://host/a.git/': Could not resolve host: host",
+            "GitOperationFailed",
+            "cannot read host: unable to access 'https://host/a.git/': Could not resolve host: host",
+        ),
+        ("", "GitOperationFailed", "cannot read host: git ls-remote ended with status 128"),
+    ],
+)
+def test_what_a_failure_means(stderr: str, reason: str, message: str) -> None:
+    failure = stalled(CommandFailedError("ls-remote", 128, stderr), "host", "read")
+    assert (failure.reason, failure.message) == (reason, message)
+    assert failure.hint

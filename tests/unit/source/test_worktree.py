@@ -1,0 +1,173 @@
+"""A folder as it stands: what is read of it, what is left out, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.source import SourceTree
+from reconciler.source.selection import Limits
+from reconciler.source.worktree import WorkingTree
+
+
+def write(root: Path, **files: str) -> None:
+    """Files by path; `__` stands for a slash and `_dot_` for a dot."""
+    for name, content in files.items():
+        path = root / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+def names(tree: SourceTree) -> list[str]:
+    return list(tree.files)
+
+
+def test_manifests_and_templates_in_order_of_path(tmp_path: Path) -> None:
+    write(tmp_path, b_dot_yaml="b", a__c_dot_yml="c", a__d_dot_json="{}", t_dot_yaml_dot_j2="t", README_dot_md="no")
+    tree = WorkingTree(tmp_path).read()
+    assert names(tree) == ["a/c.yml", "a/d.json", "b.yaml", "t.yaml.j2"]
+    assert tree.files["b.yaml"] == b"b"
+    assert tree.revision is None
+    assert tree.root == str(tmp_path)
+
+
+def test_hidden_files_and_folders_are_not_manifests(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_yaml="a", _dot_github__ci_dot_yaml="no", _dot_pre_dot_yaml="no", _dot_git__x_dot_json="no")
+    assert names(WorkingTree(tmp_path).read()) == ["a.yaml"]
+
+
+def test_a_subdirectory_keeps_its_path_in_the_repository(tmp_path: Path) -> None:
+    write(tmp_path, a__b__c_dot_yaml="c", a__d_dot_yaml="d")
+    assert names(WorkingTree(tmp_path, "./a/b/").read()) == ["a/b/c.yaml"]
+
+
+def test_a_subdirectory_that_is_not_there_is_not_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(Stalled, match="no folder 'clusters/prod'") as caught:
+        WorkingTree(tmp_path, "clusters/prod").read()
+    assert caught.value.reason == "PathNotFound"
+
+
+@pytest.mark.parametrize("subdirectory", ["../other", "a/../../b", "/etc"])
+def test_a_subdirectory_outside_is_refused(tmp_path: Path, subdirectory: str) -> None:
+    with pytest.raises(Invalid, match="leaves the repository"):
+        WorkingTree(tmp_path, subdirectory)
+
+
+def test_sourceignore_is_gitignore_for_its_own_folder(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        _dot_sourceignore="# drafts\n*.draft.yaml\n/charts/\nvalues.yaml\n!keep/values.yaml\n",
+        a_dot_draft_dot_yaml="no",
+        charts__x_dot_yaml="no",
+        deep__charts__x_dot_yaml="yes",
+        keep__values_dot_yaml="yes",
+        other__values_dot_yaml="no",
+    )
+    assert names(WorkingTree(tmp_path).read()) == ["deep/charts/x.yaml", "keep/values.yaml"]
+
+
+def test_a_deeper_sourceignore_has_the_last_word(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        _dot_sourceignore="*.json\n",
+        a__x_dot_json="no",
+        b___dot_sourceignore="!x.json\ny.yaml\n",
+        b__x_dot_json="yes",
+        b__y_dot_yaml="no",
+        y_dot_yaml="yes",
+    )
+    assert names(WorkingTree(tmp_path).read()) == ["b/x.json", "y.yaml"]
+    assert names(WorkingTree(tmp_path, "a").read()) == []
+
+
+def test_what_is_in_an_ignored_folder_stays_ignored(tmp_path: Path) -> None:
+    write(tmp_path, _dot_sourceignore="old/\n", old___dot_sourceignore="!x.yaml\n", old__x_dot_yaml="no")
+    assert names(WorkingTree(tmp_path).read()) == []
+
+
+def test_links_are_followed_inside_the_repository(tmp_path: Path) -> None:
+    write(tmp_path, base__pool_dot_yaml="pool", clusters__a__own_dot_yaml="own")
+    (tmp_path / "clusters/a/base").symlink_to("../../base")
+    (tmp_path / "clusters/a/file.yaml").symlink_to("base/pool.yaml")
+    tree = WorkingTree(tmp_path, "clusters/a").read()
+    assert names(tree) == ["clusters/a/base/pool.yaml", "clusters/a/file.yaml", "clusters/a/own.yaml"]
+    assert tree.files["clusters/a/file.yaml"] == b"pool"
+    assert tree.skipped == ()
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("../secret.yaml", "leads out of the repository"),
+        ("sub/../../secret.yaml", "leads out of the repository"),
+        ("/etc/passwd", "leads out of the repository"),
+        ("out/secret.yaml", "leads out of the repository"),
+        ("nothing.yaml", "leads to nothing"),
+        ("link.yaml", "goes round in a circle"),
+        (".git/config.yaml", "leads into .git"),
+    ],
+)
+def test_links_out_of_the_repository_are_refused(tmp_path: Path, target: str, why: str) -> None:
+    root = tmp_path / "repository"
+    write(tmp_path, secret_dot_yaml="secret")
+    write(root, sub__a_dot_yaml="a", _dot_git__config_dot_yaml="token")
+    (root / "out").symlink_to("..")
+    (root / "link.yaml").symlink_to(target)
+    tree = WorkingTree(root).read()
+    assert ("link.yaml", why) in tree.skipped
+    assert names(tree) == ["sub/a.yaml"]
+
+
+def test_a_link_to_a_folder_around_it_ends(tmp_path: Path) -> None:
+    write(tmp_path, a__x_dot_yaml="x")
+    (tmp_path / "a/again").symlink_to("..")
+    tree = WorkingTree(tmp_path).read()
+    assert names(tree) == ["a/x.yaml"]
+    assert tree.skipped == (("a/again", "is a link to a folder that it is in"),)
+
+
+def test_a_file_too_large_is_left_out_and_named(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_yaml="x" * 11, b_dot_yaml="x" * 10)
+    tree = WorkingTree(tmp_path, limits=Limits(file_bytes=10)).read()
+    assert names(tree) == ["b.yaml"]
+    assert tree.skipped == (("a.yaml", "has 11 bytes; 10 is the most a manifest may have"),)
+
+
+@pytest.mark.parametrize("limits", [Limits(total_bytes=25), Limits(files=2)])
+def test_a_tree_too_large_is_refused_as_a_whole(tmp_path: Path, limits: Limits) -> None:
+    write(tmp_path, a_dot_yaml="x" * 10, b_dot_yaml="x" * 10, c_dot_yaml="x" * 10)
+    with pytest.raises(Stalled, match="the repository has more than 2"):
+        WorkingTree(tmp_path, limits=limits).read()
+
+
+def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    assert names(WorkingTree(tmp_path).read()) == []
+
+
+def test_a_name_that_no_report_could_print_is_left_out(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.yaml")).write_text("x")
+    tree = WorkingTree(tmp_path).read()
+    assert tree.files == {}
+    assert tree.skipped == (("caf?.yaml", "has a name that is not UTF-8"),)
+
+
+def test_a_git_lfs_pointer_is_no_manifest(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_yaml="version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    assert WorkingTree(tmp_path).read().skipped == (("a.yaml", "is a Git LFS pointer; commit the file itself"),)
+
+
+def test_the_last_good_tree_stays_when_the_folder_goes(tmp_path: Path) -> None:
+    root = tmp_path / "repository"
+    write(root, a_dot_yaml="a")
+    source = WorkingTree(root)
+    source.read()
+    root.rename(tmp_path / "elsewhere")
+    tree = source.read()
+    assert names(tree) == ["a.yaml"]
+    assert tree.stalled == ("PathNotFound", f"{root} is no folder that can be read")
+    (tmp_path / "elsewhere").rename(root)
+    assert source.read().stalled is None
