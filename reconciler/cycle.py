@@ -188,7 +188,7 @@ class Cycle:
             live=live,
             repository=forms.repository,
             effective=forms.effective,
-            findings=(*state.repository.findings, *forms.findings),
+            findings=(*forms.repository.findings, *forms.findings),
             instance_types=launch_record(view, state.now).without(self._catalog.instance_types(view), state.now),
         )
 
@@ -210,7 +210,7 @@ class Cycle:
             instance_types=state.instance_types,
             demands=state.demands,
             overlays=state.effective.node_overlays,
-            options=replace(self._rules.placement, include_pending=state.include_pending, unavailable=replaced),
+            options=replace(self._rules.placement, include_pending=state.include_pending, leaving=replaced),
         )
         return replace(state, placement=placement, replaced=replaced)
 

@@ -23,6 +23,7 @@ from reconciler.render.environment import Templates
 from reconciler.settings import Settings
 
 if TYPE_CHECKING:
+    from reconciler.cluster.inventory import InventoryParent
     from reconciler.source.opening import GitOptions
 
 CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:SNAPSHOT]"
@@ -88,7 +89,6 @@ def make_cycle(
     clock: Clock,
     progress: Callable[[str], None] = lambda _stage: None,
 ) -> Cycle:
-    from reconciler.cluster.inventory import InventoryParent  # noqa: PLC0415 - see above
     from reconciler.demand.dialect import Dialect  # noqa: PLC0415 - see above
     from reconciler.placement.place import PlacementOptions  # noqa: PLC0415 - see above
     from reconciler.plan.limits import PlanCaps  # noqa: PLC0415 - see above
@@ -106,7 +106,7 @@ def make_cycle(
                 chunks_per_node=placement.chunks_per_node or None,
                 instance_types=placement.instance_types,
             ),
-            inventory=InventoryParent(settings.inventory.namespace, settings.inventory.name),
+            inventory=_inventory(settings),
             templates_folder=settings.templates,
             suspend=settings.suspend,
         ),
@@ -176,24 +176,34 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) ->
     if kind == "snapshot" and rest:
         from reconciler.cluster.snapshot import SnapshotCluster  # noqa: PLC0415 - see above
 
-        return SnapshotCluster(rest)
+        return SnapshotCluster(rest, _inventory(settings))
     if kind == "embedded":
         return _embedded_cluster(settings, clock, rest)
     if choice != "in-cluster" and kind != "kubeconfig":
         raise Invalid(f"--cluster {choice} is no cluster", hint=f"write {CLUSTER_CHOICES}")
-    from reconciler.cluster.inventory import InventoryParent  # noqa: PLC0415 - see above
     from reconciler.cluster.kubernetes import in_cluster, kubeconfig_cluster  # noqa: PLC0415 - see above
 
-    parent = InventoryParent(settings.inventory.namespace, settings.inventory.name)
     if choice == "in-cluster":
-        return in_cluster(inventory=parent, count=count)
-    return kubeconfig_cluster(rest or None, inventory=parent, count=count)
+        return in_cluster(inventory=_inventory(settings), count=count)
+    return kubeconfig_cluster(rest or None, inventory=_inventory(settings), count=count)
 
 
 def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluster:
     from reconciler.cluster.embedded import EmbeddedCluster  # noqa: PLC0415 - see above
+    from reconciler.cluster.embedded_karpenter import Delays  # noqa: PLC0415 - see above
 
-    return EmbeddedCluster(clock)
+    delays = Delays(launch=settings.embedded.launch_delay, register=settings.embedded.register_delay)
+    if snapshot:
+        return EmbeddedCluster.from_snapshot(
+            snapshot, clock, delays=delays, inventory=_inventory(settings), provisions_pending=True
+        )
+    return EmbeddedCluster(clock, delays=delays, inventory=_inventory(settings), provisions_pending=True)
+
+
+def _inventory(settings: Settings) -> InventoryParent:
+    from reconciler.cluster.inventory import InventoryParent  # noqa: PLC0415 - see above
+
+    return InventoryParent(settings.inventory.namespace, settings.inventory.name)
 
 
 def _what_is_there() -> str:
@@ -207,6 +217,26 @@ def _what_is_there() -> str:
         "there is no cluster here: not inside one, and no kubeconfig with a current context",
         hint=f"name one with --cluster: {CLUSTER_CHOICES}",
     )
+
+
+def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
+    """Writes a snapshot of the cluster that the settings name; the number of objects by plural."""
+    from reconciler.cluster.capture import capture  # noqa: PLC0415 - see above
+    from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - see above
+
+    clock = SystemClock()
+    cluster = open_cluster(settings, clock)
+    try:
+        cluster.start(lambda: None)
+        if not isinstance(cluster, KubernetesCluster):
+            raise Invalid(
+                f"{cluster.name} is no cluster to capture",
+                hint="name a real one: --cluster kubeconfig[:CONTEXT] or in-cluster",
+            )
+        catalog = open_catalog(settings, cluster, clock).instance_types(cluster.view())
+        return capture(cluster.read_all, path, catalog)
+    finally:
+        cluster.close()
 
 
 def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:

@@ -45,7 +45,9 @@ def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, L
             findings.append(_not_served(item, versions))
         else:
             manifests.append(replace(item, manifest=form))
-    declared = replace(repository, node_pools=pools)
+    # The cluster is known here: a reference that leads nowhere makes its demand not ready, and that says so.
+    kept = tuple(finding for finding in repository.findings if finding.code != codes.NOT_IN_REPOSITORY.name)
+    declared = replace(repository, node_pools=pools, findings=kept)
     return InForce(declared.over(live), replace(declared, manifests=tuple(manifests)), tuple(findings))
 
 

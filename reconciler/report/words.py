@@ -10,6 +10,8 @@ from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan
 from reconciler.model.placement import Holding
 
 _IRREGULAR = {"capacity": "capacities"}
+MOST_ZONES = 2
+"""Zones by name on one line; beyond, their number says as much."""
 MINUTE = "%Y-%m-%d %H:%M"
 
 
@@ -75,7 +77,8 @@ def offered(creation: NodeClaimCreation) -> str:
     types = planned.instance_types[0] if planned.instance_types else "any type"
     if len(planned.instance_types) > 1:
         types += f" or {counted(len(planned.instance_types) - 1, 'other type')}"
-    return f"{' or '.join(planned.capacity_types)} in {' or '.join(planned.zones)}: {types}"
+    zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
+    return f"{' or '.join(planned.capacity_types)} in {zones}: {types}"
 
 
 def node_name(action: NodeClaimAction) -> str:

@@ -11,7 +11,8 @@ from reconciler.ports import Clock, PassResult
 from reconciler.report.daemon_status import daemon_status_document
 from reconciler.report.words import summary
 from reconciler.telemetry.logs import Log
-from reconciler.telemetry.metrics import Metrics, result_of
+from reconciler.telemetry.metrics import Metrics
+from reconciler.telemetry.passes import result_of
 
 
 class LastPass:
@@ -48,7 +49,7 @@ class LastPass:
                 settled=result.settled,
                 timings=result.timings,
             )
-        self._metrics.observe(result, now)
+        self._metrics.observe(result, now=now)
         self._tell(trigger, result)
 
     def _tell(self, trigger: str, result: PassResult) -> None:
