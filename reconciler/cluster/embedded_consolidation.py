@@ -46,7 +46,7 @@ class Consolidation:
                     self._dirty.add(ref.name)
             case "NodeClaim":
                 self._dirty.update(filter(None, [((after or {}).get("status") or {}).get("nodeName")]))
-            case "NodePool":
+            case "NodePool" if before is None or after is None or before["spec"] != after["spec"]:
                 self._dirty.update(
                     node.name for node in self._world.views.view().nodes if node.label(NODEPOOL_LABEL) == ref.name
                 )

@@ -68,6 +68,8 @@ class Karpenter:
         match ref.kind:
             case "NodePool":
                 self._pools.add(ref.name)
+                if after is None:
+                    self._world.at(self._world.now, lambda: self._delete_claims_of(ref.name))
             case "NodeClaim":
                 self._pools.add(_pool_of(after or before or {}))
                 if before is None and after is not None:
@@ -88,13 +90,9 @@ class Karpenter:
     def _keep_pool(self, name: str) -> None:
         ref = ObjectRef(KARPENTER, "NodePool", "", name)
         body = self._world.store.get(ref)
-        claims = [
-            (claim, found) for claim, found in self._world.store.all(KARPENTER, "NodeClaim") if _pool_of(found) == name
-        ]
         if body is None:
-            for claim, _ in claims:
-                self._world.store.delete(claim)
             return
+        claims = self._claims_of(name)
         marks = {NODEPOOL_HASH: pool_hash(body), NODEPOOL_HASH_VERSION: HASH_VERSION}
         capacity: dict[str, Any] = self._usage(name)
         time = stamp(self._world.now)
@@ -107,6 +105,13 @@ class Karpenter:
         self._world.store.change(ref, write, MANAGER)
         for claim, found in claims:
             self._judge_drift(claim, found, marks)
+
+    def _claims_of(self, pool: str) -> list[tuple[ObjectRef, Body]]:
+        return [item for item in self._world.store.all(KARPENTER, "NodeClaim") if _pool_of(item[1]) == pool]
+
+    def _delete_claims_of(self, pool: str) -> None:
+        for claim, _ in self._claims_of(pool):
+            self._world.store.delete(claim)
 
     def _usage(self, pool: str) -> dict[str, str]:
         claims = [claim for claim in self._world.views.view().node_claims if claim.label(NODEPOOL_LABEL) == pool]

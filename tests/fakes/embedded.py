@@ -1,0 +1,178 @@
+"""An embedded cluster whose clock the test moves, and documents to put into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from reconciler.cluster.embedded import EmbeddedCluster
+from reconciler.cluster.embedded_karpenter import Delays
+from reconciler.model.changes import Annotate, Apply, Write, WriteResult
+from reconciler.model.nodes import DO_NOT_DISRUPT, InstanceType, Node
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from tests.builders import instance_type
+from tests.fakes.clock import ManualClock
+
+Document = dict[str, Any]
+
+NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+DELAYS = Delays(timedelta(seconds=2), timedelta(seconds=3), timedelta(seconds=1))
+SMALL = instance_type("m-2x", cpu="2", memory="8Gi", price=0.1)
+LARGE = instance_type("m-8x", cpu="8", memory="32Gi", price=0.4, capacity_types=("on-demand", "spot"))
+
+
+class Sandbox:
+    """A cluster without nodes, with namespace `shop`, two zones and two instance types (m-2x, m-8x with spot)."""
+
+    def __init__(self, *, instance_types: Sequence[InstanceType] = (SMALL, LARGE), **options: Any) -> None:
+        self.clock = ManualClock()
+        self.cluster = EmbeddedCluster(
+            self.clock, delays=DELAYS, instance_types=instance_types, real_time=False, **options
+        )
+        self.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+
+    def wait(self, seconds: float = 0) -> ClusterView:
+        self.clock.advance(seconds)
+        return self.cluster.view()
+
+    def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
+        return self.cluster.write(write, dry_run=dry_run)
+
+    def node(self, name: str) -> Node:
+        return next(node for node in self.cluster.view().nodes if node.name == name)
+
+    def node_names(self) -> list[str]:
+        return [node.name for node in self.cluster.view().nodes]
+
+    def where(self) -> dict[str, str | None]:
+        """Pod → node."""
+        return {pod.name: pod.node_name for pod in self.cluster.view().pods}
+
+    def reasons(self) -> list[str]:
+        return [recorded.event.reason for recorded in self.cluster.events]
+
+    def add_node(self, name: str, *types: str, **claim: Any) -> None:
+        """A Ready node `node-NAME` of pool `general`, which is made if need be."""
+        if self.cluster.get(pool_ref()) is None:
+            self.cluster.apply(node_pool())
+        self.cluster.apply(node_claim(name, *(types or ("m-2x",)), **claim))
+        self.wait(5)
+
+
+def pool_ref(name: str = "general") -> ObjectRef:
+    return ObjectRef("karpenter.sh", "NodePool", "", name)
+
+
+def claim_ref(name: str) -> ObjectRef:
+    return ObjectRef("karpenter.sh", "NodeClaim", "", name)
+
+
+def node_ref(name: str) -> ObjectRef:
+    return ObjectRef("", "Node", "", name)
+
+
+def workload_ref(name: str = "web", kind: str = "Deployment") -> ObjectRef:
+    return ObjectRef("apps", kind, "shop", name)
+
+
+def node_pool(name: str = "general", *, consolidate_after: str = "Never", **spec: Any) -> Document:
+    """Linux nodes on demand; what `spec` names is replaced."""
+    requirements = [
+        {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+    ]
+    template = {"spec": {"nodeClassRef": NODE_CLASS, "requirements": requirements, "expireAfter": "Never"}}
+    disruption = {"consolidateAfter": consolidate_after, "budgets": [{"nodes": "100%"}]}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {"template": template, "disruption": disruption, **spec},
+    }
+
+
+def node_claim(
+    name: str,
+    *types: str,
+    zones: Sequence[str] = (),
+    held: bool = False,
+    pool: str = "general",
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[Mapping[str, str]] = (),
+    cpu: str = "1",
+    expire_after: str = "Never",
+) -> Document:
+    requirements: list[Document] = [
+        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(types)}
+    ]
+    if zones:
+        requirements.append({"key": "topology.kubernetes.io/zone", "operator": "In", "values": list(zones)})
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {
+            "name": name,
+            "labels": {"karpenter.sh/nodepool": pool, **(labels or {})},
+            **({"annotations": {DO_NOT_DISRUPT: "true"}} if held else {}),
+        },
+        "spec": {
+            "nodeClassRef": NODE_CLASS,
+            "requirements": requirements,
+            "resources": {"requests": {"cpu": cpu}},
+            "expireAfter": expire_after,
+            **({"taints": list(taints)} if taints else {}),
+        },
+    }
+
+
+def workload(
+    name: str = "web",
+    *,
+    replicas: int = 1,
+    cpu: str = "500m",
+    kind: str = "Deployment",
+    labels: Mapping[str, str] | None = None,
+    **pod_spec: Any,
+) -> Document:
+    """Pods labelled `app: NAME` in namespace `shop`; pod_spec: more fields of their spec."""
+    container = {"name": "main", "resources": {"requests": {"cpu": cpu, "memory": "256Mi"}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            **({} if kind == "DaemonSet" else {"replicas": replicas}),
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name, **(labels or {})}},
+                "spec": {"containers": [{**container, **pod_spec.pop("container", {})}], **pod_spec},
+            },
+        },
+    }
+
+
+def buffer(name: str = "web", **spec: Any) -> Document:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "replicas": 3, **spec},
+    }
+
+
+def apply(document: Document, *, force: bool = False) -> Apply:
+    """The write that headroom would make of it."""
+    metadata = document["metadata"]
+    group, slash, _ = document["apiVersion"].rpartition("/")
+    ref = ObjectRef(group if slash else "", document["kind"], metadata.get("namespace", ""), metadata["name"])
+    return Apply(ref, document, force=force)
+
+
+def hold(ref: ObjectRef) -> Annotate:
+    return Annotate(ref, ((DO_NOT_DISRUPT, "true"),))
+
+
+def release(ref: ObjectRef) -> Annotate:
+    return Annotate(ref, ((DO_NOT_DISRUPT, None),))

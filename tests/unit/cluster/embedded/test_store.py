@@ -1,0 +1,228 @@
+"""The embedded API: server-side apply, owners, versions, dry runs, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome
+from reconciler.model.errors import Invalid
+from reconciler.model.refs import ObjectRef
+from tests.builders import buffer_ref
+from tests.fakes.embedded import (
+    Document,
+    Sandbox,
+    apply,
+    buffer,
+    claim_ref,
+    node_claim,
+    node_pool,
+    pool_ref,
+    workload,
+    workload_ref,
+)
+
+HPA = "horizontal-pod-autoscaler"
+
+
+def body(sandbox: Sandbox, ref: ObjectRef) -> Any:
+    found = sandbox.cluster.get(ref)
+    assert found is not None
+    return found
+
+
+def test_what_is_applied_is_there_with_a_uid_a_version_and_a_time() -> None:
+    sandbox = Sandbox()
+    assert sandbox.write(apply(buffer())).outcome is Outcome.APPLIED
+    metadata = body(sandbox, buffer_ref())["metadata"]
+    assert metadata["uid"]
+    assert int(metadata["resourceVersion"]) > 0
+    assert (metadata["generation"], metadata["creationTimestamp"]) == (1, "2026-11-23T09:00:00Z")
+
+
+def test_the_same_apply_again_changes_nothing_not_even_the_version() -> None:
+    sandbox = Sandbox()
+    sandbox.write(apply(buffer()))
+    before = body(sandbox, buffer_ref())
+    assert sandbox.write(apply(buffer())).outcome is Outcome.UNCHANGED
+    assert body(sandbox, buffer_ref()) is before
+
+
+def test_a_changed_spec_is_a_new_generation_and_a_changed_label_is_not() -> None:
+    sandbox = Sandbox()
+    sandbox.write(apply(buffer()))
+    sandbox.write(apply(buffer(replicas=4)))
+    assert body(sandbox, buffer_ref())["metadata"]["generation"] == 2
+    labelled = buffer(replicas=4)
+    labelled["metadata"]["labels"] = {"team": "shop"}
+    sandbox.write(apply(labelled))
+    assert body(sandbox, buffer_ref())["metadata"]["generation"] == 2
+
+
+def test_a_dry_run_says_what_would_happen_and_does_nothing() -> None:
+    sandbox = Sandbox()
+    assert sandbox.write(apply(buffer()), dry_run=True).outcome is Outcome.APPLIED
+    assert sandbox.cluster.get(buffer_ref()) is None
+    sandbox.write(apply(buffer()))
+    assert sandbox.write(apply(buffer()), dry_run=True).outcome is Outcome.UNCHANGED
+    assert sandbox.write(Delete(buffer_ref()), dry_run=True).outcome is Outcome.APPLIED
+    assert sandbox.cluster.get(buffer_ref()) is not None
+
+
+def test_a_field_no_longer_mentioned_goes_and_one_that_another_wrote_stays() -> None:
+    sandbox = Sandbox()
+    mine = node_pool(weight=10)
+    mine["metadata"]["labels"] = {"team": "shop", "stage": "prod"}
+    sandbox.write(apply(mine))
+    theirs: Document = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "general", "labels": {"cost": "42"}},
+    }
+    sandbox.cluster.apply(theirs, manager="finops")
+    mine["metadata"]["labels"] = {"team": "shop"}
+    sandbox.write(apply(mine))
+    assert body(sandbox, pool_ref())["metadata"]["labels"] == {"team": "shop", "cost": "42"}
+
+
+def test_a_field_that_another_manager_owns_is_a_conflict_that_names_it_and_changes_nothing() -> None:
+    sandbox = Sandbox()
+    sandbox.cluster.apply(buffer(replicas=7), manager="kubectl")
+    result = sandbox.write(apply(buffer(replicas=3)))
+    assert result.outcome is Outcome.CONFLICT
+    assert result.message == "conflict: kubectl owns spec.replicas"
+    assert body(sandbox, buffer_ref())["spec"]["replicas"] == 7
+
+
+def test_equal_values_are_no_conflict_and_force_takes_the_field_over() -> None:
+    sandbox = Sandbox()
+    sandbox.cluster.apply(buffer(replicas=7), manager="kubectl")
+    assert sandbox.write(apply(buffer(replicas=7))).ok
+    assert sandbox.write(apply(buffer(replicas=3), force=True)).outcome is Outcome.APPLIED
+    managers = sandbox.cluster.view().objects[buffer_ref()].managers
+    assert "spec.replicas" in managers["headroom"]
+    assert "spec.replicas" not in managers["kubectl"]
+
+
+def test_scaling_makes_the_scaler_the_owner_of_replicas_in_the_view() -> None:
+    sandbox = Sandbox()
+    sandbox.cluster.apply(workload(replicas=2))
+    sandbox.cluster.scale(workload_ref(), 5, manager=HPA)
+    (web,) = sandbox.cluster.view().workloads
+    assert (web.replicas, web.replicas_manager) == (5, HPA)
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "x"}}, "no matches for kind 'Widget'"),
+        (buffer() | {"apiVersion": "autoscaling.x-k8s.io/v1alpha1"}, "is not served as v1alpha1"),
+        (
+            buffer() | {"metadata": {"name": "web", "namespace": "nowhere"}},
+            "namespaces 'nowhere' not found",
+        ),
+        (buffer(replicas=-1), "spec.replicas"),
+        (node_claim("x", "m-2x") | {"spec": {"requirements": []}}, "spec.nodeClassRef.group"),
+    ],
+)
+def test_what_the_server_would_not_take_is_refused(document: Document, message: str) -> None:
+    sandbox = Sandbox()
+    for dry_run in (True, False):
+        result = sandbox.write(apply(document), dry_run=dry_run)
+        assert result.outcome is Outcome.REFUSED
+        assert message in result.message
+
+
+def test_a_manifest_of_another_name_or_kind_is_refused() -> None:
+    sandbox = Sandbox()
+    assert sandbox.write(Apply(buffer_ref("other"), buffer("web"))).outcome is Outcome.REFUSED
+    assert sandbox.write(Apply(pool_ref(), buffer("general"))).outcome is Outcome.REFUSED
+
+
+def test_the_spec_of_a_node_claim_cannot_be_changed() -> None:
+    sandbox = Sandbox()
+    sandbox.write(apply(node_claim("x", "m-2x")))
+    result = sandbox.write(apply(node_claim("x", "m-8x")))
+    assert (result.outcome, result.message) == (Outcome.REFUSED, "NodeClaim/x is invalid: spec is immutable")
+
+
+def test_a_pool_cannot_become_static() -> None:
+    sandbox = Sandbox()
+    sandbox.write(apply(node_pool()))
+    assert "cannot become static" in sandbox.write(apply(node_pool(replicas=3))).message
+
+
+def test_absent_fields_get_their_defaults_and_stay_nobodys() -> None:
+    sandbox = Sandbox()
+    pool = node_pool()
+    del pool["spec"]["disruption"]
+    sandbox.write(apply(pool))
+    assert body(sandbox, pool_ref())["spec"]["disruption"]["consolidationPolicy"] == "WhenEmptyOrUnderutilized"
+    assert sandbox.write(apply(pool)).outcome is Outcome.UNCHANGED
+
+
+def test_annotations_are_merged_and_removed_whoever_set_them() -> None:
+    sandbox = Sandbox()
+    sandbox.cluster.apply(node_claim("x", "m-2x", held=True))
+    write = Annotate(claim_ref("x"), (("karpenter.sh/do-not-disrupt", None), ("headroom.dev/held", "true")))
+    assert sandbox.write(write, dry_run=True).outcome is Outcome.APPLIED
+    assert sandbox.write(write).outcome is Outcome.APPLIED
+    assert sandbox.write(write).outcome is Outcome.UNCHANGED
+    assert body(sandbox, claim_ref("x"))["metadata"]["annotations"] == {"headroom.dev/held": "true"}
+
+
+def test_a_status_is_its_own_and_does_not_touch_the_spec() -> None:
+    sandbox = Sandbox()
+    sandbox.write(apply(buffer()))
+    condition = {"type": "ReadyForProvisioning", "status": "True", "reason": "Resolved", "message": ""}
+    write = ApplyStatus(buffer_ref(), {"replicas": 3, "conditions": [condition]})
+    assert sandbox.write(write).outcome is Outcome.APPLIED
+    assert sandbox.write(write).outcome is Outcome.UNCHANGED
+    assert sandbox.write(apply(buffer())).outcome is Outcome.UNCHANGED
+    stored = body(sandbox, buffer_ref())
+    assert (stored["status"]["replicas"], stored["metadata"]["generation"]) == (3, 1)
+
+
+def test_conditions_of_two_writers_live_side_by_side() -> None:
+    sandbox = Sandbox()
+    sandbox.write(apply(node_pool()))
+    sandbox.write(ApplyStatus(pool_ref(), {"conditions": [{"type": "Ours", "status": "True"}]}))
+    types = [row["type"] for row in body(sandbox, pool_ref())["status"]["conditions"]]
+    assert types == ["Ready", "Ours"]
+    sandbox.write(ApplyStatus(pool_ref(), {"conditions": [{"type": "Ours", "status": "False"}]}))
+    assert body(sandbox, pool_ref())["status"]["conditions"][1]["status"] == "False"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [ApplyStatus(buffer_ref(), {"replicas": 1}), Annotate(buffer_ref(), (("a", "b"),))],
+)
+def test_a_write_to_what_is_gone_is_left_out(write: ApplyStatus | Annotate) -> None:
+    for dry_run in (True, False):
+        assert Sandbox().write(write, dry_run=dry_run).outcome is Outcome.SKIPPED
+
+
+def test_deleting_what_is_gone_or_another_of_that_name_does_nothing() -> None:
+    sandbox = Sandbox()
+    assert sandbox.write(Delete(buffer_ref())).outcome is Outcome.UNCHANGED
+    sandbox.write(apply(buffer()))
+    assert sandbox.write(Delete(buffer_ref(), uid="another")).outcome is Outcome.UNCHANGED
+    uid = body(sandbox, buffer_ref())["metadata"]["uid"]
+    assert sandbox.write(Delete(buffer_ref(), uid=uid)).outcome is Outcome.APPLIED
+    assert sandbox.cluster.get(buffer_ref()) is None
+
+
+def test_an_object_made_again_has_another_uid() -> None:
+    sandbox = Sandbox()
+    uids = []
+    for _ in range(2):
+        sandbox.write(apply(buffer()))
+        uids.append(body(sandbox, buffer_ref())["metadata"]["uid"])
+        sandbox.write(Delete(buffer_ref()))
+    assert uids[0] != uids[1]
+
+
+def test_somebody_elses_bad_apply_raises() -> None:
+    with pytest.raises(Invalid, match="no matches for kind"):
+        Sandbox().cluster.apply({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "x"}})
