@@ -1,0 +1,195 @@
+"""How replicas become pods in the embedded cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.cluster.embedded import EmbeddedCluster
+from reconciler.model.errors import Invalid
+from tests.fakes.clock import ManualClock
+from tests.fakes.embedded import Document, Sandbox, node_claim, workload, workload_ref
+
+EXAMPLE = Path(__file__).resolve().parents[4] / "examples-repo" / "snapshots" / "production"
+
+
+def names(sandbox: Sandbox) -> list[str]:
+    return sorted(sandbox.where())
+
+
+def test_a_deployment_has_as_many_pods_as_replicas_owned_by_a_replica_set() -> None:
+    sandbox = Sandbox()
+    sandbox.cluster.apply(workload(replicas=3))
+    pods = sandbox.cluster.view().pods
+    assert len(pods) == 3
+    assert {pod.owner_kind for pod in pods} == {"ReplicaSet"}
+    assert len({pod.owner_name for pod in pods}) == 1
+    (seen,) = sandbox.cluster.view().workloads
+    assert (seen.replicas, seen.observed_replicas) == (3, 3)
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 7])
+def test_scaling_makes_and_takes_away_pods(replicas: int) -> None:
+    sandbox = Sandbox()
+    sandbox.cluster.apply(workload(replicas=3))
+    sandbox.cluster.scale(workload_ref(), replicas)
+    assert len(names(sandbox)) == replicas
+
+
+def test_pending_pods_are_taken_away_before_running_ones() -> None:
+    sandbox = Sandbox()
+    sandbox.add_node("a")
+    sandbox.cluster.apply(workload(replicas=5))
+    assert list(sandbox.where().values()).count(None) == 2
+    sandbox.cluster.scale(workload_ref(), 3)
+    assert None not in sandbox.where().values()
+
+
+def test_a_stateful_sets_pods_are_numbered_and_the_highest_goes_first() -> None:
+    sandbox = Sandbox()
+    sandbox.cluster.apply(workload("db", kind="StatefulSet", replicas=3))
+    assert names(sandbox) == ["db-0", "db-1", "db-2"]
+    sandbox.cluster.scale(workload_ref("db", "StatefulSet"), 1)
+    assert names(sandbox) == ["db-0"]
+
+
+def test_a_pod_that_is_gone_is_made_anew_under_another_name() -> None:
+    sandbox = Sandbox()
+    sandbox.add_node("a")
+    sandbox.cluster.apply(workload(replicas=1))
+    before = names(sandbox)
+    sandbox.cluster.lose("node-a")
+    assert len(names(sandbox)) == 1
+    assert names(sandbox) != before
+
+
+def test_a_daemon_set_runs_on_every_node_that_it_may_run_on_also_on_later_ones() -> None:
+    sandbox = Sandbox()
+    sandbox.add_node("a")
+    sandbox.cluster.apply(workload("agent", kind="DaemonSet"))
+    sandbox.add_node("b")
+    sandbox.add_node("c", taints=[{"key": "team", "value": "shop", "effect": "NoSchedule"}])
+    assert sorted(node or "" for node in sandbox.where().values()) == ["node-a", "node-b"]
+    assert {pod.owner_kind for pod in sandbox.cluster.view().pods} == {"DaemonSet"}
+
+
+def test_pods_of_two_namespaces_with_equal_labels_do_not_mix() -> None:
+    sandbox = Sandbox()
+    sandbox.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    sandbox.cluster.apply(workload(replicas=2))
+    elsewhere = workload(replicas=3)
+    elsewhere["metadata"]["namespace"] = "other"
+    sandbox.cluster.apply(elsewhere)
+    assert len(sandbox.cluster.view().pods) == 5
+
+
+# Snapshots
+
+
+def snapshot(folder: Path, **files: list[Document]) -> Path:
+    for name, items in files.items():
+        (folder / f"{name}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return folder
+
+
+def opened(folder: Path, **options: Any) -> EmbeddedCluster:
+    return EmbeddedCluster.from_snapshot(folder, ManualClock(), real_time=False, **options)
+
+
+def test_the_example_snapshot_begins_with_its_workloads_pods_pending() -> None:
+    cluster = opened(EXAMPLE)
+    view = cluster.view()
+    assert cluster.name == f"embedded:{EXAMPLE}"
+    assert view.complete
+    assert view.nodes == ()
+    assert len(view.pods) == sum(workload.replicas or 0 for workload in view.workloads)
+    assert {pod.node_name for pod in view.pods} == {None}
+
+
+def test_pods_of_a_snapshot_are_adopted_not_made_twice(tmp_path: Path) -> None:
+    running = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "web-old-1",
+            "namespace": "shop",
+            "labels": {"app": "web"},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-old", "uid": "u", "controller": True}
+            ],
+        },
+        "spec": {"containers": [{"name": "main"}], "nodeName": "node-1"},
+        "status": {"phase": "Running"},
+    }
+    node = {
+        "metadata": {"name": "node-1"},
+        "status": {
+            "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+    cluster = opened(snapshot(tmp_path, pods=[running], nodes=[node], workloads=[workload(replicas=2, cpu="1")]))
+    pods = cluster.view().pods
+    assert sorted(pod.name == "web-old-1" for pod in pods) == [False, True]
+    assert {(pod.owner_name, pod.node_name) for pod in pods} == {("web-old", "node-1")}
+
+
+def test_a_deployments_replica_set_in_a_snapshot_is_not_scaled_beside_it(tmp_path: Path) -> None:
+    replica_set = workload("web", kind="ReplicaSet", replicas=2)
+    replica_set["metadata"] |= {
+        "name": "web-abc",
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u"}],
+    }
+    cluster = opened(snapshot(tmp_path, workloads=[workload(replicas=2), replica_set]))
+    cluster.scale(workload_ref(), 5)
+    assert len(cluster.view().pods) == 5
+
+
+def test_finished_pods_of_a_snapshot_are_left_out(tmp_path: Path) -> None:
+    done = {
+        "metadata": {"name": "job-1", "namespace": "shop"},
+        "spec": {"containers": [{"name": "main"}]},
+        "status": {"phase": "Succeeded"},
+    }
+    assert opened(snapshot(tmp_path, pods=[done])).view().pods == ()
+
+
+def test_a_node_claim_in_the_middle_of_its_life_goes_on(tmp_path: Path) -> None:
+    launched = node_claim("a", "m-2x")
+    launched["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
+    launched["spec"]["expireAfter"] = "720h"
+    launched["status"] = {
+        "providerID": "test://a",
+        "capacity": {"cpu": "2"},
+        "allocatable": {"cpu": "1900m"},
+        "conditions": [{"type": "Launched", "status": "True"}],
+    }
+    clock = ManualClock()
+    cluster = EmbeddedCluster.from_snapshot(snapshot(tmp_path, nodeclaims=[launched]), clock, real_time=False)
+    clock.advance(60)
+    assert [node.name for node in cluster.view().nodes] == ["node-a"]
+
+
+def test_the_snapshots_catalogue_is_what_is_sold(tmp_path: Path) -> None:
+    row = {
+        "name": "only-one",
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        "resources": {"cpu": "4", "memory": "16Gi"},
+        "offerings": [],
+    }
+    (tmp_path / "instance_types.json").write_text(json.dumps([row]))
+    assert [item.name for item in opened(tmp_path).view().catalog] == ["only-one"]
+    (tmp_path / "instance_types.json").unlink()
+    assert len(opened(tmp_path).view().catalog) == 144
+
+
+def test_a_snapshot_that_cannot_be_read_says_which_file(tmp_path: Path) -> None:
+    (tmp_path / "pods.json").write_text("{")
+    with pytest.raises(Invalid, match=r"pods\.json"):
+        opened(tmp_path)
+    with pytest.raises(Invalid, match="there is no such snapshot"):
+        opened(tmp_path / "nowhere")
