@@ -38,7 +38,8 @@ def holds(
     """What to protect, release and delete. Nodes that Karpenter did not make and nodes on their way out are let be.
 
     replaced: bins that chunks had to leave; with replacement_waits they stay protected, since what takes their chunks is
-    not there yet. blocked: nothing is released or deleted.
+    not there yet. Where nothing can take them they are released all the same: a pool at its limit could never replace a
+    node otherwise. blocked: nothing is released or deleted.
     """
     own = [item for item in bins if item.is_karpenters and not item.is_going]
     held = tuple(_hold(item, price_of) for item in own if item.chunks and not item.is_protected)

@@ -104,6 +104,8 @@ def _provisioning(demand: Demand, tally: _Tally) -> tuple[Condition, ...]:
     ]
     if missing:
         message = f"of {demand.desired:,} chunks, {', '.join(missing)}"
+        if BEYOND_A_CAP in tally.excuses:
+            message = f"{message}; {tally.excuses[BEYOND_A_CAP].example}"
         return (_condition(ConditionStatus.FALSE, "RequiresNewCapacity", message),)
     return (_condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"all {demand.desired:,} chunks have room"),)
 

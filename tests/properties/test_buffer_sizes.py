@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.demand.buffers import buffer_demands
@@ -21,6 +21,7 @@ names = st.sampled_from(["cpu", "memory", "example.com/gpu"])
 resource_lists = st.dictionaries(names, amounts, min_size=1)
 
 
+@settings(deadline=None)
 @given(resource_lists, resource_lists)
 def test_chunks_stay_inside_every_limit_and_one_more_would_not(asked: dict[str, int], limits: dict[str, int]) -> None:
     count = limit_count(Resources.of(asked), limits.items())
@@ -33,6 +34,7 @@ def test_chunks_stay_inside_every_limit_and_one_more_would_not(asked: dict[str, 
     assert any(asked[name] * (count + 1) > limits[name] for name in shared)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 1000))
 def test_a_percentage_is_the_least_whole_number_not_below_it(base: int, percentage: int) -> None:
     count = percentage_count(base, percentage)
@@ -40,6 +42,7 @@ def test_a_percentage_is_the_least_whole_number_not_below_it(base: int, percenta
     assert count == 0 or (count - 1) * 100 < base * percentage
 
 
+@settings(deadline=None)
 @given(counts, counts, st.integers(0, 500), st.one_of(st.none(), resource_lists), st.sampled_from(list(Dialect)))
 def test_a_size_is_the_larger_wish_within_the_limits(
     replicas: int | None,
@@ -66,6 +69,7 @@ def test_a_size_is_the_larger_wish_within_the_limits(
         assert count == min([max(wishes)] + ([] if most is None else [most]))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 50), max_size=6), st.integers(0, 200), st.integers(0, 100))
 def test_buffers_together_never_exceed_a_quota(wanted: list[int], hard: int, used: int) -> None:
     declared = Declared(

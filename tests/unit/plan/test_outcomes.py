@@ -76,6 +76,7 @@ def test_what_a_cap_cut_is_unplaced_and_says_which_cap() -> None:
     assert answer.unplaced == 2
     assert [excuse.reason for excuse in answer.excuses] == ["BeyondACap"]
     assert "at most 1 new nodes a pass" in answer.excuses[0].example
+    assert "at most 1 new nodes a pass" in provisioning(answer)[2]
 
 
 @pytest.mark.parametrize(

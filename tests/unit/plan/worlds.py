@@ -193,14 +193,17 @@ def made(creation: NodeClaimCreation, now: datetime) -> NodeClaim:
         ZONE_LABEL: node_wanted.zones,
         CAPACITY_TYPE_LABEL: node_wanted.capacity_types,
     }
-    return claim(
+    others = tuple(need for need in node_wanted.requirements if need.key not in pinned)
+    on_its_way = claim(
         creation.name,
         node_name=None,
         pool=node_wanted.node_pool,
         annotations=HELD,
         created=now,
-        requirements=tuple(Requirement(key, Operator.IN, values) for key, values in sorted(pinned.items())),
+        labels=dict(node_wanted.labels),
+        requirements=(*others, *(Requirement(key, Operator.IN, values) for key, values in sorted(pinned.items()))),
     )
+    return replace(on_its_way, requests=node_wanted.requests)
 
 
 def _apply(change: ObjectChange, objects: dict[ObjectRef, LiveObject]) -> None:
