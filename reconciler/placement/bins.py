@@ -111,6 +111,7 @@ def bins_of(
     offers: Mapping[str, PoolOffers],
     daemons: Sequence[Daemon],
     columns: ResourceColumns,
+    *,
     held: frozenset[str],
     leaving: frozenset[str] = frozenset(),
 ) -> Bins:

@@ -86,11 +86,16 @@ def usable(pool: NodePool) -> bool:
     return pool.replicas is None and not pool.deleting and pool.ready
 
 
+def node_class_label(pool: NodePool) -> str:
+    """The label by which Karpenter marks nodes with their node class; "" for a pool without one."""
+    node_class = pool.template.node_class
+    return "" if node_class is None else f"{node_class.group}/{node_class.kind.lower()}"
+
+
 def template_of(pool: NodePool) -> Requirements:
     labels = [*pool.template.labels, (NODEPOOL_LABEL, pool.name)]
-    node_class = pool.template.node_class
-    if node_class is not None:
-        labels.append((f"{node_class.group}/{node_class.kind.lower()}", node_class.name))
+    if pool.template.node_class is not None:
+        labels.append((node_class_label(pool), pool.template.node_class.name))
     return Requirements.of(pool.template.requirements).both(Requirements.labels(labels))
 
 

@@ -129,28 +129,38 @@ def _pool_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
         return Excuse("node labels", 1, "a node by name is asked for, which no new node can be")
     rows = offers.rows_for(batch.needs.wishes[-1].wanted)
     if isinstance(rows, NoRows):
-        if rows.undefined:
-            what = "a node by name is asked for" if rows.key == HOSTNAME_LABEL else f"nobody defines label {rows.key}"
-            return Excuse("NodePool labels", 1, f"NodePool {name}: {what}")
-        return Excuse("NodePool labels", 1, f"NodePool {name} allows other values of label {rows.key}")
+        return Excuse("NodePool labels", 1, f"NodePool {name} {_label_words(rows)}")
     if not rows.any():
         return Excuse("no instance type", 1, f"NodePool {name}: no available offering has the labels asked for")
     kinds = np.flatnonzero(offers.offerings.types_in(rows))
-    room = offers.room[kinds]
-    fits = times(room, batch.needs.request) > 0
+    fits = times(offers.room[kinds], batch.needs.request) > 0
     if not fits.any():
-        _, words = _nearest(state, batch, np.maximum(room, 0))
+        _, words = _nearest(state, batch, np.maximum(offers.room[kinds], 0))
         plural = "type fits" if len(kinds) == 1 else "types fit"
         return Excuse("instance type too small", len(kinds), f"NodePool {name}: {len(kinds)} {plural} but for {words}")
     shortages = [state.limits.shortage(name, offers.capacities[kind]) for kind in kinds[fits].tolist()]
-    if all(shortage is not None for shortage in shortages):
-        return Excuse("NodePool limit", int(fits.sum()), _limit_words(name, [item for item in shortages if item]))
+    missing = [shortage for shortage in shortages if shortage is not None]
+    if len(missing) == len(shortages):
+        return Excuse("NodePool limit", len(missing), _limit_words(name, missing))
+    return _rule_excuse(state, batch, offers)
+
+
+def _rule_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
+    name = offers.pool.name
     if ports_clash(batch.needs.shape.host_ports, offers.host_ports):
         return Excuse("host port taken", 1, f"NodePool {name}: a daemon set uses a host port that is asked for")
     if offers.minimums:
         keys = ", ".join(key for key, _ in offers.minimums)
         return Excuse("minValues", 1, f"NodePool {name}: too few values of {keys} are left for its minValues")
     return Excuse("topology", 1, f"NodePool {name}: {_topology_words(state, batch)}")
+
+
+def _label_words(missing: NoRows) -> str:
+    if not missing.undefined:
+        return f"allows other values of label {missing.key}"
+    if missing.key == HOSTNAME_LABEL:
+        return "makes nodes whose names are not known before, and one is asked for by name"
+    return f"does not define label {missing.key}, nor does any instance type"
 
 
 def _limit_words(pool: str, shortages: Sequence[Shortage]) -> str:

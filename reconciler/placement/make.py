@@ -76,7 +76,7 @@ def _from_pools(state: State, task: Task, wish: Wish, pools: Sequence[int], coun
         options = options_of(state, task, wish, pools)
         mix = _mix(options, count - placed, single=task.single)
         price = mix_price(mix, [option.price for option in options]) if mix else PLENTY
-        step = _enlarge(state, task, wish, frozenset(pools), count - placed, price)
+        step = _enlarge(state, task, wish, frozenset(pools), count=count - placed, price=price)
         step = step or _open(state, task, options, mix)
         placed += step
         if not step or task.single:
@@ -111,11 +111,11 @@ def options_of(state: State, task: Task, wish: Wish, pools: Sequence[int]) -> li
             continue
         fits = np.minimum(times(offers.room, task.batch.needs.request), cap)
         fits = np.minimum(fits, _most_by_minimums(state, number, rows, fits))
-        options += _options(state, number, rows, fits, wanted)
+        options += _options(state, number, rows, fits, wanted=wanted)
     return options
 
 
-def _options(state: State, number: int, rows: Mask, fits: Amounts, wanted: Requirements) -> list[Option]:
+def _options(state: State, number: int, rows: Mask, fits: Amounts, *, wanted: Requirements) -> list[Option]:
     offers = state.offers[number]
     prices = np.full(len(fits), PLENTY, dtype=np.int64)
     np.minimum.at(prices, offers.offerings.types_of[rows], offers.prices[rows])
@@ -190,7 +190,7 @@ def allowed_types(state: State, pool: int) -> Mask:
     return np.array(fits, dtype=np.bool_)
 
 
-def _enlarge(state: State, task: Task, wish: Wish, pools: frozenset[int], count: int, price: int) -> int:
+def _enlarge(state: State, task: Task, wish: Wish, pools: frozenset[int], *, count: int, price: int) -> int:
     """Makes one planned node larger if that is no dearer than `price` for all that is left, chunk for chunk."""
     best: tuple[float, int, int, PlannedBin] | None = None
     wanted = wish.wanted.both(task.where)

@@ -6,19 +6,19 @@ node is for, be available now, and stay inside the pool's limits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, ZONE_LABEL
 from reconciler.model.placement import Holding, PlannedNode
 from reconciler.model.requirements import Requirement
-from reconciler.placement.candidates import PoolOffers, template_of
+from reconciler.placement.candidates import PoolOffers, node_class_label
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offerings import NANODOLLARS
 from reconciler.placement.pool_limits import PoolLimits
-from reconciler.placement.requirements import STABLE_KEYS, Requirements, one_of
+from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values, one_of
 from reconciler.placement.state import PlannedBin, State
 
 
@@ -30,7 +30,7 @@ def planned_node(
     best: tuple[PlannedBin, tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
     for zones, capacity_types in _places(offers, planned):
         rows = planned.rows & _within(offers, zones, capacity_types)
-        kinds = _kinds(state.limits, offers, planned, rows, len(zones) * len(capacity_types), most_types)
+        kinds = _kinds(state.limits, offers, planned, rows, needed=len(zones) * len(capacity_types), most=most_types)
         listed = rows & np.isin(offers.offerings.types_of, kinds)
         best = best or (planned, zones, capacity_types, kinds, listed)
         if _meets(offers, listed):
@@ -47,7 +47,11 @@ def planned_node(
         capacity_types=capacity_types,
         price=int(offers.prices[listed].min()) / NANODOLLARS,
         requests=state.columns.resources(planned.used + offers.daemon_load[kinds].max(axis=0)),
-        requirements=_requirements(offers, planned, kinds, zones, capacity_types, labels),
+        requirements=_requirements(
+            offers,
+            planned,
+            _decided(offers, kinds, zones, capacity_types) | {key: one_of(value) for key, value in labels.items()},
+        ),
         holdings=holdings,
         labels=tuple(sorted(labels.items())),
     )
@@ -83,9 +87,9 @@ def _within(offers: PoolOffers, zones: Sequence[str], capacity_types: Sequence[s
 
 
 def _kinds(
-    limits: PoolLimits, offers: PoolOffers, planned: PlannedBin, rows: Mask, needed: int, most_types: int
+    limits: PoolLimits, offers: PoolOffers, planned: PlannedBin, rows: Mask, *, needed: int, most: int
 ) -> list[int]:
-    """Types sold in all of the places, cheapest first; more than `most_types` only where minValues ask for more."""
+    """Types sold in all of the places, cheapest first; more than `most` only where minValues ask for more."""
     catalogue = offers.offerings
     prices: dict[int, int] = {}
     sold: dict[int, set[tuple[str, str]]] = {}
@@ -101,7 +105,7 @@ def _kinds(
         for kind in complete
         if kind == primary or limits.shortage(offers.pool.name, offers.capacities[kind], held, nodes=0) is None
     ]
-    few = chosen[:most_types]
+    few = chosen[:most]
     if len(few) < len(chosen) and not _meets(offers, rows & np.isin(catalogue.types_of, few)):
         return chosen
     return few
@@ -136,30 +140,25 @@ def _labels(offers: PoolOffers, planned: PlannedBin) -> dict[str, str]:
     return labels
 
 
-def _requirements(
-    offers: PoolOffers,
-    planned: PlannedBin,
-    kinds: Sequence[int],
-    zones: Sequence[str],
-    capacity_types: Sequence[str],
-    labels: dict[str, str],
-) -> tuple[Requirement, ...]:
-    """Pool and chunks together, with what was decided in place of what was left open; sorted by label."""
-    fixed = frozenset(dict(offers.pool.template.labels)) - offers.offerings.table.keys
-    decided = {
+def _decided(
+    offers: PoolOffers, kinds: Sequence[int], zones: Sequence[str], capacity_types: Sequence[str]
+) -> dict[str, Values]:
+    return {
         INSTANCE_TYPE_LABEL: one_of(*(offers.offerings.types[kind].name for kind in kinds)),
         ZONE_LABEL: one_of(*zones),
         CAPACITY_TYPE_LABEL: one_of(*capacity_types),
-    } | {key: one_of(value) for key, value in labels.items()}
-    template = template_of(offers.pool)
-    together = template.both(planned.wanted.without(frozenset({HOSTNAME_LABEL})))
-    merged = together.both(Requirements(tuple(sorted(decided.items()))))
-    cheapest_first = tuple(offers.offerings.types[kind].name for kind in kinds)
-    written = []
-    for key, values in merged.entries:
-        if key in fixed and key not in decided:
-            continue  # a label of the pool's template says it already
-        for requirement in values.requirements(key):
-            listed = cheapest_first if key == INSTANCE_TYPE_LABEL else requirement.values
-            written.append(Requirement(key, requirement.operator, listed, requirement.min_values))
-    return tuple(written)
+    }
+
+
+def _requirements(offers: PoolOffers, planned: PlannedBin, decided: Mapping[str, Values]) -> tuple[Requirement, ...]:
+    """Pool and chunks together, with what was decided in place of what was left open; sorted by label. What a label of
+    the NodeClaim says already is not said again."""
+    pool = offers.pool
+    asked = Requirements.of(pool.template.requirements).both(Requirements.labels([(NODEPOOL_LABEL, pool.name)]))
+    said = frozenset(dict(pool.template.labels)) | {HOSTNAME_LABEL, node_class_label(pool)}
+    merged = (
+        asked.both(planned.wanted)
+        .both(Requirements(tuple(sorted(decided.items()))))
+        .without(frozenset(said - decided.keys()))
+    )
+    return tuple(requirement for key, values in merged.entries for requirement in values.requirements(key))

@@ -53,13 +53,13 @@ def place_batch(state: State, batch: Batch, count: int, *, per_node: int | None)
     )
     keys = sorted({*state.topology.deciding_keys(shape), *(rule.key for rule in rules)} - {HOSTNAME_LABEL})
     saved = state.save() if any(isinstance(rule, SpreadRule | TogetherRule) for rule in rules) else None
-    placed = _place(state, batch, rules, keys, count, per_node, opening=False)
+    placed = _place(state, batch, rules, keys, count=count, per_node=per_node, opening=False)
     if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
         return placed
     if saved is not None:
         state.put_back(saved)
         placed = 0
-    return placed + _place(state, batch, rules, keys, count - placed, per_node, opening=True)
+    return placed + _place(state, batch, rules, keys, count=count - placed, per_node=per_node, opening=True)
 
 
 def _place(
@@ -67,16 +67,16 @@ def _place(
     batch: Batch,
     rules: tuple[Rule, ...],
     keys: Sequence[str],
+    *,
     count: int,
     per_node: int | None,
-    *,
     opening: bool,
 ) -> int:
     def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
         return _fill(state, Task(batch, where, rules, may_open, False, per_node), amount, opening=may_open)
 
     if keys:
-        return place_over_domains(state, batch, rules, keys, fill, count, opening=opening)
+        return place_over_domains(state, batch, rules, keys, fill, count=count, opening=opening)
     return fill(Requirements(), count, opening)
 
 

@@ -78,7 +78,16 @@ def place(
         )
         for number, draft in enumerate(drafts)
     ]
-    state = _state(view, node_pools, instance_types, overlays, options, columns, needs, batches)
+    state = _state(
+        view,
+        node_pools,
+        instance_types,
+        overlays=overlays,
+        options=options,
+        columns=columns,
+        needs=needs,
+        batches=batches,
+    )
     missing = place_batches(state, batches, per_node=options.chunks_per_node)
     circumstances = Circumstances(
         tuple((pool.name, unused(pool)) for pool in sorted(node_pools, key=_name) if not usable(pool)),
@@ -96,6 +105,7 @@ def _state(
     view: ClusterView,
     node_pools: Sequence[NodePool],
     instance_types: Sequence[InstanceType],
+    *,
     overlays: Sequence[NodeOverlay],
     options: PlacementOptions,
     columns: ResourceColumns,
@@ -107,7 +117,7 @@ def _state(
     every = {
         pool.name: pool_offers(pool, catalogue, daemons, overlays, columns) for pool in sorted(node_pools, key=_name)
     }
-    bins = bins_of(view, every, daemons, columns, options.held, options.leaving)
+    bins = bins_of(view, every, daemons, columns, held=options.held, leaving=options.leaving)
     topology = Topology(bins, view.namespaces, needs)
     for batch in batches:
         topology.watch(batch.needs.shape, chunks_only=batch.keeps_minimum)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_NODES = 2**20
+"""More nodes than any mix has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -26,7 +29,7 @@ def cheapest_mix(count: int, sizes: Sequence[Size]) -> list[tuple[int, int]]:
         return []
     best = min(useful, key=lambda size: (size.price / size.chunks, -size.chunks))
     largest = max(size.chunks for size in useful)
-    bulk = max(0, (count - 3 * largest) // best.chunks)
+    bulk = max(0, (count - 2 * largest) // best.chunks)
     chosen = [best] * bulk + _exact(count - bulk * best.chunks, useful)
     chosen.sort(key=lambda size: (-size.chunks, size.price, size.choice))
     mix, left = [], count
@@ -51,20 +54,17 @@ def _undominated(sizes: list[Size]) -> list[Size]:
 
 
 def _exact(count: int, sizes: list[Size]) -> list[Size]:
-    best: list[tuple[int, int, int]] = [(0, 0, 0)]
-    options = [(size.chunks, size.price, index) for index, size in enumerate(sizes)]
-    for held in range(1, count + 1):
-        cheapest: tuple[int, int, int] | None = None
-        for chunks, price, index in options:
-            before = best[max(0, held - chunks)]
-            candidate = (before[0] + price, before[1] + 1, index)
-            if cheapest is None or candidate < cheapest:
-                cheapest = candidate
-        assert cheapest is not None
-        best.append(cheapest)
+    # Price and number of nodes as one integer, so that comparing it compares both; the padding in front stands for
+    # "nothing left to hold".
+    padding = max(size.chunks for size in sizes)
+    options = [(size.chunks, size.price * _NODES + 1) for size in sizes]
+    costs = [0] * (padding + 1)
+    for held in range(padding + 1, padding + count + 1):
+        costs.append(min([costs[held - chunks] + cost for chunks, cost in options]))
     chosen, held = [], count
     while held > 0:
-        size = sizes[best[held][2]]
-        chosen.append(size)
-        held -= size.chunks
+        at = padding + held
+        number = next(n for n, (chunks, cost) in enumerate(options) if costs[at - chunks] + cost == costs[at])
+        chosen.append(sizes[number])
+        held -= sizes[number].chunks
     return chosen

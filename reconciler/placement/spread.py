@@ -121,7 +121,7 @@ class Shares:
 
 
 def place_over_domains(
-    state: State, batch: Batch, rules: Sequence[Rule], keys: Sequence[str], fill: Fill, count: int, *, opening: bool
+    state: State, batch: Batch, rules: Sequence[Rule], keys: Sequence[str], fill: Fill, *, count: int, opening: bool
 ) -> int:
     """Places up to `count` chunks under rules on `keys`, existing bins before new nodes."""
     rules = [rule for rule in rules if rule.key != HOSTNAME_LABEL]
@@ -130,13 +130,13 @@ def place_over_domains(
         rule.counts_itself and not state.topology.counters[rule.counter].total() for rule in together
     )
     if first:
-        return _first_together(state, batch, rules, keys, fill, count, opening=opening)
+        return _first_together(state, batch, rules, keys, fill, count=count, opening=opening)
     combinations = combinations_of(state, batch, keys)
-    return _place(state, rules, combinations, fill, count, opening=opening)
+    return _place(state, rules, combinations, fill, count=count, opening=opening)
 
 
 def _first_together(
-    state: State, batch: Batch, rules: Sequence[Rule], keys: Sequence[str], fill: Fill, count: int, *, opening: bool
+    state: State, batch: Batch, rules: Sequence[Rule], keys: Sequence[str], fill: Fill, *, count: int, opening: bool
 ) -> int:
     """Pods that want each other's company and have none yet: the domain that takes most of them, the first of equals."""
     together = {rule.key for rule in rules if isinstance(rule, TogetherRule)}
@@ -149,20 +149,20 @@ def _first_together(
     best: tuple[int, list[Combination]] = (0, [])
     for group in groups.values():
         saved = state.save()
-        placed = _place(state, others, group, fill, count, opening=opening)
+        placed = _place(state, others, group, fill, count=count, opening=opening)
         if placed == count:
             return placed
         state.put_back(saved)
         if placed > best[0]:
             best = (placed, group)
-    return _place(state, others, best[1], fill, count, opening=opening) if best[0] else 0
+    return _place(state, others, best[1], fill, count=count, opening=opening) if best[0] else 0
 
 
 def _place(
-    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, count: int, *, opening: bool
+    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
 ) -> int:
     if not any(rule.counts_itself and not isinstance(rule, TogetherRule) for rule in rules):
-        return _place_freely(state, rules, combinations, fill, count, opening=opening)
+        return _place_freely(state, rules, combinations, fill, count=count, opening=opening)
     caps: dict[Combination, int] = {}
     for _ in range(2 * len(combinations) + 2):
         saved = state.save()
@@ -176,11 +176,11 @@ def _place(
         if not short:
             return sum(shares.values())
         state.put_back(saved)
-    return _place_one_by_one(state, rules, combinations, fill, count, opening=opening)
+    return _place_one_by_one(state, rules, combinations, fill, count=count, opening=opening)
 
 
 def _place_one_by_one(
-    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, count: int, *, opening: bool
+    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
 ) -> int:
     """When domains compete for the same room (a pool's limit), so that shares do not settle: each chunk where it may go."""
     placed, full = 0, dict[Combination, int]()
@@ -197,7 +197,7 @@ def _place_one_by_one(
 
 
 def _place_freely(
-    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, count: int, *, opening: bool
+    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
 ) -> int:
     """Rules that the chunks themselves do not change: allowed domains take as many as fit."""
     shares = Shares(state, rules, combinations, opening=opening)
