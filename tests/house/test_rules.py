@@ -82,7 +82,7 @@ def test_imports_point_down() -> None:
         ("model/quantity.py", "import reconciler.cycle", "Imports point down"),
         ("report/words.py", "import reconciler.render.environment", "Imports point down"),
         ("plan/names.py", "import random", "The core does no input or output"),
-        ("cluster/view.py", "import git", "Only source import git"),
+        ("cluster/view.py", "import git", "Only source imports git"),
         ("stray.py", "", "Imports point down"),
     ],
 )
