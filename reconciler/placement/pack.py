@@ -27,7 +27,23 @@ def place_batches(state: State, batches: Sequence[Batch], *, per_node: int | Non
             missing = batch.count - place_batch(state, batch, batch.count, per_node=per_node)
             unplaced |= {batch.number: missing} if missing else {}
         position += max(1, len(together))
+    _seek_company(state, batches, unplaced, per_node)
     return unplaced
+
+
+def _seek_company(state: State, batches: Sequence[Batch], unplaced: dict[int, int], per_node: int | None) -> None:
+    """Chunks that want to be near others may have come before those: they get another chance, until none comes of it."""
+    progress = True
+    while progress:
+        progress = False
+        for batch in batches:
+            missing = unplaced.get(batch.number, 0)
+            if missing and batch.whole is None and batch.needs.shape.pod_affinity:
+                placed = place_batch(state, batch, missing, per_node=per_node)
+                progress = progress or placed > 0
+                unplaced[batch.number] = missing - placed
+    for number in [number for number, missing in unplaced.items() if not missing]:
+        del unplaced[number]
 
 
 def _place_whole(state: State, batches: Sequence[Batch], per_node: int | None) -> dict[int, int]:

@@ -1,0 +1,115 @@
+"""Sites for the checker: every node there is, on its way or planned, with who is on it. Shares nothing with the engine.
+
+A site's labels say what it is; `OPEN` stands for a label whose value is not decided yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
+from reconciler.model.requirements import Operator, Requirement, Taint
+
+OPEN = "\0open"
+_OLDER_LABELS = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Somebody on a site: a bound pod (chunk False) or chunks of a demand, `count` of them alike."""
+
+    shape: PodShape
+    count: int
+    chunk: bool
+    pending: bool = False
+    keeps_minimum: bool = False
+    leaving: bool = False
+
+
+@dataclass(slots=True)
+class Site:
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+    exists: bool = True
+    tenants: list[Tenant] = field(default_factory=list)
+
+
+def label_of(site: Site, key: str) -> str | None:
+    """As written; where a node is still to be made the older spellings are read as the stable ones."""
+    if key in site.labels or site.exists:
+        return site.labels.get(key)
+    return site.labels.get(_OLDER_LABELS.get(key, key))
+
+
+def holds(requirement: Requirement, value: str | None) -> bool:
+    """Whether a label value (None: no label) meets a node selector requirement."""
+    listed = requirement.values
+    match requirement.operator:
+        case Operator.IN:
+            return value is not None and value in listed
+        case Operator.NOT_IN:
+            return value is None or value not in listed
+        case Operator.EXISTS:
+            return value is not None
+        case Operator.DOES_NOT_EXIST:
+            return value is None
+    try:
+        number, bound = int(value or ""), int(listed[0])
+    except (ValueError, IndexError):
+        return False
+    return {
+        Operator.GT: number > bound,
+        Operator.GTE: number >= bound,
+        Operator.LT: number < bound,
+        Operator.LTE: number <= bound,
+    }[requirement.operator]
+
+
+def accepts(site: Site, shape: PodShape) -> bool:
+    """Whether selector and required node affinity accept the site; an open label counts as not accepted, when asked for."""
+    if any(label_of(site, key) != value for key, value in shape.node_selector):
+        return False
+    return not shape.required_node_terms or any(_term_holds(site, term) for term in shape.required_node_terms)
+
+
+def _term_holds(site: Site, term: NodeSelectorTerm) -> bool:
+    if not term.expressions and not term.fields:
+        return False
+    labels = all(
+        label_of(site, item.key) != OPEN and holds(item, label_of(site, item.key)) for item in term.expressions
+    )
+    return labels and all(holds(item, site.name if site.exists else None) for item in term.fields)
+
+
+def untolerated(taints: Iterable[Taint], shape: PodShape) -> list[Taint]:
+    return [
+        taint
+        for taint in taints
+        if taint.effect in {"NoSchedule", "NoExecute"}
+        and not any(toleration.tolerates(taint) for toleration in shape.tolerations)
+    ]
+
+
+def clashing_ports(tenants: Sequence[Tenant]) -> list[int]:
+    """Host ports that two pods of a site both want."""
+    clashes: list[int] = []
+    seen: list[HostPort] = []
+    for tenant in tenants:
+        for port in tenant.shape.host_ports:
+            if tenant.count > 1:
+                clashes.append(port.port)
+            for other in seen:
+                anywhere = {port.address, other.address} & {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
+                same = (port.port, port.protocol) == (other.port, other.protocol)
+                if same and (anywhere or port.address == other.address):
+                    clashes.append(port.port)
+        seen += tenant.shape.host_ports
+    return clashes

@@ -1,0 +1,139 @@
+"""Checks a placement against the rules from scratch, sharing nothing with the engine but the model. Used by tests.
+
+It judges node by node in plain Python, as plainly as the rules read: what is bound and what is placed together must be what
+kube-scheduler would accept, on every type, zone and capacity type that a planned node lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reconciler.model.buffers import Recreation
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL, InstanceType, Node, NodeClaim, NodePool
+from reconciler.model.placement import Holding, Placement
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Taint
+from reconciler.model.view import ClusterView
+from reconciler.placement.checked_sites import OPEN, Site, Tenant
+from reconciler.placement.node_checker import (
+    Scene,
+    existing_violations,
+    limit_violations,
+    planned_site,
+    planned_violations,
+)
+from reconciler.placement.topology_checker import topology_violations
+
+_YOUNG_TAINTS = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
+
+
+def violations(
+    view: ClusterView,
+    *,
+    node_pools: Sequence[NodePool],
+    instance_types: Sequence[InstanceType],
+    demands: Sequence[Demand],
+    placement: Placement,
+) -> tuple[str, ...]:
+    """One sentence for each broken rule, sorted; empty when the placement holds."""
+    scene = Scene(
+        view,
+        {pool.name: pool for pool in node_pools},
+        {kind.name: kind for kind in instance_types},
+        {demand.ref: demand for demand in demands},
+    )
+    found = [*_counted(scene, placement)]
+    sites, existing = _existing_sites(scene)
+    for occupied in placement.occupied:
+        site = existing.get((occupied.node, occupied.node_claim if occupied.node is None else None))
+        if site is None:
+            found.append(f"{occupied.node or occupied.node_claim}: there is no such bin")
+            continue
+        site.tenants += _tenants(scene, occupied.holdings)
+        found += existing_violations(scene, site, occupied)
+    for number, planned in enumerate(placement.planned):
+        site = planned_site(scene, planned, number)
+        site.tenants += _tenants(scene, planned.holdings)
+        sites.append(site)
+        found += planned_violations(scene, planned, site)
+    found += limit_violations(scene, placement.planned)
+    found += topology_violations(sites, view.namespaces)
+    return tuple(sorted(set(found)))
+
+
+def _counted(scene: Scene, placement: Placement) -> Iterable[str]:
+    placed: dict[tuple[ObjectRef, int], int] = {}
+    on_existing = [holding for item in placement.occupied for holding in item.holdings]
+    on_new = [holding for item in placement.planned for holding in item.holdings]
+    for holding in (*on_existing, *on_new):
+        key = (holding.demand, holding.group)
+        placed[key] = placed.get(key, 0) + holding.count
+    for missing in placement.unplaced:
+        key = (missing.demand, missing.group)
+        placed[key] = placed.get(key, 0) + missing.count
+    wanted = {
+        (demand.ref, number): group.count
+        for demand in scene.demands.values()
+        for number, group in enumerate(demand.groups)
+        if group.count
+    }
+    if placed != wanted:
+        yield f"placed and unplaced are {sorted(placed.items())}, asked for were {sorted(wanted.items())}"
+    short = {missing.demand for missing in placement.unplaced}
+    opened = {holding.demand for holding in on_new}
+    somewhere = opened | {holding.demand for holding in on_existing}
+    for ref, demand in scene.demands.items():
+        if ref in opened and not demand.opens_nodes:
+            yield f"{ref}: no new nodes may be made for it"
+        if demand.whole and ref in short and ref in somewhere:
+            yield f"{ref}: placed in part"
+
+
+def _tenants(scene: Scene, holdings: Iterable[Holding]) -> list[Tenant]:
+    found = []
+    for holding in holdings:
+        demand = scene.demands[holding.demand]
+        found.append(
+            Tenant(
+                demand.groups[holding.group].shape,
+                holding.count,
+                chunk=True,
+                pending=demand.is_pending_pod,
+                keeps_minimum=demand.recreation is Recreation.KEEP_MINIMUM,
+            )
+        )
+    return found
+
+
+def _existing_sites(scene: Scene) -> tuple[list[Site], dict[tuple[str | None, str | None], Site]]:
+    existing: dict[tuple[str | None, str | None], Site] = {}
+    for node in scene.view.nodes:
+        claim = next((claim for claim in scene.view.node_claims if claim.node_name == node.name), None)
+        taints = node.taints if _initialized(node, claim) else _lasting(scene, node, claim)
+        existing[node.name, None] = Site(node.name, dict(node.labels), tuple(taints))
+    for claim in scene.view.node_claims:
+        if (claim.node_name, None) not in existing:
+            labels = {item.key: item.values[0] if len(item.values) == 1 else OPEN for item in claim.requirements}
+            existing[None, claim.name] = Site(claim.name, labels | dict(claim.labels), claim.taints, exists=False)
+    for pod in scene.view.pods:
+        if (pod.node_name, None) in existing:
+            existing[pod.node_name, None].tenants.append(Tenant(pod.shape, 1, chunk=False, leaving=pod.deleting))
+    return list(existing.values()), existing
+
+
+def _initialized(node: Node, claim: NodeClaim | None) -> bool:
+    managed = claim is not None or node.label(NODEPOOL_LABEL) is not None
+    claimed = claim is not None and claim.condition("Initialized") == "True"
+    return not managed or node.label(INITIALIZED_LABEL) == "true" or claimed
+
+
+def _lasting(scene: Scene, node: Node, claim: NodeClaim | None) -> list[Taint]:
+    pool = scene.pools.get(node.label(NODEPOOL_LABEL) or "")
+    startup = claim.startup_taints if claim else pool.template.startup_taints if pool else ()
+    keys = {(taint.key, taint.effect) for taint in startup}
+    return [
+        taint
+        for taint in node.taints
+        if (taint.key, taint.effect) not in keys and not taint.key.startswith(_YOUNG_TAINTS)
+    ]

@@ -1,0 +1,145 @@
+"""Checks spread and inter-pod (anti-)affinity of a placement over all sites at once. Used by checker; independent of topology."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
+from reconciler.placement.checked_sites import OPEN, Site, Tenant, accepts, label_of, untolerated
+
+Namespaces = Mapping[str, Mapping[str, str]]
+
+
+def topology_violations(sites: Sequence[Site], namespaces: Namespaces) -> Iterable[str]:
+    shapes = {tenant.shape for site in sites for tenant in site.tenants if tenant.chunk}
+    for shape in shapes:
+        for constraint in shape.topology_spread:
+            if constraint.when_unsatisfiable == "DoNotSchedule":
+                yield from _spread(sites, shape, constraint)
+        if shape.pod_affinity:
+            yield from _together(sites, shape, namespaces)
+    for site in sites:
+        for tenant in site.tenants:
+            for term in tenant.shape.pod_anti_affinity:
+                yield from _apart(sites, site, tenant, term, namespaces)
+
+
+def _domain(site: Site, key: str) -> str | None:
+    return site.name if key == HOSTNAME_LABEL else label_of(site, key)
+
+
+def _with_keys(selector: LabelSelector, shape: PodShape, keys: Iterable[str], operator: Operator) -> LabelSelector:
+    labels = dict(shape.labels)
+    extra = tuple(Requirement(key, operator, (labels[key],)) for key in keys if key in labels)
+    return LabelSelector(selector.match_labels, (*selector.expressions, *extra))
+
+
+def _selected(term: PodAffinityTerm, owner: PodShape, other: PodShape, namespaces: Namespaces) -> bool:
+    if term.selector is None:
+        return False
+    selector = _with_keys(term.selector, owner, term.match_label_keys, Operator.IN)
+    selector = _with_keys(selector, owner, term.mismatch_label_keys, Operator.NOT_IN)
+    if not selector.matches(dict(other.labels)):
+        return False
+    if term.namespace_selector is None:
+        return other.namespace in (term.namespaces or (owner.namespace,))
+    chosen = term.namespace_selector == LabelSelector() or term.namespace_selector.matches(
+        namespaces.get(other.namespace, {})
+    )
+    return chosen or other.namespace in term.namespaces
+
+
+def _apart(
+    sites: Sequence[Site], site: Site, owner: Tenant, term: PodAffinityTerm, namespaces: Namespaces
+) -> Iterable[str]:
+    domain = _domain(site, term.topology_key)
+    if domain is None:
+        return
+    for other_site in sites:
+        other_domain = _domain(other_site, term.topology_key)
+        unsure = OPEN in {domain, other_domain} and other_domain is not None
+        if other_domain != domain and not unsure:
+            continue
+        for other in other_site.tenants:
+            alone = other is owner and owner.count == 1
+            if alone or not (other.chunk or owner.chunk) or not _meet(owner, other):
+                continue
+            if _selected(term, owner.shape, other.shape, namespaces):
+                yield f"{site.name}: anti-affinity by {term.topology_key} is broken with {other_site.name}"
+
+
+def _meet(one: Tenant, other: Tenant) -> bool:
+    """KeepMinimum chunks may be the very pods that run, so that the two do not keep each other off."""
+    return not ((one.keeps_minimum and not other.chunk) or (other.keeps_minimum and not one.chunk))
+
+
+def _together(sites: Sequence[Site], shape: PodShape, namespaces: Namespaces) -> Iterable[str]:
+    def matches(other: PodShape) -> bool:
+        return all(_selected(term, shape, other, namespaces) for term in shape.pod_affinity)
+
+    for term in shape.pod_affinity:
+        used, supported, anywhere = set(), set(), False
+        for site in sites:
+            domain = _domain(site, term.topology_key)
+            for tenant in site.tenants:
+                if tenant.chunk and tenant.shape == shape:
+                    used.add(domain)
+                elif matches(tenant.shape) and not tenant.leaving:
+                    anywhere = True
+                    supported.add(domain)
+        lonely = used - (supported - {None, OPEN})
+        allowed = 1 if matches(shape) and not anywhere else 0
+        if len(lonely) > allowed or lonely & {None, OPEN}:
+            yield f"affinity by {term.topology_key} has no company in {sorted(map(str, lonely))}"
+
+
+def _spread(sites: Sequence[Site], shape: PodShape, constraint: TopologySpread) -> Iterable[str]:
+    keys = {item.topology_key for item in shape.topology_spread if item.when_unsatisfiable == "DoNotSchedule"}
+    looked_at = [site for site in sites if _is_looked_at(site, shape, constraint, keys)]
+    if any(_domain(site, key) == OPEN for site in looked_at for key in keys if _has_counted(site, shape, constraint)):
+        yield f"spread over {constraint.topology_key}: a node that counts is not decided"
+        return
+    # Chunks that count but are under no such rule may come later and tip the balance: then it is enough without them.
+    if _too_skewed(looked_at, shape, constraint, bound_by_it=False) and _too_skewed(
+        looked_at, shape, constraint, bound_by_it=True
+    ):
+        yield f"spread over {constraint.topology_key} exceeds maxSkew {constraint.max_skew}"
+
+
+def _is_looked_at(site: Site, shape: PodShape, constraint: TopologySpread, keys: Iterable[str]) -> bool:
+    if any(_domain(site, key) is None for key in keys):
+        return False
+    if constraint.node_affinity_policy == "Honor" and not accepts(site, shape):
+        return False
+    return constraint.node_taints_policy != "Honor" or not untolerated(site.taints, shape)
+
+
+def _counts(shape: PodShape, constraint: TopologySpread, other: PodShape) -> bool:
+    if constraint.selector is None or other.namespace != shape.namespace:
+        return False
+    selector = _with_keys(constraint.selector, shape, constraint.match_label_keys, Operator.IN)
+    return selector.matches(dict(other.labels))
+
+
+def _has_counted(site: Site, shape: PodShape, constraint: TopologySpread) -> bool:
+    return any(_counts(shape, constraint, tenant.shape) for tenant in site.tenants)
+
+
+def _too_skewed(sites: Sequence[Site], shape: PodShape, constraint: TopologySpread, *, bound_by_it: bool) -> bool:
+    totals: dict[str, int] = {}
+    used: set[str] = set()
+    minimum_only = any(tenant.keeps_minimum and tenant.shape == shape for site in sites for tenant in site.tenants)
+    for site in sites:
+        domain = _domain(site, constraint.topology_key) or ""
+        totals.setdefault(domain, 0)
+        for tenant in site.tenants:
+            if tenant.chunk and tenant.shape == shape:
+                used.add(domain)
+            free = tenant.chunk and bound_by_it and constraint not in tenant.shape.topology_spread
+            if tenant.leaving or free or (minimum_only and not tenant.chunk):
+                continue
+            totals[domain] += tenant.count if _counts(shape, constraint, tenant.shape) else 0
+    least = min(totals.values(), default=0) if len(totals) >= (constraint.min_domains or 1) else 0
+    return any(totals[domain] - least > constraint.max_skew for domain in used)
