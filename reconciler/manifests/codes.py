@@ -61,6 +61,7 @@ FOREIGN_CLASS = _info("foreign-class")
 INVALID_PARAMETER = _warning("invalid-parameter")
 PARAMETER_NOT_ALLOWED = _error("parameter-not-allowed")
 HALF_CONSUMPTION = _warning("half-consumption")
+IMMUTABLE_FIELD = _error("immutable-field")
 
 # Node pools and overlays.
 REMOVED_REASON = _error("removed-reason")
