@@ -1,0 +1,84 @@
+"""Headroom's adapter on a real API server, opened and closed for one test. Used by test_cluster_*.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from reconciler.cluster.connection import kubeconfig_access
+from reconciler.cluster.inventory import PART_OF_LABEL, InventoryParent
+from reconciler.cluster.kubernetes import KubernetesCluster
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from tests.controlplane import eventually
+
+PARENT = InventoryParent("headroom-system", "headroom")
+SECONDS = 20.0
+"""How long a test waits for what should take milliseconds."""
+
+
+@contextmanager
+def opened(
+    kubeconfig: Path,
+    *,
+    changed: Callable[[], None] = lambda: None,
+    discovery_interval: float = 0.2,
+    sync_timeout: float = SECONDS,
+) -> Iterator[KubernetesCluster]:
+    cluster = KubernetesCluster(
+        "kubeconfig:test",
+        lambda: kubeconfig_access(path=str(kubeconfig)),
+        inventory=PARENT,
+        discovery_interval=discovery_interval,
+        sync_timeout=sync_timeout,
+    )
+    try:
+        cluster.start(changed)
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def view_where(cluster: KubernetesCluster, holds: Callable[[ClusterView], bool], *, what: str) -> ClusterView:
+    """The first view of which it holds."""
+
+    def look() -> list[ClusterView]:
+        view = cluster.view()
+        assert holds(view), f"gaps: {view.gaps}"
+        return [view]
+
+    return eventually(look, within=SECONDS, what=what)[0]
+
+
+def template_ref(name: str = "web", namespace: str = "default") -> ObjectRef:
+    return ObjectRef("", "PodTemplate", namespace, name)
+
+
+def buffer_ref(name: str = "web", namespace: str = "default") -> ObjectRef:
+    return ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", namespace, name)
+
+
+def pod_template(name: str = "web", *, cpu: str = "1", member: bool = False, **metadata: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": _metadata(name, metadata, member=member),
+        "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}},
+    }
+
+
+def capacity_buffer(name: str = "web", *, replicas: int = 3, member: bool = False, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": _metadata(name, metadata, member=member),
+        "spec": {"replicas": replicas, "podTemplateRef": {"name": name}},
+    }
+
+
+def _metadata(name: str, more: dict[str, Any], *, member: bool) -> dict[str, Any]:
+    labels = {"labels": {PART_OF_LABEL: PARENT.id}} if member else {}
+    return {"name": name, "namespace": "default", **labels, **more}

@@ -1,0 +1,176 @@
+"""What happens to the view when the API server goes away, comes back, refuses a token, or says that a version is too old."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from reconciler.cluster.connection import current_context, kubeconfig_access
+from reconciler.cluster.resources import POD_TEMPLATES
+from reconciler.cluster.watch import ResourceWatch, Surroundings, _ExpiredError
+from reconciler.model.changes import Apply, Outcome
+from reconciler.model.errors import Invalid, Transient
+from tests.controlplane import ControlPlane, eventually
+from tests.integration.real_cluster import opened, pod_template, template_ref, view_where
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def own_server(
+    control_plane_programs: None,  # noqa: ARG001 - asked for what it does
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ControlPlane]:
+    """An API server of this file's own: the shared one must not be stopped."""
+    with ControlPlane.api_only(state_dir=tmp_path_factory.mktemp("own-server")) as plane:
+        yield plane
+
+
+@contextmanager
+def stopped(plane: ControlPlane) -> Iterator[None]:
+    plane.stop_api_server()
+    try:
+        yield
+    finally:
+        plane.start_api_server()
+
+
+def test_a_lost_connection_makes_the_view_incomplete_until_everything_was_read_anew(own_server: ControlPlane) -> None:
+    plane, told = own_server, Event()
+    plane.api.apply(pod_template("kept"))
+    with opened(plane.kubeconfig(), changed=told.set) as cluster:
+        assert cluster.view().complete
+        told.clear()
+        with stopped(plane):
+            assert told.wait(20), "whoever deletes must hear of it"
+            lost = view_where(
+                cluster,
+                lambda view: any("podtemplates cannot be read" in gap for gap in view.gaps),
+                what="the loss is noticed",
+            )
+            assert not lost.complete
+            assert template_ref("kept") in lost.objects, "what was read stays"
+            refused = cluster.write(Apply(template_ref("new"), pod_template("new")))
+            assert refused.outcome is Outcome.FAILED
+            assert plane.url in refused.message
+        plane.api.apply(pod_template("later"))
+        back = view_where(
+            cluster,
+            lambda view: view.complete and template_ref("later") in view.objects,
+            what="the view is whole again",
+        )
+    assert template_ref("kept") in back.objects
+    assert [pool for pool in back.apis if pool == ("karpenter.sh", "NodePool")]
+
+
+def test_a_crd_that_the_starting_server_does_not_serve_yet_is_not_taken_for_gone(own_server: ControlPlane) -> None:
+    """Right after a start the server knows its CRDs but answers 404 for their objects."""
+    plane = own_server
+    pool = {
+        "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+        "requirements": [],
+    }
+    document = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "general"},
+        "spec": {"template": {"spec": pool}},
+    }
+    plane.api.apply(document)
+    views = []
+    with opened(plane.kubeconfig(), discovery_interval=0.02) as cluster:
+        cluster.view()
+        with stopped(plane):
+            view_where(cluster, lambda view: not view.complete, what="the loss is noticed")
+
+        def back() -> bool:
+            views.append(cluster.view())
+            return views[-1].complete
+
+        eventually(back, within=30, what="the view is whole again", every=0.01)
+    assert all(view.objects for view in views if view.complete)
+
+
+def test_a_server_that_was_never_reached_is_named(own_server: ControlPlane, tmp_path: Path) -> None:
+    document = json.loads(own_server.kubeconfig().read_text())
+    document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    (tmp_path / "config").write_text(json.dumps(document))
+    with opened(tmp_path / "config") as cluster, pytest.raises(Transient) as failed:
+        cluster.view()
+    assert failed.value.message == "https://127.0.0.1:1 does not answer: [Errno 111] Connection refused"
+
+
+def test_a_token_that_was_rotated_is_read_again(own_server: ControlPlane, tmp_path: Path) -> None:
+    plane, config = own_server, tmp_path / "config"
+    good = plane.service_account_kubeconfig("default", "rotated").read_text()
+    plane.api.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "rotated"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": "rotated", "namespace": "default"}],
+        }
+    )
+    config.write_text(good)
+    with opened(config) as cluster:
+        assert eventually(lambda: cluster.view().complete, within=40, what="the role is in force")
+        plane.api.delete("v1", "ServiceAccount", "rotated", namespace="default")
+        refused = eventually(
+            lambda: [
+                result
+                for result in [cluster.write(Apply(template_ref("r"), pod_template("r")))]
+                if result.outcome is Outcome.FAILED
+            ],
+            within=60,
+            what="the old token is refused",
+        )
+        assert "Unauthorized" in refused[0].message
+        config.write_text(plane.service_account_kubeconfig("default", "rotated").read_text())
+        eventually(
+            lambda: cluster.write(Apply(template_ref("r"), pod_template("r"))).ok, within=20, what="the new one is used"
+        )
+
+
+def test_a_watch_from_a_version_that_is_too_old_is_told_so(own_server: ControlPlane) -> None:
+    """410 Gone: whoever gets it lists everything anew (the unit tests of the watch show that it does)."""
+    own_server.api.apply(pod_template())
+    with stopped(own_server):
+        pass  # its memory of changes begins anew
+    with opened(own_server.kubeconfig()) as cluster:
+        cluster.view()
+        around = Surroundings(
+            cluster._connection, cluster._discovery, cluster._store, Event(), noticed=lambda _changed: None
+        )
+        path = cluster._discovery.path_of(POD_TEMPLATES)
+        assert path is not None
+        with pytest.raises(_ExpiredError):
+            ResourceWatch(POD_TEMPLATES, around)._watch(path, "1")
+
+
+def test_closing_ends_every_thread_at_once(own_server: ControlPlane) -> None:
+    with opened(own_server.kubeconfig()) as cluster:
+        cluster.view()
+        threads = list(cluster._threads)
+        assert len(threads) > 20
+        cluster.close()
+        assert [thread.name for thread in threads if thread.is_alive()] == []
+
+
+def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Invalid) as refused:
+        kubeconfig_access(path=str(tmp_path / "nothing"))
+    assert str(tmp_path / "nothing") in refused.value.message
+    assert current_context(str(tmp_path / "nothing")) is None
+
+
+def test_a_context_that_is_not_there_is_named(own_server: ControlPlane) -> None:
+    path = str(own_server.kubeconfig())
+    with pytest.raises(Invalid, match="production"):
+        kubeconfig_access("production", path)
+    assert current_context(path) == "controlplane"

@@ -1,0 +1,193 @@
+"""Writes to a real API server: what is applied, refused, in conflict, or would change nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reconciler.cluster.kubernetes import KubernetesCluster
+from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome
+from reconciler.model.refs import ObjectRef
+from tests.controlplane import ControlPlane
+from tests.controlplane.documents import node_class, node_pool
+from tests.controlplane.rest import Document, condition
+from tests.integration.real_cluster import buffer_ref, capacity_buffer, opened, pod_template, template_ref
+
+pytestmark = pytest.mark.e2e
+
+BUFFER = ("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer")
+POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
+
+
+@pytest.fixture
+def cluster(empty_api_server: ControlPlane) -> Iterator[KubernetesCluster]:
+    with opened(empty_api_server.kubeconfig()) as cluster:
+        cluster.view()
+        yield cluster
+
+
+def stored(plane: ControlPlane, name: str = "web") -> Document:
+    found = plane.api.get(*BUFFER, name, namespace="default")
+    assert found is not None
+    return found
+
+
+def test_an_apply_makes_and_changes_an_object(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
+    assert cluster.write(Apply(buffer_ref(), capacity_buffer(replicas=3))).outcome is Outcome.APPLIED
+    assert cluster.write(Apply(buffer_ref(), capacity_buffer(replicas=4))).outcome is Outcome.APPLIED
+    live = stored(empty_api_server)
+    assert live["spec"]["replicas"] == 4
+    assert {entry["manager"] for entry in live["metadata"]["managedFields"]} == {"headroom"}
+
+
+def test_a_field_that_is_no_longer_applied_goes(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
+    document = capacity_buffer()
+    document["spec"]["limits"] = {"cpu": "4"}
+    cluster.write(Apply(buffer_ref(), document))
+    cluster.write(Apply(buffer_ref(), capacity_buffer()))
+    assert "limits" not in stored(empty_api_server)["spec"]
+
+
+def test_a_dry_run_changes_nothing(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
+    assert cluster.write(Apply(buffer_ref(), capacity_buffer()), dry_run=True).outcome is Outcome.APPLIED
+    assert empty_api_server.api.get(*BUFFER, "web", namespace="default") is None
+
+
+@pytest.mark.parametrize("kind", ["apply", "annotate", "status", "delete"])
+def test_a_dry_run_tells_what_would_change_nothing(
+    cluster: KubernetesCluster,
+    empty_api_server: ControlPlane,
+    kind: str,
+) -> None:
+    pool = node_pool("general")
+    writes: dict[str, Any] = {
+        "apply": Apply(POOL, pool),
+        "annotate": Annotate(POOL, (("example.com/mark", "true"), ("example.com/none", None))),
+        "status": ApplyStatus(buffer_ref(), {"replicas": 2}),
+        "delete": Delete(template_ref()),
+    }
+    empty_api_server.api.create(node_class())
+    cluster.write(Apply(POOL, pool))
+    cluster.write(Apply(buffer_ref(), capacity_buffer()))
+    cluster.write(Apply(template_ref(), pod_template()))
+    assert cluster.write(writes[kind], dry_run=True).outcome is (
+        Outcome.UNCHANGED if kind == "apply" else Outcome.APPLIED
+    )
+    assert cluster.write(writes[kind]).ok
+    assert cluster.write(writes[kind], dry_run=True).outcome is Outcome.UNCHANGED
+
+
+def test_a_conflict_names_the_manager_and_the_field(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
+    empty_api_server.api.apply(capacity_buffer(replicas=9), manager="platform-team")
+    result = cluster.write(Apply(buffer_ref(), capacity_buffer(replicas=3)))
+    assert result.outcome is Outcome.CONFLICT
+    assert result.message == 'CapacityBuffer/default/web: spec.replicas belongs to "platform-team"'
+    assert stored(empty_api_server)["spec"]["replicas"] == 9
+
+
+def test_force_takes_the_field_over(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
+    empty_api_server.api.apply(capacity_buffer(replicas=9), manager="platform-team")
+    assert cluster.write(Apply(buffer_ref(), capacity_buffer(replicas=3), force=True)).ok
+    assert stored(empty_api_server)["spec"]["replicas"] == 3
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_the_server_finds_invalid_is_refused_in_its_words(
+    cluster: KubernetesCluster,
+    dry_run: bool,  # noqa: FBT001 - the case
+) -> None:
+    document = capacity_buffer()
+    document["spec"]["scalableRef"] = {"kind": "Deployment", "name": "web", "apiGroup": "apps"}
+    result = cluster.write(Apply(buffer_ref(), document), dry_run=dry_run)
+    assert result.outcome is Outcome.REFUSED
+    assert "You must define either PodTemplateRef or ScalableRef, but not both" in result.message
+
+
+def test_a_kind_that_is_not_installed_is_refused(cluster: KubernetesCluster) -> None:
+    ref = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "default", "hours")
+    document = {"apiVersion": "autoscaling.karpenter.sh/v1alpha1", "kind": "MetricsProducer", "metadata": {}}
+    result = cluster.write(Apply(ref, document), dry_run=True)
+    assert result.outcome is Outcome.REFUSED
+    assert result.message == (
+        "the cluster does not serve autoscaling.karpenter.sh/v1alpha1 MetricsProducer: install its CRD"
+    )
+
+
+def test_a_namespace_that_is_missing_is_named(cluster: KubernetesCluster) -> None:
+    document = capacity_buffer(namespace="nowhere")
+    result = cluster.write(Apply(buffer_ref(namespace="nowhere"), document), dry_run=True)
+    assert result.outcome is Outcome.REFUSED
+    assert 'namespaces "nowhere" not found' in result.message
+
+
+def test_a_deletion_hits_only_the_object_that_was_meant(
+    cluster: KubernetesCluster,
+    empty_api_server: ControlPlane,
+) -> None:
+    cluster.write(Apply(buffer_ref(), capacity_buffer()))
+    uid = stored(empty_api_server)["metadata"]["uid"]
+    empty_api_server.api.delete(*BUFFER, "web", namespace="default")
+    cluster.write(Apply(buffer_ref(), capacity_buffer()))
+    result = cluster.write(Delete(buffer_ref(), uid))
+    assert (result.outcome, result.ok) == (Outcome.UNCHANGED, True)
+    assert "another object by now" in result.message
+    namesake = stored(empty_api_server)["metadata"]["uid"]
+    assert cluster.write(Delete(buffer_ref(), namesake)).outcome is Outcome.APPLIED
+    assert empty_api_server.api.get(*BUFFER, "web", namespace="default") is None
+
+
+def test_deleting_what_is_gone_is_done_already(cluster: KubernetesCluster) -> None:
+    result = cluster.write(Delete(buffer_ref("ghost"), "some-uid"))
+    assert (result.outcome, result.message) == (Outcome.UNCHANGED, "CapacityBuffer/default/ghost is gone already")
+
+
+def test_annotations_are_set_and_removed_whoever_set_them(
+    cluster: KubernetesCluster,
+    empty_api_server: ControlPlane,
+) -> None:
+    metadata = {"annotations": {"karpenter.sh/do-not-disrupt": "false", "theirs": "stays"}}
+    empty_api_server.api.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1", **metadata}})
+    node = ObjectRef("", "Node", "", "node-1")
+
+    def annotations() -> Document:
+        found = empty_api_server.api.get("v1", "Node", "node-1")
+        assert found is not None
+        kept: Document = found["metadata"]["annotations"]
+        return kept
+
+    assert cluster.write(Annotate(node, (("karpenter.sh/do-not-disrupt", "true"),))).ok
+    assert annotations() == {"karpenter.sh/do-not-disrupt": "true", "theirs": "stays"}
+    assert cluster.write(Annotate(node, (("karpenter.sh/do-not-disrupt", None),))).ok
+    assert annotations() == {"theirs": "stays"}
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_annotating_what_is_gone_is_left_out(cluster: KubernetesCluster, dry_run: bool) -> None:  # noqa: FBT001 - the case
+    result = cluster.write(Annotate(ObjectRef("", "Node", "", "ghost"), (("a", "b"),)), dry_run=dry_run)
+    assert (result.outcome, result.message) == (Outcome.SKIPPED, "Node/ghost is gone")
+
+
+def test_a_status_is_written_beside_what_others_declare(
+    cluster: KubernetesCluster,
+    empty_api_server: ControlPlane,
+) -> None:
+    empty_api_server.api.apply(capacity_buffer(), manager="somebody")
+    ready = {
+        "type": "ReadyForProvisioning",
+        "status": "True",
+        "reason": "Resolved",
+        "message": "",
+        "lastTransitionTime": "2026-03-01T12:00:00Z",
+    }
+    assert cluster.write(ApplyStatus(buffer_ref(), {"replicas": 3, "conditions": [ready]})).ok
+    live = stored(empty_api_server)
+    assert (live["status"]["replicas"], condition(live, "ReadyForProvisioning")) == (3, "True")
+    assert cluster.write(ApplyStatus(buffer_ref(), {"conditions": [ready]})).ok
+    assert "replicas" not in stored(empty_api_server)["status"], "a field that is left out is cleared"
+
+
+def test_the_status_of_what_is_gone_is_left_out(cluster: KubernetesCluster) -> None:
+    result = cluster.write(ApplyStatus(buffer_ref("ghost"), {"replicas": 1}), dry_run=True)
+    assert result.outcome is Outcome.SKIPPED
