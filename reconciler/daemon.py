@@ -306,6 +306,8 @@ class Daemon:
             if until_settled and isinstance(result.failure, Invalid | Stalled):
                 self._ending.put(1)
                 return
+            if until_settled and _wrote(result):
+                self._want(Trigger.CHANGE)  # the pass that finds nothing left must come, seen change or not
             if max_passes is not None and self._passes >= max_passes:
                 self._ending.put(int(until_settled or self._failure_of(result) is not None))
                 return
@@ -386,3 +388,8 @@ class Daemon:
                 self._log.warning(event, **facts)
             case _:
                 self._log.error(event, **facts)
+
+
+def _wrote(result: PassResult) -> bool:
+    writes = result.change_set.results if result.change_set is not None else ()
+    return any(write.outcome is Outcome.APPLIED for write in writes)

@@ -68,13 +68,13 @@ class Consolidation:
     def _due(self, name: str, pools: dict[str, NodePool]) -> datetime | None:
         """When the node may go; None while it may not at all."""
         node = self._world.node(name)
-        claim = next((claim for claim in self._world.views.view().node_claims if claim.node_name == name), None)
+        claim = self._world.claim_of(name)
         if node is None or claim is None or claim.deleting or claim.condition("Initialized") != "True":
             return None
         pool = pools.get(claim.label(NODEPOOL_LABEL) or "")
         if pool is None or pool.consolidate_after is None or _is_protected(node, claim):
             return None
-        if any(pod.node_name == name and not pod.is_daemon for pod in self._world.views.view().pods):
+        if not self._world.is_empty(name):
             return None
         return self._touched.get(name, self._world.now) + pool.consolidate_after
 
@@ -87,7 +87,8 @@ class Consolidation:
         if due > self._world.now:
             self._check_at(name, due)
             return
-        claim = next(claim for claim in self._world.views.view().node_claims if claim.node_name == name)
+        claim = self._world.claim_of(name)
+        assert claim is not None
         pool = pools[claim.label(NODEPOOL_LABEL) or ""]
         budget = allowed(pool, EMPTY, self._state(pool.name))
         if budget == 0:

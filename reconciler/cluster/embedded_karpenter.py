@@ -71,7 +71,8 @@ class Karpenter:
                 if after is None:
                     self._world.at(self._world.now, lambda: self._delete_claims_of(ref.name))
             case "NodeClaim":
-                self._pools.add(_pool_of(after or before or {}))
+                if _told_to_pool(before) != _told_to_pool(after):
+                    self._pools.add(_pool_of(after or before or {}))
                 if before is None and after is not None:
                     self._begin(ref, after)
                 elif after is not None and before is not None and _is_deleting(after) and not _is_deleting(before):
@@ -287,7 +288,7 @@ class Karpenter:
             self._world.store.remove(ref)
 
     def _delete_claim_of(self, node: str) -> None:
-        claim = next((claim for claim in self._world.views.view().node_claims if claim.node_name == node), None)
+        claim = self._world.claim_of(node)
         if claim is not None:
             self._world.store.delete(claim_ref(claim.name))
         else:
@@ -304,7 +305,7 @@ class Karpenter:
 
     def lose(self, node: str) -> None:
         """The instance is gone without a word, with its pods."""
-        claim = next((claim for claim in self._world.views.view().node_claims if claim.node_name == node), None)
+        claim = self._world.claim_of(node)
         self._end(claim_ref(claim.name if claim else ""), claim.uid if claim else "", node)
 
 
@@ -318,6 +319,14 @@ def pool_hash(pool: Body) -> str:
 
 def _pool_of(body: Body) -> str:
     return str(((body.get("metadata") or {}).get("labels") or {}).get(NODEPOOL_LABEL, ""))
+
+
+def _told_to_pool(claim: Body | None) -> Any:
+    """What of a claim its pool's usage and drift depend on."""
+    if claim is None:
+        return None
+    annotations = claim["metadata"].get("annotations") or {}
+    return ((claim.get("status") or {}).get("capacity"), annotations.get(NODEPOOL_HASH))
 
 
 def _is_deleting(body: Body) -> bool:

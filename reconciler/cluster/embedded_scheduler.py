@@ -6,8 +6,9 @@ topology spread, required affinity and anti-affinity between pods. Preferences, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heapreplace
 from typing import Any
 
 from reconciler.cluster.embedded_matching import selects, tolerates
@@ -65,25 +66,14 @@ class Scheduler:
         if not waiting:
             self._unschedulable = ()
             return
-        rooms = _rooms(view.nodes, view.pods)
-        neighbours = Neighbours(view.nodes, view.pods, view.namespaces)
-        # Equal shapes are one object in a view, and telling objects apart is much cheaper than hashing shapes.
-        hopeless: set[int] = set()
-        allowed: dict[int, list[_Room]] = {}
+        search = _Search(_rooms(view.nodes, view.pods), Neighbours(view.nodes, view.pods, view.namespaces))
         unschedulable = []
         for pod in sorted(waiting, key=_turn):
-            shape = pod.shape
-            if id(shape) not in allowed:
-                allowed[id(shape)] = [room for room in rooms if _may_be_on(shape, room.node)]
-            room = None if id(shape) in hopeless else _best(pod, allowed[id(shape)], neighbours)
+            room = search.take(pod)
             if room is None:
-                hopeless.add(id(shape))
                 unschedulable.append(pod)
-                continue
-            room.free -= pod.shape.requests
-            room.pods.append(pod)
-            neighbours.add(pod, room.node)
-            self._bind(pod, room.node.name)
+            else:
+                self._bind(pod, room.node.name)
         self._tell(unschedulable)
         self._unschedulable = tuple(unschedulable)
 
@@ -139,15 +129,54 @@ def _may_be_on(shape: PodShape, node: Node) -> bool:
     return tolerates(shape, node.taints) and selects(shape, dict(node.labels), node.name)
 
 
-def _best(pod: Pod, rooms: Iterable[_Room], neighbours: Neighbours) -> _Room | None:
-    shape = pod.shape
-    judge = neighbours.judge(pod)
-    fitting = (
-        room
-        for room in rooms
-        if shape.requests.fits(room.free) and not _ports_taken(shape, room.pods) and judge(room.node)
-    )
-    return min(fitting, key=lambda room: room.load, default=None)
+class _Search:
+    """One round's search for rooms. Within a round rooms only fill up: what did not fit once will not fit later.
+
+    Shapes are told apart by identity: equal ones are one object in a view, and hashing them would cost more than all else.
+    """
+
+    def __init__(self, rooms: list[_Room], neighbours: Neighbours) -> None:
+        self._rooms = rooms
+        self._neighbours = neighbours
+        self._emptiest: dict[int, list[tuple[tuple[float, str], _Room]]] = {}
+
+    def take(self, pod: Pod) -> _Room | None:
+        """The emptiest room that the pod may be in, with the pod in it."""
+        shape = pod.shape
+        if id(shape) not in self._emptiest:
+            self._emptiest[id(shape)] = [(room.load, room) for room in self._rooms if _may_be_on(shape, room.node)]
+            heapify(self._emptiest[id(shape)])
+        judge = self._neighbours.judge(pod)
+        simple = judge is None and not shape.host_ports
+        room = self._first(shape) if simple else self._best(shape, judge)
+        if room is not None:
+            room.free -= shape.requests
+            room.pods.append(pod)
+            self._neighbours.add(pod, room.node)
+        return room
+
+    def _first(self, shape: PodShape) -> _Room | None:
+        """Without rules the first that fits. A load that has grown since it was noted is noted anew."""
+        heap = self._emptiest[id(shape)]
+        while heap:
+            noted, room = heap[0]
+            if not shape.requests.fits(room.free):
+                heappop(heap)
+            elif noted != room.load:
+                heapreplace(heap, (room.load, room))
+            else:
+                return room
+        return None
+
+    def _best(self, shape: PodShape, judge: Callable[[Node], bool] | None) -> _Room | None:
+        fitting = (
+            room
+            for _, room in self._emptiest[id(shape)]
+            if shape.requests.fits(room.free)
+            and not _ports_taken(shape, room.pods)
+            and (judge is None or judge(room.node))
+        )
+        return min(fitting, key=lambda room: room.load, default=None)
 
 
 def _ports_taken(shape: PodShape, pods: Iterable[Pod]) -> bool:

@@ -48,7 +48,8 @@ class ObjectStore:
         self._now = now
         self._listener = listener
         self._objects: dict[ObjectRef, Stored] = {}
-        self._kinds: dict[tuple[str, str], dict[ObjectRef, None]] = {}
+        self._kinds: dict[tuple[str, str], set[ObjectRef]] = {}
+        self._sorted: dict[tuple[str, str], list[ObjectRef]] = {}
         self._version = 0
         self._made = 0
 
@@ -60,7 +61,10 @@ class ObjectStore:
 
     def all(self, group: str, kind: str) -> list[tuple[ObjectRef, Body]]:
         """In the order of namespaces and names."""
-        return [(ref, self._objects[ref].body) for ref in sorted(self._kinds.get((group, kind), ()))]
+        key = (group, kind)
+        if key not in self._sorted:
+            self._sorted[key] = sorted(self._kinds.get(key, ()), key=lambda ref: (ref.namespace, ref.name))
+        return [(ref, self._objects[ref].body) for ref in self._sorted[key]]
 
     # What clients may do
 
@@ -143,7 +147,8 @@ class ObjectStore:
         """Whatever finalizers it has."""
         stored = self._objects.pop(ref, None)
         if stored is not None:
-            self._kinds[(ref.group, ref.kind)].pop(ref)
+            self._kinds[(ref.group, ref.kind)].discard(ref)
+            self._sorted.pop((ref.group, ref.kind), None)
             self._version += 1
             self._listener(ref, stored.body, None)
 
@@ -232,8 +237,10 @@ class ObjectStore:
         if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
             self.remove(ref)
             return
+        if ref not in self._objects:
+            self._kinds.setdefault((ref.group, ref.kind), set()).add(ref)
+            self._sorted.pop((ref.group, ref.kind), None)
         self._objects[ref] = after
-        self._kinds.setdefault((ref.group, ref.kind), {})[ref] = None
         self._listener(ref, None if before is None else before.body, after.body)
 
 

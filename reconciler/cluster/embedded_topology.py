@@ -32,8 +32,8 @@ class Neighbours:
         if pod.shape.pod_anti_affinity:
             self._repelling.append((pod, node))
 
-    def judge(self, pod: Pod) -> Callable[[Node], bool]:
-        """Whether a node is allowed for the pod, as things stand now."""
+    def judge(self, pod: Pod) -> Callable[[Node], bool] | None:
+        """Whether a node is allowed for the pod, as things stand now; None where no rule says anything."""
         shape = pod.shape
         rules = [
             *(self._spread(shape, spread) for spread in shape.topology_spread if spread.when_unsatisfiable == HARD),
@@ -41,7 +41,7 @@ class Neighbours:
             *(self._away(shape, term) for term in shape.pod_anti_affinity),
             *self._repelled(shape),
         ]
-        return lambda node: all(rule(node) for rule in rules)
+        return (lambda node: all(rule(node) for rule in rules)) if rules else None
 
     def _spread(self, shape: PodShape, spread: TopologySpread) -> Callable[[Node], bool]:
         """No domain may have more than max_skew matching pods above the one with the fewest."""

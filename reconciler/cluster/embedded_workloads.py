@@ -100,16 +100,17 @@ class Workloads:
         if selector is None:
             return
         pods = [
-            (pod, found)
-            for pod in sorted(self._pods.get(ref.namespace, ()))
-            if (found := self._world.store.get(pod)) is not None and selector.matches(_labels(found))
+            (found_ref, found)
+            for found_ref in sorted(self._pods.get(ref.namespace, ()))
+            if (found := self._world.store.get(found_ref)) is not None and selector.matches(_labels(found))
         ]
         wanted = _replicas(ref, body)
         surplus = sorted(pods, key=lambda item: _last_in(ref, *item))[wanted:]
-        for pod, _ in surplus:
-            self._world.store.remove(pod)
+        for surplus_pod, _ in surplus:
+            self._world.store.remove(surplus_pod)
+        pod = self._pod(ref, body, selector, pods)
         for _ in range(wanted - len(pods)):
-            self._world.store.create(self._free_name(ref, body), self._pod(ref, body, selector, pods), MANAGER)
+            self._world.store.create(self._free_name(ref, body), pod, MANAGER)
         if ref.kind != "Job":
             self._world.store.change(ref, lambda copy: _set_replicas(copy, wanted), MANAGER)
 
@@ -152,9 +153,9 @@ class Workloads:
     def _priority(self, template: Body) -> dict[str, int]:
         """What admission writes from the priority class."""
         name = (template.get("spec") or {}).get("priorityClassName")
-        for priority_class in self._world.views.view().priority_classes:
-            if priority_class.name == name or (not name and priority_class.global_default):
-                return {"priority": priority_class.value}
+        for ref, body in self._world.store.all("scheduling.k8s.io", "PriorityClass"):
+            if ref.name == name or (not name and body.get("globalDefault")):
+                return {"priority": body["value"]}
         return {}
 
     def _run_daemons(self) -> None:

@@ -21,6 +21,7 @@ from reconciler.cluster.view import ViewStore
 from reconciler.manifests import node_pool
 from reconciler.manifests.kind import Origin
 from reconciler.model.nodes import Node, NodeClaim, NodePool
+from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import Event
 
@@ -45,6 +46,16 @@ class RecordedEvent:
     count: int = 1
 
 
+class _Picture:
+    """Nodes and claims by name, as long as they are the same."""
+
+    def __init__(self, nodes: tuple[Node, ...], claims: tuple[NodeClaim, ...]) -> None:
+        self.nodes_seen, self.claims_seen = nodes, claims
+        self.nodes = {node.name: node for node in nodes}
+        self.claims = {claim.name: claim for claim in claims}
+        self.claims_by_node = {claim.node_name: claim for claim in claims if claim.node_name}
+
+
 class World:
     """Not thread-safe: the embedded cluster guards it."""
 
@@ -60,6 +71,8 @@ class World:
         self._order = count()
         self._pools: dict[str, tuple[Body, NodePool | None]] = {}
         self._settled = True
+        self._seen = _Picture((), ())
+        self._busy: tuple[tuple[Pod, ...], set[str | None]] = ((), set())
 
     def at(self, time: datetime, action: Callable[[], None]) -> None:
         """Does it then; with the present time, in this very instant once everything else has settled."""
@@ -102,10 +115,26 @@ class World:
     # The typed view, for controllers
 
     def node(self, name: str) -> Node | None:
-        return next((node for node in self.views.view().nodes if node.name == name), None)
+        return self._picture().nodes.get(name)
 
     def node_claim(self, name: str) -> NodeClaim | None:
-        return next((claim for claim in self.views.view().node_claims if claim.name == name), None)
+        return self._picture().claims.get(name)
+
+    def claim_of(self, node: str) -> NodeClaim | None:
+        return self._picture().claims_by_node.get(node)
+
+    def is_empty(self, node: str) -> bool:
+        """No pod is on it but daemons, which come and go with it."""
+        pods = self.views.view().pods
+        if self._busy[0] is not pods:
+            self._busy = (pods, {pod.node_name for pod in pods if not pod.is_daemon})
+        return node not in self._busy[1]
+
+    def _picture(self) -> _Picture:
+        view = self.views.view()
+        if self._seen.nodes_seen is not view.nodes or self._seen.claims_seen is not view.node_claims:
+            self._seen = _Picture(view.nodes, view.node_claims)
+        return self._seen
 
     def node_pools(self) -> dict[str, NodePool]:
         """By name, those that can be read."""

@@ -275,8 +275,15 @@ def test_until_settled_goes_on_over_transient_failures_and_work_under_way() -> N
         passes, {"until_settled": True}, pacing=Pacing(quiet=timedelta(0), retry_first=timedelta(0))
     ) as running:
         assert [passes.next(), passes.next()] == [Trigger.START, Trigger.RETRY]
+        assert passes.next() is Trigger.CHANGE
         passes.results.append(FakePass(settled=True))
         running.daemon.changed()
+        assert running.ended() == 0
+
+
+def test_until_settled_looks_again_after_its_own_writes_even_when_no_change_is_seen() -> None:
+    passes = Passes(FakePass(change_set=wrote(Outcome.APPLIED)), FakePass(settled=True))
+    with Running(passes, {"until_settled": True}) as running:
         assert running.ended() == 0
 
 
