@@ -1,0 +1,121 @@
+"""The example repository gives the plan that lies beside it, and `headroom diff` says what a change to it would do.
+
+Renew the plan with HEADROOM_GOLDEN=write, and read the difference.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples-repo"
+NOW = "--now=2026-11-21T08:00:00Z"
+SNAPSHOT = "--cluster=snapshot:snapshots/production"
+PATH = "--path=clusters/production"
+
+
+def headroom(*words: str, folder: Path = EXAMPLES) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "reconciler", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TZ": "Europe/Berlin"},
+    )
+
+
+@pytest.mark.parametrize(("output", "name"), [("json", "production.json"), ("text", "production.txt")])
+def test_the_plan_is_the_one_beside_it(output: str, name: str) -> None:
+    done = headroom("plan", PATH, SNAPSHOT, NOW, "--output", output)
+    assert done.returncode == 1, done.stderr
+    expected = EXAMPLES / "expected" / name
+    if os.environ.get("HEADROOM_GOLDEN") == "write":
+        expected.write_text(done.stdout)
+    assert done.stdout == expected.read_text()
+
+
+def test_equal_input_gives_equal_bytes() -> None:
+    first = headroom("plan", PATH, SNAPSHOT, NOW, "--output", "json")
+    assert first.stdout == headroom("plan", PATH, SNAPSHOT, NOW, "--output", "json").stdout
+
+
+def test_every_stage_is_timed(tmp_path: Path) -> None:
+    headroom("plan", PATH, SNAPSHOT, NOW, f"--timings={tmp_path / 'timings.json'}")
+    timings = json.loads((tmp_path / "timings.json").read_text())
+    assert list(timings["stages"]) == ["git", "manifests", "view", "demand", "placement", "plan", "render", "apply"]
+    assert timings["total"] == pytest.approx(sum(timings["stages"].values()))
+
+
+def test_explain_says_where_the_chunks_are() -> None:
+    done = headroom("explain", "CapacityBuffer/shop/web", PATH, SNAPSHOT, NOW)
+    assert done.returncode == 0, done.stderr
+    assert "20% of" in done.stdout
+    assert "new node in NodePool general" in done.stdout
+
+
+def test_explain_of_a_near_miss_names_what_there_is() -> None:
+    done = headroom("explain", "CapacityBuffer/shop/wbe", PATH, SNAPSHOT, NOW)
+    assert done.returncode == 1
+    assert "CapacityBuffer/shop/web" in done.stderr
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A Git repository of the examples with a branch that asks for more."""
+    folder = tmp_path / "capacity"
+    shutil.copytree(EXAMPLES, folder)
+    buffer = folder / "clusters" / "production" / "buffers" / "shop.yaml"
+
+    def git(*words: str) -> None:
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
+
+    git("init", "--initial-branch=main")
+    git("add", "--all")
+    git("commit", "--message", "Start")
+    git("checkout", "-b", "more")
+    buffer.write_text(buffer.read_text().replace("percentage: 20", "percentage: 80"))
+    git("commit", "--all", "--message", "More web capacity")
+    git("checkout", "main")
+    return folder
+
+
+@pytest.mark.parametrize("output", ["text", "json", "markdown", "html"])
+def test_diff_tells_what_merging_would_change(repository: Path, output: str) -> None:
+    done = headroom("diff", "main..more", PATH, SNAPSHOT, NOW, "--output", output, folder=repository)
+    assert done.returncode == 1, done.stderr
+    assert "main@" in done.stdout
+    if output == "json":
+        changes = json.loads(done.stdout)["changes"]
+        assert [(row["name"], row["before"], row["after"]) for row in changes["demands"]] == [("web", 2, 8)]
+        assert changes["cost"]["perMonthDelta"] > 0
+    else:
+        assert "2 → 8" in done.stdout
+    if output == "markdown":
+        assert len(done.stdout.encode()) < 60_000
+
+
+def test_diff_of_nothing_exits_0(repository: Path) -> None:
+    done = headroom("diff", "main..main", PATH, SNAPSHOT, NOW, folder=repository)
+    assert done.returncode == 0, done.stdout
+    assert "No change in capacity" in done.stdout
+
+
+def test_diff_against_the_working_tree(repository: Path) -> None:
+    (repository / "clusters" / "production" / "buffers" / "ci.yaml").unlink()
+    done = headroom("diff", "main..", PATH, SNAPSHOT, NOW, folder=repository)
+    assert done.returncode == 1, done.stderr
+    assert "CapacityBuffer/ci/ci-runners: 3 → absent" in done.stdout
+
+
+def test_diff_of_an_unknown_revision_says_which(repository: Path) -> None:
+    done = headroom("diff", "main..nowhere", PATH, SNAPSHOT, NOW, folder=repository)
+    assert done.returncode == 2
+    assert "nowhere" in done.stderr
+    assert "Traceback" not in done.stderr
