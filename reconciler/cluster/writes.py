@@ -134,6 +134,9 @@ class Writer:
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if write.uid:
             options["preconditions"] = {"uid": write.uid}
+        if dry_run:
+            # With options in the body the server does not look at those in the query.
+            options["dryRun"] = ["All"]
         answer = self._send("DELETE", path, options, content_type=JSON, query=[], dry_run=dry_run)
         if answer.status == NOT_FOUND:
             return WriteResult(write, Outcome.UNCHANGED, f"{write.ref} is gone already")

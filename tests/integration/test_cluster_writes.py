@@ -55,6 +55,15 @@ def test_a_dry_run_changes_nothing(cluster: KubernetesCluster, empty_api_server:
     assert empty_api_server.api.get(*BUFFER, "web", namespace="default") is None
 
 
+@pytest.mark.parametrize("uid", ["", "the object's"])
+def test_a_dry_run_deletes_nothing(cluster: KubernetesCluster, empty_api_server: ControlPlane, uid: str) -> None:
+    cluster.write(Apply(buffer_ref(), capacity_buffer()))
+    expected = stored(empty_api_server)["metadata"]["uid"]
+    write = Delete(buffer_ref(), expected if uid else "")
+    assert cluster.write(write, dry_run=True).outcome is Outcome.APPLIED
+    assert stored(empty_api_server)["metadata"]["uid"] == expected
+
+
 @pytest.mark.parametrize("kind", ["apply", "annotate", "status", "delete"])
 def test_a_dry_run_tells_what_would_change_nothing(
     cluster: KubernetesCluster,

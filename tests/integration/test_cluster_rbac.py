@@ -1,0 +1,173 @@
+"""The RBAC that ships is enough for everything the adapter does, and for nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.cluster.apply import carry_out
+from reconciler.cluster.kubernetes import KubernetesCluster
+from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Write
+from reconciler.model.refs import ObjectRef
+from reconciler.ports import Event
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.documents import deployment, node_class, node_pool
+from tests.controlplane.rest import ApiError, Rest
+from tests.integration.real_cluster import (
+    PARENT,
+    buffer_ref,
+    capacity_buffer,
+    opened,
+    pod_template,
+    template_ref,
+    view_where,
+)
+
+pytestmark = pytest.mark.e2e
+
+CONFIG = Path(__file__).resolve().parents[2] / "config"
+ACCOUNT = "system:serviceaccount:headroom-system:headroom"
+POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
+NODE = ObjectRef("", "Node", "", "node-1")
+
+
+def shipped(folder: str) -> list[dict[str, Any]]:
+    listed = yaml.safe_load((CONFIG / folder / "kustomization.yaml").read_text())["resources"]
+    files = [CONFIG / folder / name for name in listed if name.endswith(".yaml")]
+    return [document for file in files for document in yaml.safe_load_all(file.read_text())]
+
+
+@pytest.fixture
+def kubeconfig(empty_api_server: ControlPlane) -> Iterator[Path]:
+    """Headroom's own account with the roles that ship."""
+    plane = empty_api_server
+    for document in shipped("rbac"):
+        plane.api.apply(document)
+    yield plane.service_account_kubeconfig("headroom-system", "headroom")
+    for kind in ("ClusterRoleBinding", "ClusterRole"):
+        plane.api.delete("rbac.authorization.k8s.io/v1", kind, "headroom")
+
+
+def whole(cluster: KubernetesCluster) -> None:
+    """The authorizer learns of new roles through a watch of its own."""
+    eventually(lambda: cluster.view().complete, within=60, what="everything may be read")
+
+
+def test_everything_is_read_written_and_told_with_the_shipped_roles(
+    empty_api_server: ControlPlane,
+    kubeconfig: Path,
+) -> None:
+    plane = empty_api_server
+    plane.api.create(node_class())
+    plane.api.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}})
+    plane.api.create(deployment("web", replicas=2, cpu="1"))
+    mark = plane.audit_mark()
+    with opened(kubeconfig) as cluster:
+        whole(cluster)
+        writes: list[Write] = [
+            Apply(POOL, node_pool("general")),
+            Apply(template_ref(), pod_template(member=True)),
+            Apply(buffer_ref(), capacity_buffer(member=True)),
+            Annotate(NODE, (("karpenter.sh/do-not-disrupt", "true"),)),
+        ]
+        done = carry_out(cluster, writes, parent=PARENT, view=cluster.view(), memory={"seen": 1})
+        assert [result.message for result in done.failures] == []
+        pool = view_where(cluster, lambda view: POOL in view.objects, what="the pool is seen").objects[POOL]
+        later: list[Write] = [
+            Apply(*_placeholder(str(pool.body["metadata"]["uid"]))),
+            ApplyStatus(buffer_ref(), {"replicas": 3}),
+            Delete(buffer_ref(), cluster.view().objects[buffer_ref()].body["metadata"]["uid"]),
+        ]
+        done = carry_out(cluster, later, parent=PARENT, view=cluster.view(), memory={"seen": 2})
+        assert [result.message for result in done.failures] == []
+        cluster.record(Event(NODE, "Normal", "Held", "it holds chunks"))
+        election = cluster.election("replica-1")
+        election.step()
+        assert election.is_leader()
+        election.close()
+    assert len(plane.api.list("karpenter.sh/v1", "NodeClaim")) == 1
+    assert [item["reason"] for item in plane.api.list("v1", "Event", namespace="default")] == ["Held"]
+    denied = [
+        (event.verb, event.resource)
+        for event in plane.audit_events(since=mark)
+        if event.user == ACCOUNT and event.code == 403
+    ]
+    assert denied == []
+
+
+def _placeholder(pool_uid: str) -> tuple[ObjectRef, dict[str, Any]]:
+    """As the packaged template renders one: with an owner whose deletion it blocks."""
+    owner = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "name": "general",
+        "uid": pool_uid,
+        "blockOwnerDeletion": True,
+    }
+    template = node_pool()["spec"]["template"]["spec"]
+    document = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": "general-headroom-1", "ownerReferences": [owner]},
+        "spec": {"nodeClassRef": template["nodeClassRef"], "requirements": template["requirements"]},
+    }
+    return ObjectRef("karpenter.sh", "NodeClaim", "", "general-headroom-1"), document
+
+
+@pytest.mark.parametrize(
+    ("verb", "path"),
+    [
+        ("GET", "/api/v1/secrets"),
+        ("GET", "/api/v1/configmaps"),
+        ("GET", "/api/v1/namespaces/headroom-system/configmaps/other"),
+        ("DELETE", "/api/v1/namespaces/default/pods/web"),
+        ("DELETE", "/api/v1/nodes/node-1"),
+        ("PATCH", "/apis/apps/v1/namespaces/default/deployments/web"),
+        ("PATCH", "/apis/rbac.authorization.k8s.io/v1/clusterroles/headroom"),
+    ],
+)
+def test_the_shipped_roles_allow_nothing_else(
+    empty_api_server: ControlPlane, kubeconfig: Path, verb: str, path: str
+) -> None:
+    user = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]
+    account = Rest(
+        empty_api_server.url, token=user["token"], ca_file=empty_api_server.folder / "certs" / "apiserver.crt"
+    )
+    eventually(lambda: [account.list("v1", "Node")], within=10, what="the role is in force")
+    with pytest.raises(ApiError) as refused:
+        account.request(verb, path, body={} if verb == "PATCH" else None)
+    assert refused.value.code == 403
+
+
+def test_a_right_that_is_missing_is_a_gap_in_words_and_closes_when_it_is_granted(
+    empty_api_server: ControlPlane,
+    kubeconfig: Path,
+) -> None:
+    plane = empty_api_server
+    role = plane.api.get("rbac.authorization.k8s.io/v1", "ClusterRole", "headroom")
+    assert role is not None
+    rules = [dict(rule, resources=[name for name in rule["resources"] if name != "nodes"]) for rule in role["rules"]]
+    plane.api.patch(
+        "rbac.authorization.k8s.io/v1",
+        "ClusterRole",
+        "headroom",
+        {"rules": [rule for rule in rules if rule["resources"]]},
+    )
+    with opened(kubeconfig) as cluster:
+        view = view_where(cluster, lambda view: len(view.gaps) == 1, what="all else may be read")
+    assert not view.complete
+    assert view.gaps[0].startswith(
+        f'nodes cannot be read: nodes is forbidden: User "{ACCOUNT}" cannot list resource "nodes"'
+    )
+
+
+def test_the_deployment_that_ships_is_accepted_by_the_server(empty_api_server: ControlPlane, kubeconfig: Path) -> None:
+    assert kubeconfig.exists(), "the namespace and the account are there"
+    for document in shipped("deploy"):
+        empty_api_server.api.apply(document, dry_run=True)
+    settings = next(item for item in shipped("deploy") if item["kind"] == "ConfigMap")
+    assert set(yaml.safe_load(settings["data"]["headroom.yaml"])) > {"repository", "leaderElection"}
