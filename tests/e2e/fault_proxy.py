@@ -102,7 +102,8 @@ class FaultProxy:
                 handler.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
                 handler.wfile.flush()
             handler.wfile.write(b"0\r\n\r\n")
-        except OSError:
+        except (OSError, http.client.HTTPException):
+            # one of the two sides has gone, which is what this proxy is for
             handler.close_connection = True
         finally:
             connection.close()

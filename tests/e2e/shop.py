@@ -118,8 +118,8 @@ class Shop:
         assert node is not None, f"node {name} is not there"
         return node
 
-    def buffer(self) -> dict[str, Any]:
-        return self.api.get(*BUFFER, "web", namespace="shop") or {}
+    def buffer(self, name: str = "web") -> dict[str, Any]:
+        return self.api.get(*BUFFER, name, namespace="shop") or {}
 
     def wait_for_placeholders(self, *, within: float = 90) -> list[Document]:
         """The buffer's placeholders, all initialized."""
@@ -132,11 +132,18 @@ class Shop:
 
         return eventually(ready, within=within, what="placeholders are initialized", every=0.5)
 
-    def wait_for_buffer(self, reason: str, *, replicas: int = 4, within: float = 90) -> dict[str, Any]:
+    def wait_for_buffer(
+        self,
+        reason: str,
+        *,
+        replicas: int = 4,
+        name: str = "web",
+        within: float = 90,
+    ) -> dict[str, Any]:
         """The buffer's status says that it is provisioned so."""
 
         def said() -> dict[str, Any]:
-            buffer = self.buffer()
+            buffer = self.buffer(name)
             status = buffer.get("status", {})
             conditions = {item["type"]: item for item in status.get("conditions", [])}
             assert conditions.get("Provisioning", {}).get("reason") == reason, status
