@@ -44,6 +44,7 @@ template:
 MANIFESTS: dict[str, str | None] = {"nodepool.yaml": NODE_POOL, "buffers.yaml": BUFFERS}
 PLACEHOLDERS = 2
 """Four chunks of 1 CPU and three of 3 CPUs, on nodes of 4 and 8 CPUs with no other pod: what an undisturbed run makes."""
+LAST_KILL = 9
 HOLD = "karpenter.sh/do-not-disrupt"
 
 
@@ -64,9 +65,6 @@ def test_an_undisturbed_run(shop: Shop, repository: CapacityRepository, kubeconf
         assert proxy.writes >= LAST_KILL
 
 
-LAST_KILL = 9
-
-
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("number", [1, 3, 5, 7, LAST_KILL])
 def test_killed_at_a_write(
@@ -77,10 +75,7 @@ def test_killed_at_a_write(
     kubeconfig: Path,
     tmp_path: Path,
 ) -> None:
-    repository.push(
-        {"nodepool.yaml": NODE_POOL, "buffers/web.yaml": BUFFER_OF_FOUR, "buffers/spare.yaml": SECOND_BUFFER}
-    )
-    shop.deploy()
+    repository.push(MANIFESTS)
     with FaultProxy(kubeconfig, tmp_path) as proxy:
         daemon = DaemonProcess(repository.folder, proxy.kubeconfig, tmp_path)
         killed: list[int] = []
@@ -108,10 +103,7 @@ def test_a_refused_write_is_tried_again(
     tmp_path: Path,
 ) -> None:
     """Writes two to five fail once each; nothing is lost and nothing is made twice."""
-    repository.push(
-        {"nodepool.yaml": NODE_POOL, "buffers/web.yaml": BUFFER_OF_FOUR, "buffers/spare.yaml": SECOND_BUFFER}
-    )
-    shop.deploy()
+    repository.push(MANIFESTS)
     with FaultProxy(kubeconfig, tmp_path) as proxy:
         proxy.fault = lambda write, when: status if when == "before" and 2 <= write <= 5 else None
         with DaemonProcess(repository.folder, proxy.kubeconfig, tmp_path):
