@@ -16,6 +16,7 @@ from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection
 from reconciler.cluster.listing import list_all
 from reconciler.cluster.resources import CONFIG_MAPS, CORE, RESOURCES, Resource
+from reconciler.cluster.scales import Scales
 from reconciler.cluster.view import ViewStore
 from reconciler.cluster.watch import ResourceWatch, Surroundings
 from reconciler.cluster.writes import Writer
@@ -56,6 +57,7 @@ class KubernetesCluster:
         self._store = ViewStore(inventory)
         self._writer = Writer(self._connection, self._discovery, self._wrote)
         self._events = EventLog(self._connection, self._discovery, self._store.uid_of)
+        self._scales = Scales(self._connection, self._discovery, self._store)
         self._stopping = Event()
         self._moved = Condition()
         self._changed: Callable[[], None] = lambda: None
@@ -98,6 +100,7 @@ class KubernetesCluster:
             while self._awaits_own_writes() and not self._stopping.is_set() and time.monotonic() < deadline:
                 self._moved.wait(0.1)
             self._own.clear()
+        self._scales.refresh()
         return self._store.view()
 
     def read(self, resource: Resource) -> Iterator[Manifest]:

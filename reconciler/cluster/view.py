@@ -106,6 +106,11 @@ class ViewStore:
             return str(value.body.get("metadata", {}).get("uid", ""))
         return getattr(value, "uid", "")
 
+    def objects(self) -> Mapping[ObjectRef, LiveObject]:
+        """The declared kinds' objects, as the next view has them."""
+        with self._lock:
+            return self._part("objects", self._objects)
+
     def view(self) -> ClusterView:
         """The present picture; the same object as before when nothing changed."""
         with self._lock:
