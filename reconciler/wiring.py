@@ -6,12 +6,15 @@ Everything heavy (a Kubernetes client, Git, numpy) is imported only on the way t
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from reconciler.clocks import FixedClock, ShiftedClock, SystemClock
 from reconciler.cycle import Cycle, Rules
@@ -73,7 +76,9 @@ def open_session(
             progress("view")
             cluster.start(lambda: None)
             catalog = open_catalog(settings, cluster, clock)
-            cycle = make_cycle(settings, source, cluster, catalog, clock, progress)
+            cycle = make_cycle(
+                settings, source=source, cluster=cluster, catalog=catalog, clock=clock, progress=progress
+            )
             yield Session(cycle, cluster, settings, clock)
         finally:
             cluster.close()
@@ -83,6 +88,7 @@ def open_session(
 
 def make_cycle(
     settings: Settings,
+    *,
     source: Source,
     cluster: Cluster,
     catalog: Catalog,
@@ -259,7 +265,9 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         stack.callback(source.close)
         cluster = open_cluster(settings, clock, metrics.count_request)
         stack.callback(cluster.close)
-        cycle = make_cycle(settings, source, cluster, open_catalog(settings, cluster, clock), clock)
+        cycle = make_cycle(
+            settings, source=source, cluster=cluster, catalog=open_catalog(settings, cluster, clock), clock=clock
+        )
         last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)
         show = _plan_printer(cluster.name) if settings.logs.form == "console" else None
 
@@ -277,7 +285,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             pacing=Pacing(quiet=settings.passes.quiet, quiet_at_most=settings.passes.quiet_at_most),
             on_result=on_result,
             on_poll=metrics.observe_poll,
-            is_leader=lambda: True,
+            is_leader=_leadership(settings, cluster, stack, metrics.set_leader),
             log=log,
         )
         server = PageServer(
@@ -304,6 +312,35 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         )
         log.info("ended", exit_code=code)
         return code
+
+
+def _leadership(
+    settings: Settings,
+    cluster: Cluster,
+    stack: ExitStack,
+    tell: Callable[[bool], None],
+) -> Callable[[], bool]:
+    """Whether this replica leads. Only real clusters have several; without an election everybody does."""
+    from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - see above
+
+    if not settings.leader_election or not isinstance(cluster, KubernetesCluster):
+        tell(True)
+        return lambda: True
+    from reconciler.cluster.lease import KubernetesLeases, LeaderElection  # noqa: PLC0415 - see above
+
+    leases = KubernetesLeases(cluster.connection, settings.inventory.namespace, settings.inventory.name)
+    # The host alone is not enough: a restarted process is another candidate, and must not take its own old lease for its.
+    identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
+    election = LeaderElection(leases, identity, monotonic=monotonic, now=SystemClock().now)
+    election.start()
+    stack.callback(election.close)
+
+    def is_leader() -> bool:
+        leads = election.is_leader()
+        tell(leads)
+        return leads
+
+    return is_leader
 
 
 def _plan_printer(cluster: str) -> Callable[[PassResult], None]:
