@@ -22,7 +22,7 @@ class RateLimit:
         self._clock = clock
         self._sleep = sleep
         self._lock = Lock()
-        self._next = clock()
+        self._next = clock() - self._slack
 
     def wait(self) -> None:
         """Returns when the caller may go on."""

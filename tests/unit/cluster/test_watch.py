@@ -1,0 +1,196 @@
+"""A watch on a bad day: versions that expired, refusals, broken streams, and what the view says meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Condition, Event, Thread
+from typing import Any
+
+import pytest
+
+from reconciler.cluster.connection import Connection
+from reconciler.cluster.discovery import Discovery, Served
+from reconciler.cluster.resources import NODE_POOLS, PODS, Resource
+from reconciler.cluster.view import ViewStore
+from reconciler.cluster.watch import ResourceWatch, Surroundings
+from reconciler.model.view import ClusterView
+from tests.unit.cluster.documents import pod
+from tests.unit.cluster.scripted_server import Reply, Script, event, listing, query_of, serving, status
+
+BOOKMARK = event("BOOKMARK", {"metadata": {"resourceVersion": "50"}})
+GONE = event("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"})
+
+
+@dataclass
+class Running:
+    """A watch in a thread of its own, and a way to wait for what it does."""
+
+    watch: ResourceWatch
+    store: ViewStore
+    script: Script
+    moved: Condition = field(default_factory=Condition)
+
+    def notice(self, _changed: bool = False) -> None:  # noqa: FBT001, FBT002 - as the watch calls it
+        with self.moved:
+            self.moved.notify_all()
+
+    def until(self, holds: Any) -> ClusterView:
+        with self.moved:
+            assert self.moved.wait_for(lambda: holds(self), timeout=15), (self.script.asked, self.store.view().gaps)
+        return self.store.view()
+
+
+class KnownDiscovery(Discovery):
+    """Serves what a test says, without a server."""
+
+    def __init__(self, connection: Connection, served: dict[tuple[str, str], Served]) -> None:
+        super().__init__(connection)
+        self._parts = {"/api": served}
+
+    def refresh(self) -> bool:
+        return False
+
+
+@contextmanager
+def watching(*replies: Reply, resource: Resource = PODS, served: bool = True) -> Iterator[Running]:
+    script = Script(list(replies))
+    with serving(script) as connection:
+        known = {resource.key: Served(resource.plural, ("v1",), namespaced=True)} if served else {}
+        store, stopping = ViewStore(), Event()
+        running = Running(None, store, script)  # type: ignore[arg-type]  # the two know each other
+        script.heard = running.notice
+        around = Surroundings(connection, KnownDiscovery(connection, known), store, stopping, running.notice)
+        running.watch = ResourceWatch(resource, around)
+        thread = Thread(target=running.watch.run, daemon=True)
+        thread.start()
+        try:
+            yield running
+        finally:
+            stopping.set()
+            script.ended.set()
+            connection.close()
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def names(running: Running) -> list[str]:
+    return [item.name for item in running.store.view().pods]
+
+
+def stream(*lines: Any, hang: bool = True, cut: bool = False) -> Reply:
+    return Reply(lines=lines, hang=hang, cut=cut)
+
+
+def test_pages_are_put_together_and_watched_from_the_lists_version() -> None:
+    with watching(listing(pod("a"), token="more"), listing(pod("b"), version="42"), stream()) as running:
+        running.until(lambda it: len(it.script.asked) == 3)
+        assert names(running) == ["a", "b"]
+    asked = [query_of(path) for path in running.script.asked]
+    assert asked[0] == {"limit": "500"}
+    assert asked[1] == {"limit": "500", "continue": "more"}
+    assert (asked[2]["watch"], asked[2]["resourceVersion"], asked[2]["allowWatchBookmarks"]) == ("true", "42", "true")
+
+
+def test_events_are_applied_also_when_lines_come_in_parts() -> None:
+    deleted = event("DELETED", pod("a"))
+    with watching(listing(pod("a")), stream(event("ADDED", pod("b")), deleted)) as running:
+        running.until(lambda it: names(it) == ["b"])
+
+
+def test_a_stream_that_ends_goes_on_from_the_newest_version_without_a_gap() -> None:
+    gaps: list[tuple[str, ...]] = []
+
+    def thrice(it: Running) -> bool:
+        gaps.append(it.store.view().gaps)
+        return len(it.script.asked) == 3
+
+    with watching(listing(pod("a")), stream(BOOKMARK, hang=False), stream()) as running:
+        running.until(thrice)
+    assert query_of(running.script.asked[2])["resourceVersion"] == "50"
+    assert set(gaps) == {()}
+
+
+@pytest.mark.parametrize("gone", [stream(GONE), status(410, "too old")])
+def test_a_version_that_expired_means_listing_anew(gone: Reply) -> None:
+    with watching(listing(pod("a")), gone, listing(pod("b"), version="60"), stream()) as running:
+        running.until(lambda it: len(it.script.asked) == 4)
+        assert names(running) == ["b"]
+        assert running.store.view().complete
+
+
+def test_a_page_that_expired_means_listing_from_the_start() -> None:
+    with watching(listing(pod("a"), token="more"), status(410), listing(pod("b")), stream()) as running:
+        running.until(lambda it: it.watch.settled)
+        assert names(running) == ["b"]
+
+
+def test_a_connection_that_breaks_is_a_gap_until_everything_was_listed_anew() -> None:
+    seen: list[ClusterView] = []
+
+    def anew(it: Running) -> bool:
+        seen.append(it.store.view())
+        return names(it) == ["c"]
+
+    broken = stream(event("ADDED", pod("b")), hang=False, cut=True)
+    with watching(listing(pod("a")), broken, listing(pod("c")), stream()) as running:
+        running.until(anew)
+        last = running.until(lambda it: it.store.view().complete)
+    assert any(not view.complete for view in seen)
+    assert {item.name for view in seen for item in view.pods if not view.complete} >= {"a", "b"}, "what was read stays"
+    assert [item.name for item in last.pods] == ["c"]
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_a_server_that_cannot_answer_now_is_asked_again(code: int) -> None:
+    with watching(status(code, "busy"), listing(pod("a")), stream()) as running:
+        waiting = running.until(lambda it: it.watch.failure)
+        assert waiting.gaps == ("pods cannot be read: busy",)
+        assert running.watch.settled is False or names(running) == ["a"]
+        running.until(lambda it: it.watch.settled and it.store.view().complete)
+
+
+def test_a_right_that_is_missing_is_a_gap_and_no_reason_to_wait() -> None:
+    with watching(status(403, 'User "x" cannot list resource "pods"')) as running:
+        view = running.until(lambda it: it.watch.settled)
+    assert view.gaps == ('pods cannot be read: User "x" cannot list resource "pods"',)
+
+
+def test_credentials_that_are_refused_are_a_gap() -> None:
+    with watching(status(401)) as running:
+        view = running.until(lambda it: it.watch.settled)
+    assert view.gaps == ("pods cannot be read: the server does not accept our credentials",)
+
+
+@pytest.mark.parametrize("line", ["no json", event("ERROR", {"code": 500, "message": "etcd is away"})])
+def test_what_is_no_event_is_a_lost_connection(line: Any) -> None:
+    with watching(listing(pod("a")), stream(line), listing(pod("b")), stream()) as running:
+        running.until(lambda it: names(it) == ["b"] and it.store.view().complete)
+
+
+def test_an_answer_that_is_no_list_does_not_end_the_watch() -> None:
+    with watching(Reply(body={"kind": "Pod"}), listing(pod("a")), stream()) as running:
+        running.until(lambda it: names(it) == ["a"])
+
+
+def test_a_kind_without_a_crd_has_no_objects_and_is_no_gap() -> None:
+    with watching(status(404), resource=NODE_POOLS, served=False) as running:
+        view = running.until(lambda it: it.watch.settled)
+    assert view.complete
+    assert running.script.asked == [
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodepools.karpenter.sh",
+    ]
+
+
+def test_a_kind_with_a_crd_that_is_not_served_yet_is_waited_for() -> None:
+    """The API server answers so for some seconds after its start: taking it for gone would release every node."""
+    with watching(Reply(body={"kind": "CustomResourceDefinition"}), resource=NODE_POOLS, served=False) as running:
+        view = running.until(lambda it: it.watch.failure)
+        assert running.watch.settled is False
+    assert view.gaps == ("nodepools.karpenter.sh cannot be read: it is not served at the moment",)
+
+
+def test_who_may_not_read_crds_takes_discoverys_word() -> None:
+    with watching(status(403), resource=NODE_POOLS, served=False) as running:
+        assert running.until(lambda it: it.watch.settled).complete
