@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from time import monotonic
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -240,7 +239,7 @@ def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
                 hint="name a real one: --cluster kubeconfig[:CONTEXT] or in-cluster",
             )
         catalog = open_catalog(settings, cluster, clock).instance_types(cluster.view())
-        return capture(cluster.read_all, path, catalog)
+        return capture(cluster.read, path, catalog)
     finally:
         cluster.close()
 
@@ -326,12 +325,9 @@ def _leadership(
     if not settings.leader_election or not isinstance(cluster, KubernetesCluster):
         tell(True)
         return lambda: True
-    from reconciler.cluster.lease import KubernetesLeases, LeaderElection  # noqa: PLC0415 - see above
-
-    leases = KubernetesLeases(cluster.connection, settings.inventory.namespace, settings.inventory.name)
     # The host alone is not enough: a restarted process is another candidate, and must not take its own old lease for its.
     identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
-    election = LeaderElection(leases, identity, monotonic=monotonic, now=SystemClock().now)
+    election = cluster.leader_election(identity)
     election.start()
     stack.callback(election.close)
 
