@@ -327,7 +327,7 @@ def _leadership(
         return lambda: True
     # The host alone is not enough: a restarted process is another candidate, and must not take its own old lease for its.
     identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
-    election = cluster.leader_election(identity)
+    election = cluster.election(identity)
     election.start()
     stack.callback(election.close)
 

@@ -9,6 +9,9 @@ import pytest
 
 from reconciler.cli.schema import schema_names
 from reconciler.model.changes import Plan
+from reconciler.model.errors import Stalled
+from reconciler.model.source import SourceTree
+from reconciler.report.daemon_status import daemon_status_document, daemon_status_text
 from reconciler.report.difference import difference, difference_document
 from reconciler.report.explanation import explanation, explanation_document
 from reconciler.report.machine import findings_document, plan_document
@@ -18,6 +21,18 @@ DOCUMENTS = {
     "plan.v1": lambda: plan_document(full_plan()),
     "diff.v1": lambda: difference_document(difference(Plan(None, NOW), full_plan())),
     "findings.v1": lambda: findings_document(full_plan().findings, NOW),
+    "status.v1": lambda: daemon_status_document(
+        cluster="embedded",
+        started=NOW,
+        finished=NOW,
+        passes=3,
+        plan=full_plan(),
+        change_set=None,
+        tree=SourceTree("main@sha1:0", stalled=("GitOperationFailed", "remote down")),
+        failure=Stalled("the branch is gone", reason="GitOperationFailed"),
+        settled=False,
+        timings={"git": 0.1},
+    ),
     "explain.v1": lambda: explanation_document(explanation(full_plan(), "CapacityBuffer/shop/web")),
 }
 
@@ -41,3 +56,11 @@ def test_every_schema_is_a_schema() -> None:
     assert set(DOCUMENTS) <= set(schema_names())
     for name in schema_names():
         jsonschema_rs.meta.validate(schema(name))
+
+
+def test_the_daemons_status_reads_well() -> None:
+    text = daemon_status_text(DOCUMENTS["status.v1"]())
+    assert "headroom" in text.splitlines()[0]
+    assert "in trouble" in text
+    assert "GitOperationFailed: remote down" in text
+    assert "4 of 4 chunks unplaced" in text
