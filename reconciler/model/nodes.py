@@ -31,6 +31,8 @@ PLACEHOLDER_LABEL = "headroom.dev/placeholder"
 """On every NodeClaim that headroom made; Karpenter copies it to the node. The value is always "true"."""
 HELD_ANNOTATION = "headroom.dev/held"
 """Headroom's own mark beside `do-not-disrupt`, so that a person's do-not-disrupt is never taken away."""
+HOLDS_ANNOTATION = "headroom.dev/holds"
+"""What a bin was made or held for (`placement.words_of_holdings`): for people, and so that chunks stay where they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reconciler.model.quantity import Resources
@@ -16,6 +17,25 @@ class Holding:
     demand: ObjectRef
     group: int
     count: int
+
+
+def words_of_holdings(holdings: Iterable[Holding]) -> str:
+    """`3 of CapacityBuffer/shop/web, 1 of ProvisioningRequest/shop/train#2` (the second's group number 2)."""
+    return ", ".join(
+        f"{holding.count} of {holding.demand}" + (f"#{holding.group}" if holding.group else "") for holding in holdings
+    )
+
+
+def read_holdings(words: str) -> dict[tuple[str, int], int]:
+    """Chunks by demand (as it prints itself) and group, from `words_of_holdings`; what cannot be read is left out."""
+    counts: dict[tuple[str, int], int] = {}
+    for part in words.split(", "):
+        count, _, demand = part.partition(" of ")
+        name, _, group = demand.partition("#")
+        if name and count.isdecimal() and (not group or group.isdecimal()):
+            key = (name, int(group or 0))
+            counts[key] = counts.get(key, 0) + int(count)
+    return counts
 
 
 @dataclass(frozen=True, slots=True)

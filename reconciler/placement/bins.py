@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from reconciler.model.nodes import HELD_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
+from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
 from reconciler.model.pods import HostPort, Pod
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Taint
@@ -49,6 +49,13 @@ class BinOrigin:
     def is_placeholder(self) -> bool:
         node = self.node is not None and self.node.label(PLACEHOLDER_LABEL) == "true"
         return node or (self.claim is not None and self.claim.is_placeholder)
+
+    @property
+    def held_for(self) -> str:
+        """What it was made or held for, in the words of its annotation; the node's are the newer."""
+        sides = (self.node, self.claim)
+        found = (side.annotation(HOLDS_ANNOTATION) for side in sides if side is not None)
+        return next((words for words in found if words), "")
 
     @property
     def is_held(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
 from reconciler.model.requirements import Operator, Requirement, Taint
@@ -39,6 +40,7 @@ class Site:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
     exists: bool = True
+    planned: bool = False
     tenants: list[Tenant] = field(default_factory=list)
 
 
@@ -99,17 +101,19 @@ def untolerated(taints: Iterable[Taint], shape: PodShape) -> list[Taint]:
 
 
 def clashing_ports(tenants: Sequence[Tenant]) -> list[int]:
-    """Host ports that two pods of a site both want."""
-    clashes: list[int] = []
-    seen: list[HostPort] = []
-    for tenant in tenants:
-        for port in tenant.shape.host_ports:
-            if tenant.count > 1:
-                clashes.append(port.port)
-            for other in seen:
-                anywhere = {port.address, other.address} & {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
-                same = (port.port, port.protocol) == (other.port, other.protocol)
-                if same and (anywhere or port.address == other.address):
-                    clashes.append(port.port)
-        seen += tenant.shape.host_ports
+    """Host ports that chunks want and some other pod of the site too."""
+    clashes = [port.port for tenant in tenants if tenant.count > 1 for port in tenant.shape.host_ports]
+    for one, other in combinations(tenants, 2):
+        if one.chunk or other.chunk:
+            clashes += [
+                port.port
+                for port in one.shape.host_ports
+                if any(_same(port, taken) for taken in other.shape.host_ports)
+            ]
     return clashes
+
+
+def _same(port: HostPort, other: HostPort) -> bool:
+    anywhere = {port.address, other.address} & {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
+    same = (port.port, port.protocol) == (other.port, other.protocol)
+    return same and (bool(anywhere) or port.address == other.address)

@@ -125,6 +125,7 @@ def _fits(scene: Scene, site: Site, room: Resources) -> Iterable[str]:
     for pod in scene.view.pods:
         if pod.node_name == site.name and site.exists:
             (daemons if pod.is_daemon else running).append(pod.shape.requests)
+    before = Resources.total((*daemons, *running))
     for tenant in site.tenants:
         if tenant.chunk:
             kind = running if tenant.pending else minimum if tenant.keeps_minimum else empty
@@ -134,7 +135,7 @@ def _fits(scene: Scene, site: Site, room: Resources) -> Iterable[str]:
     )
     wanted = {name for tenant in site.tenants if tenant.chunk for name in tenant.shape.requests.names()}
     for name in sorted(wanted):
-        if used.get(name) > room.get(name):
+        if used.get(name) > max(room.get(name), before.get(name)):
             yield f"{site.name}: {name} is overcommitted ({used.get(name)} of {room.get(name)})"
 
 
@@ -146,7 +147,7 @@ def planned_site(scene: Scene, planned: PlannedNode, number: int) -> Site:
         seen = {variant.get(key) for variant in variants}
         labels[key] = next(iter(seen)) or OPEN if len(seen) == 1 else OPEN
     pool = scene.pools[planned.node_pool]
-    return Site(f"planned-{number}", labels, pool.template.taints, exists=False)
+    return Site(f"planned-{number}", labels, pool.template.taints, exists=False, planned=True)
 
 
 def _variants(scene: Scene, planned: PlannedNode) -> Iterable[tuple[InstanceType, dict[str, str]]]:

@@ -1,99 +1,182 @@
-"""Places batch after batch: rules of topology first, then bins that are there, then new nodes. Used by place."""
+"""Places batch after batch: who was there before, then bins that are there, then new nodes. Used by place."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.balance import expect_planned, unbalanced
 from reconciler.placement.batches import Batch
 from reconciler.placement.fill import Task, fill_existing
 from reconciler.placement.make import make_nodes
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.spread import place_over_domains
 from reconciler.placement.state import State
+from reconciler.placement.stay import stay, stays_of
 from reconciler.placement.topology import Rule, SpreadRule, TogetherRule
 
+_ATTEMPTS = 4
 
-def place_batches(state: State, batches: Sequence[Batch], *, per_node: int | None) -> dict[int, int]:
-    """Places all batches in order; returns how many chunks of each found no place, by batch number (those with some)."""
-    unplaced: dict[int, int] = {}
-    position = 0
-    while position < len(batches):
-        batch = batches[position]
-        together = [item for item in batches[position:] if batch.whole is not None and item.whole == batch.whole]
-        if together:
-            unplaced |= _place_whole(state, together, per_node)
+
+class Packer:
+    """Places batches into a state. per_node: most chunks of one demand on a node, None for no limit."""
+
+    def __init__(self, state: State, batches: Sequence[Batch], *, per_node: int | None) -> None:
+        self._state = state
+        self._batches = batches
+        self._per_node = per_node
+        self._stays = stays_of(state)
+        self._unplaced: dict[int, int] = {}
+
+    def place_all(self) -> dict[int, int]:
+        """Places all batches so that spread constraints hold for everything together; returns how many chunks of each found
+        no place, by batch number (those with some).
+
+        Nodes made for one demand may unbalance another that was placed before. Then all is placed again with those nodes'
+        domains expected; a demand that is still off balance after a few attempts is left out.
+        """
+        saved = self._state.save()
+        left_out: frozenset[int] = frozenset()
+        for attempt in range(_ATTEMPTS + len(self._batches)):
+            self._unplaced = {item.number: item.count for item in self._batches if item.number in left_out}
+            self._place([item for item in self._batches if item.number not in left_out])
+            broken = self._broken()
+            if not broken:
+                break
+            for rules in broken.values():
+                expect_planned(self._state, rules)
+            if attempt >= _ATTEMPTS:
+                last = next(item for item in self._batches if item.number == max(broken))
+                left_out |= {item.number for item in self._batches if item is last or _same_whole(item, last)}
+            self._state.put_back(saved)
+        return self._unplaced
+
+    def _broken(self) -> dict[int, list[SpreadRule]]:
+        # Pending pods that go on what is there are bound before any new node comes.
+        later = [item for item in self._batches if item.opens_nodes or not item.pods]
+        broken = {
+            item.number: unbalanced(self._state, item, rules_of(self._state, item), self._batches, hosts=True)
+            for item in later
+        }
+        return {number: rules for number, rules in broken.items() if rules}
+
+    def _place(self, batches: Sequence[Batch]) -> None:
+        """Of each priority those that were placed before stay first, so that what is new makes nobody move."""
+        for _, equals in groupby(batches, key=lambda batch: (not batch.pods, -batch.priority)):
+            rank = list(equals)
+            stayed = self._stay_in(rank)
+            for whole, members in groupby(rank, key=lambda batch: batch.whole):
+                if whole is not None:
+                    self._place_whole(list(members), stayed)
+                    continue
+                for batch in members:
+                    wanted = batch.count - stayed[batch.number]
+                    self._note(batch, wanted - self._place_batch(batch, wanted))
+        self._seek_company(batches)
+
+    def _note(self, batch: Batch, missing: int) -> None:
+        if missing:
+            self._unplaced[batch.number] = missing
         else:
-            missing = batch.count - place_batch(state, batch, batch.count, per_node=per_node)
-            unplaced |= {batch.number: missing} if missing else {}
-        position += max(1, len(together))
-    _seek_company(state, batches, unplaced, per_node)
-    return unplaced
+            self._unplaced.pop(batch.number, None)
 
+    def _stay_in(self, rank: Sequence[Batch]) -> dict[int, int]:
+        """How many chunks of each batch stay where they were; a demand that is placed as a whole stays as a whole."""
+        moving: set[int | None] = set()
+        while True:
+            saved = self._state.save()
+            stayed = {batch.number: 0 for batch in rank}
+            for _ in range(2):  # those that want company may come before those they want
+                for batch in rank:
+                    if not stayed[batch.number] and (batch.whole is None or batch.whole not in moving):
+                        stayed[batch.number] = self._stay(batch)
+            partly = {
+                batch.whole
+                for batch in rank
+                if batch.whole is not None and batch.whole not in moving and stayed[batch.number] < batch.count
+                if any(stayed[other.number] for other in rank if other.whole == batch.whole)
+            }
+            if not partly:
+                return stayed
+            self._state.put_back(saved)
+            moving |= partly
 
-def _seek_company(state: State, batches: Sequence[Batch], unplaced: dict[int, int], per_node: int | None) -> None:
-    """Chunks that want to be near others may have come before those: they get another chance, until none comes of it."""
-    progress = True
-    while progress:
-        progress = False
+    def _stay(self, batch: Batch) -> int:
+        rules = rules_of(self._state, batch)
+        return stay(self._state, batch, rules, self._stays, self._batches, per_node=self._per_node)
+
+    def _place_whole(self, batches: Sequence[Batch], stayed: dict[int, int]) -> None:
+        """All chunks of a demand or none."""
+        if all(stayed[batch.number] == batch.count for batch in batches):
+            return
+        saved = self._state.save()
         for batch in batches:
-            missing = unplaced.get(batch.number, 0)
-            if missing and batch.whole is None and batch.needs.shape.pod_affinity:
-                placed = place_batch(state, batch, missing, per_node=per_node)
-                progress = progress or placed > 0
-                unplaced[batch.number] = missing - placed
-    for number in [number for number, missing in unplaced.items() if not missing]:
-        del unplaced[number]
+            wanted = batch.count - self._stay(batch)
+            if self._place_batch(batch, wanted) < wanted:
+                self._state.put_back(saved)
+                for item in batches:
+                    self._note(item, item.count)
+                return
 
+    def _seek_company(self, batches: Sequence[Batch]) -> None:
+        """Chunks that want to be near others may have come before those: they get another chance, until none comes of it."""
+        progress = True
+        while progress:
+            progress = False
+            for batch in batches:
+                missing = self._unplaced.get(batch.number, 0)
+                if missing and batch.whole is None and batch.needs.shape.pod_affinity:
+                    placed = self._place_batch(batch, missing)
+                    progress = progress or placed > 0
+                    self._note(batch, missing - placed)
 
-def _place_whole(state: State, batches: Sequence[Batch], per_node: int | None) -> dict[int, int]:
-    """All chunks of a demand or none."""
-    saved = state.save()
-    for batch in batches:
-        if place_batch(state, batch, batch.count, per_node=per_node) < batch.count:
+    def _place_batch(self, batch: Batch, count: int) -> int:
+        """Places up to `count` chunks of one batch; returns how many.
+
+        First without new nodes. Only if that is not enough they are placed again with them, since a node yet to come is an
+        empty domain that spread constraints look at.
+        """
+        if not count:
+            return 0
+        state = self._state
+        rules = rules_of(state, batch)
+        keys = sorted(
+            {*state.topology.deciding_keys(batch.needs.shape), *(rule.key for rule in rules)} - {HOSTNAME_LABEL}
+        )
+        saved = state.save() if any(isinstance(rule, SpreadRule | TogetherRule) for rule in rules) else None
+        placed = self._place_by_keys(batch, rules, keys, count, opening=False)
+        if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
+            return placed
+        if saved is not None:
             state.put_back(saved)
-            return {item.number: item.count for item in batches}
-    return {}
+            placed = 0
+        return placed + self._place_by_keys(batch, rules, keys, count - placed, opening=True)
+
+    def _place_by_keys(
+        self, batch: Batch, rules: tuple[Rule, ...], keys: Sequence[str], count: int, *, opening: bool
+    ) -> int:
+        def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
+            task = Task(batch, where, rules, bare=may_open, single=False, per_node=self._per_node)
+            return _fill(self._state, task, amount, opening=may_open)
+
+        if keys:
+            return place_over_domains(self._state, batch, rules, keys, fill, count=count, opening=opening)
+        return fill(Requirements(), count, opening)
 
 
-def place_batch(state: State, batch: Batch, count: int, *, per_node: int | None) -> int:
-    """Places up to `count` chunks of one batch; returns how many.
+def _same_whole(one: Batch, other: Batch) -> bool:
+    return one.whole is not None and one.whole == other.whole
 
-    First without new nodes. Only if that is not enough they are placed again with them, since a node yet to come is an
-    empty domain that spread constraints look at.
-    """
+
+def rules_of(state: State, batch: Batch) -> tuple[Rule, ...]:
+    """Topology rules that chunks of the batch are under: their shape's own and those of pods that keep it off."""
     shape = batch.needs.shape
-    rules = (
+    return (
         *state.topology.own_rules(shape, chunks_only=batch.keeps_minimum),
         *state.topology.others_rules(shape, chunks_only=batch.keeps_minimum),
     )
-    keys = sorted({*state.topology.deciding_keys(shape), *(rule.key for rule in rules)} - {HOSTNAME_LABEL})
-    saved = state.save() if any(isinstance(rule, SpreadRule | TogetherRule) for rule in rules) else None
-    placed = _place(state, batch, rules, keys, count=count, per_node=per_node, opening=False)
-    if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
-        return placed
-    if saved is not None:
-        state.put_back(saved)
-        placed = 0
-    return placed + _place(state, batch, rules, keys, count=count - placed, per_node=per_node, opening=True)
-
-
-def _place(
-    state: State,
-    batch: Batch,
-    rules: tuple[Rule, ...],
-    keys: Sequence[str],
-    *,
-    count: int,
-    per_node: int | None,
-    opening: bool,
-) -> int:
-    def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
-        return _fill(state, Task(batch, where, rules, may_open, False, per_node), amount, opening=may_open)
-
-    if keys:
-        return place_over_domains(state, batch, rules, keys, fill, count=count, opening=opening)
-    return fill(Requirements(), count, opening)
 
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
@@ -114,7 +197,7 @@ def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
 
 def _first_on_a_host(state: State, task: Task, count: int, *, opening: bool) -> int:
     """Pods that want to share a host and have none yet: the one node that takes most of them."""
-    alone = Task(task.batch, task.where, task.rules, task.bare, True, task.per_node)
+    alone = replace(task, single=True)
     saved = state.save()
     placed = fill_existing(state, alone, count)
     if placed == count or not opening:

@@ -23,7 +23,7 @@ from reconciler.placement.daemons import daemons_of
 from reconciler.placement.excuses import Circumstances, excuses_of, unused
 from reconciler.placement.offer import planned_node
 from reconciler.placement.offerings import BackOff, offerings_of
-from reconciler.placement.pack import place_batches
+from reconciler.placement.pack import Packer
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.shapes import Needs, needs_of
 from reconciler.placement.state import State
@@ -88,7 +88,7 @@ def place(
         needs=needs,
         batches=batches,
     )
-    missing = place_batches(state, batches, per_node=options.chunks_per_node)
+    missing = Packer(state, batches, per_node=options.chunks_per_node).place_all()
     circumstances = Circumstances(
         tuple((pool.name, unused(pool)) for pool in sorted(node_pools, key=_name) if not usable(pool)),
         options.chunks_per_node,

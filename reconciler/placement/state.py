@@ -207,7 +207,7 @@ class State:
         if inclusion is None:
             return True
         needs = self.topology.needs(inclusion.shape)
-        if any(key != HOSTNAME_LABEL and self.decided_label(planned, key) is None for key in inclusion.keys):
+        if any(key != HOSTNAME_LABEL and not self._possible(planned, key) for key in inclusion.keys):
             return False
         if inclusion.honour_taints and not tolerated(self.offers[planned.pool].taints, needs.shape.tolerations):
             return False
@@ -226,10 +226,17 @@ class State:
         return False
 
     def planned_domains(self, key: str, inclusion: Inclusion | None) -> set[Domain]:
-        """Domains of planned bins that a spread constraint sees."""
+        """Domains of planned bins that a spread constraint sees; of one that is not decided, all that it may come to."""
         known: set[Domain] = set()
         for index, planned in enumerate(self.planned):
-            domain = self.decided(len(self.bins) + index, key)
-            if domain is not None and self.is_included(planned, inclusion):
-                known.add(domain)
+            if self.is_included(planned, inclusion):
+                known |= {len(self.bins) + index} if key == HOSTNAME_LABEL else self._possible(planned, key)
         return known
+
+    def _possible(self, planned: PlannedBin, key: str) -> set[str]:
+        table = self.offers[planned.pool].offerings.table
+        if key not in table.keys:
+            values = planned.own.get(key)
+            return set(values.names) if values is not None and not values.complement else set()
+        codes, cells = table.column(key)
+        return {cell for code in np.unique(codes[planned.rows]).tolist() if isinstance(cell := cells[code], str)}

@@ -117,6 +117,8 @@ class Topology:
         self._domains: dict[str, list[Domain | None]] = {}
         self._counts_of: dict[PodShape, tuple[int, ...]] = {}
         self.assumptions: set[str] = set()
+        self.expected: dict[int, set[Domain]] = {}
+        """Domains by counter that are not there but turned out to come with nodes for other demands (see balance)."""
 
     def watch(self, shape: PodShape, *, chunks_only: bool = False) -> None:
         self.own_rules(shape, chunks_only=chunks_only)
@@ -210,11 +212,12 @@ class Topology:
         return self._domains[key]
 
     def existing_domains(self, rule: SpreadRule) -> set[Domain]:
-        """Domains that a spread constraint sees on existing bins, pods there or not."""
+        """Domains that a spread constraint sees on existing bins, pods there or not, and those that are expected."""
         included = self.counters[rule.counter].included
         assert included is not None
         domains = self.domains(rule.key)
-        return {domain for number in np.flatnonzero(included).tolist() if (domain := domains[number]) is not None}
+        seen = {domain for number in np.flatnonzero(included).tolist() if (domain := domains[number]) is not None}
+        return seen | self.expected.get(rule.counter, set())
 
     def counts_of(self, shape: PodShape) -> tuple[int, ...]:
         """Counters in which a pod of this shape counts."""

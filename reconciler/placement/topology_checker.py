@@ -87,7 +87,8 @@ def _together(sites: Sequence[Site], shape: PodShape, namespaces: Namespaces) ->
                 if tenant.chunk and tenant.shape == shape:
                     used.add(domain)
                 elif matches(tenant.shape) and not tenant.leaving:
-                    anywhere = True
+                    # Chunks that need no company may come after those that started a domain of their own.
+                    anywhere = anywhere or not tenant.chunk
                     supported.add(domain)
         lonely = used - (supported - {None, OPEN})
         allowed = 1 if matches(shape) and not anywhere else 0
@@ -97,6 +98,10 @@ def _together(sites: Sequence[Site], shape: PodShape, namespaces: Namespaces) ->
 
 def _spread(sites: Sequence[Site], shape: PodShape, constraint: TopologySpread) -> Iterable[str]:
     keys = {item.topology_key for item in shape.topology_spread if item.when_unsatisfiable == "DoNotSchedule"}
+    hosts = [site for site in sites if any(tenant.chunk and tenant.shape == shape for tenant in site.tenants)]
+    waiting = all(tenant.pending for site in hosts for tenant in site.tenants if tenant.chunk and tenant.shape == shape)
+    if waiting and not any(site.planned for site in hosts):
+        sites = [site for site in sites if not site.planned]  # they are bound before any planned node comes
     looked_at = [site for site in sites if _is_looked_at(site, shape, constraint, keys)]
     if any(_domain(site, key) == OPEN for site in looked_at for key in keys if _has_counted(site, shape, constraint)):
         yield f"spread over {constraint.topology_key}: a node that counts is not decided"

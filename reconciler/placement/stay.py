@@ -1,0 +1,89 @@
+"""Chunks stay where they were, as far as they still fit: so that an unchanged cluster gives an unchanged plan. Used by pack.
+
+What a bin held is read from its annotation; nothing is remembered anywhere else. A bin that is held but does not say for
+whom is only preferred (see fill).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.placement import read_holdings
+from reconciler.placement.amounts import PLENTY
+from reconciler.placement.balance import unbalanced
+from reconciler.placement.batches import Batch
+from reconciler.placement.fill import Task, allowed_on, fill_existing
+from reconciler.placement.requirements import Requirements
+from reconciler.placement.state import State
+from reconciler.placement.topology import Rule, SpreadRule, TogetherRule
+
+Stays = dict[tuple[str, int], list[tuple[int, int]]]
+"""By demand and group: bins and how many chunks each held."""
+
+
+def stays_of(state: State) -> Stays:
+    stays: Stays = {}
+    for number, origin in enumerate(state.bins.origins):
+        for key, count in read_holdings(origin.held_for).items():
+            stays.setdefault(key, []).append((number, count))
+    return stays
+
+
+def stay(
+    state: State,
+    batch: Batch,
+    rules: tuple[Rule, ...],
+    stays: Stays,
+    batches: Sequence[Batch],
+    *,
+    per_node: int | None,
+) -> int:
+    """Places chunks where the batch's demand had them; returns how many. None stay if that would break a spread rule, which
+    can only be judged over all of them."""
+    member = batch.members[0]
+    known = stays.get((str(member.demand), member.group), [])
+    if batch.pods or not known:
+        return 0
+    saved = state.save()
+    placed = 0
+    for number, count in known:
+        only = np.zeros(len(state.bins), dtype=np.bool_)
+        only[number] = True
+        amount = min(count, batch.count - placed, _allowed(state, batch, rules, number))
+        if amount > 0:
+            first = any(isinstance(rule, TogetherRule) and _is_first(state, rules) for rule in rules)
+            task = Task(batch, Requirements(), rules, bare=False, single=first, per_node=per_node)
+            placed += fill_existing(state, task, amount, only)
+    if unbalanced(state, batch, rules, batches, since=saved.log_length):
+        state.put_back(saved)
+        return 0
+    return placed
+
+
+def _is_first(state: State, rules: Sequence[Rule]) -> bool:
+    together = [rule for rule in rules if isinstance(rule, TogetherRule)]
+    return all(rule.counts_itself and not state.topology.counters[rule.counter].total() for rule in together)
+
+
+def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:
+    """By rules on labels other than the hostname, spread apart; none on a bin whose domain is not decided yet."""
+    labels = state.bins.origins[number].labels
+    if any(isinstance(labels.get(key), tuple) for key in state.topology.deciding_keys(batch.needs.shape)):
+        return 0
+    allowed = PLENTY
+    first = _is_first(state, rules)
+    for rule in rules:
+        if rule.key == HOSTNAME_LABEL:
+            continue
+        cell = labels.get(rule.key)
+        if isinstance(cell, tuple):
+            return 0
+        if cell is None:
+            allowed = 0 if isinstance(rule, SpreadRule | TogetherRule) else allowed
+        elif not isinstance(rule, SpreadRule):
+            counted = state.topology.counters[rule.counter].count(cell)
+            allowed = min(allowed, allowed_on(rule, counted, 0, first))
+    return allowed

@@ -1,0 +1,90 @@
+"""What holds for every placement, whatever the cluster, the pools and the demands are."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.placement import Placement
+from reconciler.placement.checker import violations
+from reconciler.placement.place import PlacementOptions, place
+from tests.unit.placement.worlds import World, carried_out, worlds
+
+
+def placed(world: World, *, chunks_per_node: int | None = None) -> Placement:
+    return place(
+        world.view,
+        node_pools=world.node_pools,
+        instance_types=world.instance_types,
+        demands=world.demands,
+        options=PlacementOptions(chunks_per_node=chunks_per_node),
+    )
+
+
+def broken_rules(world: World, placement: Placement) -> tuple[str, ...]:
+    return violations(
+        world.view,
+        node_pools=world.node_pools,
+        instance_types=world.instance_types,
+        demands=world.demands,
+        placement=placement,
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(world=worlds())
+def test_breaks_no_rule(world: World) -> None:
+    assert broken_rules(world, placed(world)) == ()
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=worlds(), seed=st.integers(0, 2**16))
+def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, seed: int) -> None:
+    lots = random.Random(seed)
+    view = replace(
+        world.view,
+        nodes=tuple(lots.sample(world.view.nodes, len(world.view.nodes))),
+        pods=tuple(lots.sample(world.view.pods, len(world.view.pods))),
+    )
+    shuffled = World(
+        view,
+        tuple(lots.sample(world.node_pools, len(world.node_pools))),
+        tuple(lots.sample(world.instance_types, len(world.instance_types))),
+        tuple(lots.sample(world.demands, len(world.demands))),
+    )
+
+    assert placed(shuffled) == placed(world)
+
+
+@settings(max_examples=200, deadline=None)
+@given(world=worlds())
+def test_placing_again_over_what_came_of_it_changes_nothing(world: World) -> None:
+    # Pending pods and demands that open no nodes may well use a node that came for another demand.
+    world = replace(world, demands=tuple(demand for demand in world.demands if demand.opens_nodes))
+    first = placed(world)
+    after = carried_out(world, first)
+
+    second = placed(after)
+
+    assert second.planned == ()
+    assert second.unplaced == first.unplaced or sum(item.count for item in second.unplaced) <= sum(
+        item.count for item in first.unplaced
+    )
+    assert broken_rules(after, second) == ()
+    assert placed(carried_out(after, second)).occupied == second.occupied
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=worlds(), most=st.integers(1, 3))
+def test_no_node_holds_more_of_a_demand_than_is_allowed(world: World, most: int) -> None:
+    placement = placed(world, chunks_per_node=most)
+
+    bins = [item.holdings for item in placement.occupied] + [item.holdings for item in placement.planned]
+    pods = {demand.ref for demand in world.demands if demand.is_pending_pod}
+    for holdings in bins:
+        by_demand = Counter(holding.demand for holding in holdings for _ in range(holding.count))
+        assert all(count <= most for demand, count in by_demand.items() if demand not in pods)

@@ -1,0 +1,234 @@
+"""Generated clusters, pools, catalogues and demands for property tests of placement, and what becomes of a placement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from reconciler.model.buffers import Recreation
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.nodes import (
+    HELD_ANNOTATION,
+    HOLDS_ANNOTATION,
+    HOSTNAME_LABEL,
+    NODEPOOL_LABEL,
+    PLACEHOLDER_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    Node,
+    NodeClaim,
+    NodePool,
+)
+from reconciler.model.placement import OccupiedBin, Placement, PlannedNode, words_of_holdings
+from reconciler.model.pods import HostPort, NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
+from reconciler.model.view import ClusterView
+from reconciler.model.workloads import DaemonSet
+from tests.builders import buffer_ref, instance_type, node, node_pool, pod, shape
+
+ZONES = ("zone-a", "zone-b", "zone-c")
+TAINT = Taint("dedicated", "batch", "NoSchedule")
+TOLERATION = Toleration("dedicated", "Equal", "batch", "NoSchedule")
+APPS = ("web", "api")
+
+
+@dataclass(frozen=True, repr=False)
+class World:
+    view: ClusterView
+    node_pools: tuple[NodePool, ...]
+    instance_types: tuple[InstanceType, ...]
+    demands: tuple[Demand, ...]
+
+    def __repr__(self) -> str:
+        """Short, so that a failing example can be read; hypothesis asks for it by the other name."""
+        nodes = [(item.name, dict(item.labels)[ZONE_LABEL], item.ready, item.taints) for item in self.view.nodes]
+        pods = [(item.name, _brief(item.shape)) for item in self.view.pods]
+        asked = [
+            (
+                *(item.ref.kind, item.ref.name, item.priority, item.opens_nodes, item.whole, str(item.recreation)),
+                *((group.count, _brief(group.shape)) for group in item.groups),
+            )
+            for item in self.demands
+        ]
+        pools = [
+            (item.name, item.weight, item.limits, item.template.requirements, item.template.taints)
+            for item in self.node_pools
+        ]
+        lines = [nodes, pods, self.view.daemon_sets, pools, [item.name for item in self.instance_types], *asked]
+        return "\n".join(str(line) for line in lines)
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 - IPython's protocol
+        printer.text(repr(self))
+
+
+def _brief(pod_shape: PodShape) -> dict[str, object]:
+    plain = PodShape("shop")
+    names = (item.name for item in fields(PodShape))
+    return {name: getattr(pod_shape, name) for name in names if getattr(pod_shape, name) != getattr(plain, name)}
+
+
+SIZES = (("small", "2", "4Gi", 0.1), ("medium", "4", "16Gi", 0.22), ("large", "16", "64Gi", 0.8))
+
+
+def catalogue(zones: Sequence[str]) -> tuple[InstanceType, ...]:
+    """The large type is sold in one zone less and never as spot."""
+    return tuple(
+        instance_type(
+            name,
+            cpu=cpu,
+            memory=memory,
+            price=price,
+            zones=zones[1:] or zones if name == "large" else zones,
+            capacity_types=("on-demand",) if name == "large" else ("on-demand", "spot"),
+        )
+        for name, cpu, memory, price in SIZES
+    )
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> PodShape:
+    app = draw(st.sampled_from(APPS))
+    selector = LabelSelector((("app", draw(st.sampled_from(APPS))),))
+    keys = st.sampled_from([ZONE_LABEL, HOSTNAME_LABEL])
+    plain = shape(
+        draw(st.sampled_from(["100m", "500m", "1", "1500m", "3"])),
+        draw(st.sampled_from(["128Mi", "1Gi", "4Gi"])),
+        labels={"app": app},
+        node_selector=draw(st.sampled_from([{}, {}, {}, {ZONE_LABEL: "zone-a"}, {"team": "red"}])),
+        tolerations=draw(st.sampled_from([(), (TOLERATION,)])),
+    )
+    rule = draw(st.sampled_from(["none", "none", "none", "spread", "apart", "together", "ports", "terms"]))
+    match rule:
+        case "spread":
+            constraint = TopologySpread(draw(keys), draw(st.integers(1, 2)), "DoNotSchedule", selector)
+            return replace(plain, topology_spread=(constraint,))
+        case "apart":
+            return replace(plain, pod_anti_affinity=(PodAffinityTerm(draw(keys), selector),))
+        case "together":
+            return replace(plain, pod_affinity=(PodAffinityTerm(draw(keys), selector),))
+        case "ports":
+            return replace(plain, host_ports=(HostPort(draw(st.sampled_from([80, 443]))),))
+        case "terms":
+            terms = tuple(
+                NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, (zone,)),)) for zone in ("zone-b", "zone-z")
+            )
+            return replace(plain, required_node_terms=terms)
+        case _:
+            return plain
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> tuple[NodePool, ...]:
+    found = []
+    for name in draw(st.sampled_from([("general",), ("general", "other"), ()])):
+        team = Requirement("team", Operator.IN, ("blue", "red"))
+        requirements = draw(st.sampled_from([(), (team,), (Requirement(ZONE_LABEL, Operator.IN, ZONES[:2]),)]))
+        found.append(
+            node_pool(
+                name,
+                weight=draw(st.sampled_from([0, 0, 10])),
+                limits=draw(st.sampled_from([None, None, {"cpu": "20"}, {"memory": "40Gi", "nodes": "3"}])),
+                requirements=requirements,
+                taints=draw(st.sampled_from([(), (), (TAINT,)])),
+            )
+        )
+    return tuple(found)
+
+
+@st.composite
+def nodes_and_pods(draw: st.DrawFn) -> tuple[tuple[Node, ...], tuple[Pod, ...]]:
+    nodes, pods = [], []
+    for number in range(draw(st.integers(0, 4))):
+        name = f"node-{number}"
+        nodes.append(
+            node(
+                name,
+                zone=draw(st.sampled_from(ZONES)),
+                instance_type="medium",
+                pool=draw(st.sampled_from(["general", None])),
+                taints=draw(st.sampled_from([(), (), (TAINT,)])),
+                ready=draw(st.sampled_from([True, True, True, False])),
+            )
+        )
+        pods += [
+            pod(f"{name}-{index}", node=name, pod_shape=draw(shapes())) for index in range(draw(st.integers(0, 2)))
+        ]
+    return tuple(nodes), tuple(pods)
+
+
+@st.composite
+def demands_of(draw: st.DrawFn) -> tuple[Demand, ...]:
+    found = []
+    for number in range(draw(st.integers(1, 4))):
+        pending = draw(st.integers(0, 4)) == 0
+        counts = (1,) if pending else draw(st.sampled_from([(1,), (3,), (7,), (20,), (2, 3)]))
+        groups = tuple(ChunkGroup(draw(shapes()), count) for count in counts)
+        name = f"demand-{number}"
+        found.append(
+            Demand(
+                ref=ObjectRef("", "Pod", "shop", name) if pending else buffer_ref(name),
+                groups=groups,
+                desired=sum(counts),
+                priority=draw(st.sampled_from([0, 0, 5])),
+                opens_nodes=not pending and draw(st.integers(0, 5)) > 0,
+                whole=not pending and draw(st.integers(0, 4)) == 0,
+                recreation=draw(
+                    st.sampled_from([Recreation.KEEP_EMPTY, Recreation.KEEP_EMPTY, Recreation.KEEP_MINIMUM])
+                )
+                if not pending
+                else Recreation.KEEP_EMPTY,
+            )
+        )
+    return tuple(found)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    nodes, pods = draw(nodes_and_pods())
+    agent = DaemonSet("system", "agent", shape("100m", "64Mi", namespace="system"))
+    view = ClusterView(nodes=nodes, pods=pods, daemon_sets=draw(st.sampled_from([(), (agent,)])))
+    return World(view, draw(pools()), catalogue(draw(st.sampled_from([ZONES, ZONES[:1]]))), draw(demands_of()))
+
+
+def carried_out(world: World, placement: Placement) -> World:
+    """The world once the planned nodes have been asked for and what holds chunks has been marked."""
+    held = {(item.node, item.node_claim): item for item in placement.occupied}
+    nodes = tuple(_held(item, held.get((item.name, None))) for item in world.view.nodes)
+    claims = tuple(
+        replace(item, annotations=_marks(held[None, item.name])) if (None, item.name) in held else item
+        for item in world.view.node_claims
+    )
+    made = tuple(
+        _claim(f"claim-{len(claims) + number}", item, world.node_pools) for number, item in enumerate(placement.planned)
+    )
+    return replace(world, view=replace(world.view, nodes=nodes, node_claims=(*claims, *made)))
+
+
+def _held(item: Node, occupied: OccupiedBin | None) -> Node:
+    return item if occupied is None else replace(item, annotations=_marks(occupied))
+
+
+def _marks(occupied: OccupiedBin | PlannedNode) -> tuple[tuple[str, str], ...]:
+    return ((HELD_ANNOTATION, "true"), (HOLDS_ANNOTATION, words_of_holdings(occupied.holdings)))
+
+
+def _claim(name: str, planned: PlannedNode, node_pools: Sequence[NodePool]) -> NodeClaim:
+    pool = next(item for item in node_pools if item.name == planned.node_pool)
+    labels = {
+        **dict(planned.labels),
+        **dict(pool.template.labels),
+        NODEPOOL_LABEL: pool.name,
+        PLACEHOLDER_LABEL: "true",
+    }
+    return NodeClaim(
+        name=name,
+        labels=tuple(sorted(labels.items())),
+        annotations=_marks(planned),
+        requirements=planned.requirements,
+        requests=planned.requests,
+        taints=pool.template.taints,
+    )
