@@ -175,8 +175,8 @@ class Connection:
         self,
         load: Callable[[], Access],
         *,
-        per_second: float = 50,
-        burst: int = 100,
+        per_second: float = 100,
+        burst: int = 200,
         timeout: float = 30,
         count: Count = lambda _method, _resource, _code: None,
     ) -> None:

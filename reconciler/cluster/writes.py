@@ -72,7 +72,7 @@ class Writer:
             "metadata": _identity(write.ref),
             "status": write.status,
         }
-        return self._patch(write, f"{path}/status", document, force=True, dry_run=dry_run, must_exist=path)
+        return self._patch(write, f"{path}/status", document, force=True, dry_run=dry_run, object_path=path)
 
     def _apply(self, write: Apply, manifest: Manifest, *, force: bool, dry_run: bool) -> WriteResult:
         api_version = str(manifest.get("apiVersion", ""))
@@ -89,17 +89,17 @@ class Writer:
         *,
         force: bool,
         dry_run: bool,
-        must_exist: str = "",
+        object_path: str = "",
     ) -> WriteResult:
-        live = self._get(must_exist or path) if dry_run else None
-        if must_exist and dry_run and live is None:
-            return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
+        """object_path: of the object whose subresource stands at `path`; such an object is never made."""
         query = [("fieldManager", OWN_MANAGER), ("force", "true" if force else "false")]
         answer = self._send("PATCH", path, document, content_type=_APPLY, query=query, dry_run=dry_run)
+        if object_path and answer.status == NOT_FOUND:
+            return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
         if not answer.ok:
             return _refused(write, answer)
         after = msgspec.json.decode(answer.data)
-        if dry_run and answer.status != _CREATED and after == live:
+        if dry_run and answer.status != _CREATED and after == self._get(object_path or path):
             return WriteResult(write, Outcome.UNCHANGED)
         if not dry_run:
             self._wrote(write.ref, after)

@@ -219,6 +219,12 @@ def test_the_inventory_does_not_shrink_when_a_deletion_failed() -> None:
     assert kinds(cluster) == "CapacityBuffer.autoscaling.x-k8s.io,NodePool.karpenter.sh"
 
 
+def test_what_may_have_been_made_before_the_answer_was_lost_stays_recorded() -> None:
+    cluster = Objects(refused_for_real={BUFFER: Outcome.FAILED})
+    run(cluster, [apply(BUFFER), apply(POOL)], {"seen": 1})
+    assert kinds(cluster) == "CapacityBuffer.autoscaling.x-k8s.io,NodePool.karpenter.sh"
+
+
 def test_an_inventory_that_somebody_deleted_is_made_again() -> None:
     cluster = Objects({BUFFER: manifest(BUFFER)})
     run(cluster, [])

@@ -92,6 +92,7 @@ def test_a_size_that_no_longer_holds_is_cleared() -> None:
     status = written(outcome(), live())
     unresolved = replace(READY, status=ConditionStatus.FALSE, reason="ScalableRefNotFound")
     assert "replicas" not in written(outcome(unresolved, desired=None), live(status))
+    assert "replicas" not in written(outcome(desired=None), live(status)), "also when all else is the same"
 
 
 def test_a_condition_that_is_gone_is_a_change() -> None:

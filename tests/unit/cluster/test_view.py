@@ -96,6 +96,23 @@ def test_siblings_that_claim_volumes_keep_their_own_claims() -> None:
     assert [item.shape.volume_claims for item in store.view().pods] == [("data-a",), ("data-b",)]
 
 
+def test_siblings_of_which_only_one_claims_a_volume_differ() -> None:
+    claiming = pod("b")
+    claiming["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    store = ViewStore()
+    store.replace(PODS, [pod("a"), claiming, pod("c")])
+    assert [item.shape.volume_claims for item in store.view().pods] == [(), ("data",), ()]
+
+
+def test_siblings_with_labels_of_their_own_differ() -> None:
+    documents = [pod("db-0"), pod("db-1")]
+    for document in documents:
+        document["metadata"]["labels"] = {"statefulset.kubernetes.io/pod-name": document["metadata"]["name"]}
+    store = ViewStore()
+    store.replace(PODS, documents)
+    assert [item.shape.labels[0][1] for item in store.view().pods] == ["db-0", "db-1"]
+
+
 def test_an_object_that_cannot_be_read_is_a_gap_and_the_others_are_there() -> None:
     store = ViewStore()
     store.replace(PODS, [pod("bad", cpu="lots"), pod("good")])
