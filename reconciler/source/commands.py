@@ -12,6 +12,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -31,6 +32,7 @@ _CONFIG = (
 NETWORK = "https:http:ssh:git:file"
 """What may be fetched from; above all not `ext`, which runs programs."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+_NO_WORD = "Could not read from remote repository"
 _LONGEST_MESSAGE = 300
 
 
@@ -50,7 +52,9 @@ class CommandFailedError(Exception):
         if self.timeout is not None:
             return f"no answer within {self.timeout:g}s"
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
-        telling = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))]
+        telling = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:")) and _NO_WORD not in line]
+        # ssh says why in the line before git's own
+        telling = telling or [before for before, line in pairwise(lines) if _NO_WORD in line]
         return plain((telling or lines[-1:] or [f"git {self.verb} ended with status {self.status}"])[0])
 
 

@@ -31,6 +31,11 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
         OPERATION_FAILED,
         "let this user own the repository, or add it to safe.directory in git's configuration",
     ),
+    (
+        r"unadvertised object",
+        OPERATION_FAILED,
+        "name a branch or a tag: this server gives no other commits",
+    ),
     (r"transport '.*' not allowed", OPERATION_FAILED, "use https, ssh, http, git or file"),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import errno
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -54,7 +55,7 @@ def _opened(commands: Commands, folder: Path) -> Iterator[Any]:
         with git.Repo(folder) as repository:
             repository.git.update_environment(**commands.environment)
             yield repository
-    except (git.GitError, git.exc.ODBError, ValueError) as error:
+    except (git.GitError, git.exc.ODBError, ValueError, configparser.Error) as error:
         raise Stalled(
             f"commit cannot be read from {folder}: {type(error).__name__} {error}".rstrip(), reason=OPERATION_FAILED
         ) from error

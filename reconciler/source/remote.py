@@ -23,7 +23,8 @@ GOOD = "refs/headroom/good"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LONGER_NAME = re.compile(r"[0-9a-f]{64}")
 _MOST_PACKS = 40
-_DEEPEN = 1000
+_FILTER = "--filter=blob:none"
+_DEEPEST = 1000
 """Commits looked through for the last one on a server that cannot go by time."""
 
 
@@ -44,6 +45,8 @@ class Remote:
         self._folder = folder
         self._credentials = credentials
         self._timeout = timeout.total_seconds()
+        self._filter = _FILTER
+        self._ref = ""
 
     @property
     def folder(self) -> Path:
@@ -99,16 +102,26 @@ class Remote:
 
     def fetch(self, head: Head) -> str:
         """Brings over the commit that the head's reference points to (which may have moved on); returns its name."""
-        self._prepare()
-        self._fetch("--depth=1", "--filter=blob:none", "origin", f"+{head.ref}:{CANDIDATE}")
+        self._prepare(self._folder)
+        self._ref = head.ref
+        self._fetch(self._folder, "--depth=1", self._filter, "origin", f"+{head.ref}:{CANDIDATE}")
         return self.local().line("rev-parse", "--verify", f"{CANDIDATE}^{{commit}}")
 
     def fetch_objects(self, names: Iterable[str]) -> None:
-        """Brings over single objects that a filtered fetch left out, in one request."""
+        """Brings over single objects that a filtered fetch left out, in one request.
+
+        A server that speaks only the first version of git's protocol (as ssh servers do that do not pass GIT_PROTOCOL on)
+        may filter and yet refuse this; then the commit comes whole, now and from now on.
+        """
         feed = "".join(f"{name}\n" for name in sorted(names)).encode()
-        self._fetch(
-            "--filter=blob:none", "--stdin", "origin", feed=feed, config=(("fetch.negotiationAlgorithm", "noop"),)
-        )
+        negotiation = ("fetch.negotiationAlgorithm", "noop")
+        try:
+            self._fetch(self._folder, _FILTER, "--stdin", "origin", feed=feed, config=(negotiation,))
+        except Stalled as failure:
+            if "unadvertised object" not in _told(failure):
+                raise
+            self._filter = "--no-filter"
+            self._fetch(self._folder, "--refetch", "--depth=1", self._filter, "origin", self._ref)
 
     def absent(self, commit: str) -> set[str]:
         """The objects of a commit's tree that the copy does not have."""
@@ -118,21 +131,33 @@ class Remote:
     def descends(self, commit: str, *, earlier: str, earlier_time: int) -> bool:
         """Whether a commit came after an earlier one, written at `earlier_time` (seconds), by going on from it.
 
-        Deepens the copy by commits alone, no trees, back to that time.
+        Looks at commits alone, no trees, back to that time, and in a repository of its own: git takes it that whoever has
+        a commit has all that belongs to it, and would leave that out of what is fetched later.
         """
+        history = self._folder.with_name("history.git")
+        shutil.rmtree(history, ignore_errors=True)
         try:
-            self._fetch("--filter=tree:0", f"--shallow-since=@{earlier_time - 1} +0000", "origin", commit)
-        except Stalled as failure:
-            told = "".join(cause.stderr for cause in failure.causes if isinstance(cause, CommandFailedError))
-            if "no commits selected for shallow" in told or "error processing shallow info" in told:
-                return False  # all of its history is older
-            if "does not support" not in told:
-                raise
-            self._fetch("--filter=tree:0", f"--depth={_DEEPEN}", "origin", commit)
-        try:
-            self.local().run("merge-base", "--is-ancestor", earlier, commit)
+            self._prepare(history)
+            if not self._fetch_history(history, earlier_time):
+                return False
+            Commands(history, timeout=self._timeout).run("merge-base", "--is-ancestor", earlier, commit)
         except CommandFailedError:
             return False  # status 1: no; anything else: the earlier commit is not known, so that nothing speaks for it
+        finally:
+            shutil.rmtree(history, ignore_errors=True)
+        return True
+
+    def _fetch_history(self, folder: Path, since: int) -> bool:
+        """Commits of the head written since a time; False when it has none, since all of its history is older."""
+        try:
+            self._fetch(folder, "--filter=tree:0", f"--shallow-since=@{since - 1} +0000", "origin", self._ref)
+        except Stalled as failure:
+            told = _told(failure)
+            if "no commits selected for shallow" in told or "error processing shallow info" in told:
+                return False
+            if "does not support" not in told:
+                raise
+            self._fetch(folder, "--filter=tree:0", f"--depth={_DEEPEST}", "origin", self._ref)
         return True
 
     def tidy(self) -> None:
@@ -144,19 +169,19 @@ class Remote:
         """Forgets the copy; the next fetch begins anew."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _prepare(self) -> None:
-        """Makes the copy, whole or not at all, and clears away what a killed git left behind.
+    def _prepare(self, folder: Path) -> None:
+        """Makes a bare repository, whole or not at all, or clears away what a killed git left behind in it.
 
         The caller has the state folder to itself, so that a lock in it belongs to nobody any more.
         """
-        if self._folder.is_dir():
-            for lock in (*self._folder.glob("*.lock"), *self._folder.glob("refs/**/*.lock")):
+        if folder.is_dir():
+            for lock in (*folder.glob("*.lock"), *folder.glob("refs/**/*.lock")):
                 lock.unlink()
             return
-        fresh = self._folder.with_suffix(".new")
+        fresh = folder.with_suffix(".new")
         shutil.rmtree(fresh, ignore_errors=True)
         Commands(fresh, timeout=self._timeout).run("init", "--quiet", "--bare", "--template=", "--initial-branch=none")
-        fresh.rename(self._folder)
+        fresh.rename(folder)
 
     def _network(self, folder: Path | None = None, config: tuple[tuple[str, str], ...] = ()) -> Commands:
         authorization = authorize(self._address, self._credentials)
@@ -169,11 +194,18 @@ class Remote:
             network=True,
         )
 
-    def _fetch(self, *arguments: str, feed: bytes | None = None, config: tuple[tuple[str, str], ...] = ()) -> None:
+    def _fetch(
+        self, folder: Path, *arguments: str, feed: bytes | None = None, config: tuple[tuple[str, str], ...] = ()
+    ) -> None:
         try:
-            self._network(self._folder, config).run("fetch", *_QUIET, *arguments, feed=feed)
+            self._network(folder, config).run("fetch", *_QUIET, *arguments, feed=feed)
         except CommandFailedError as error:
             raise stalled(error, self._address.url, "fetch from") from error
+
+
+def _told(failure: Stalled) -> str:
+    """What git said when it failed."""
+    return "".join(cause.stderr for cause in failure.causes if isinstance(cause, CommandFailedError))
 
 
 _QUIET = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")

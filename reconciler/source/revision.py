@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -111,7 +112,7 @@ def _find(path: Path) -> tuple[Path, str]:
             top = repository.working_tree_dir
             prefix = "" if top is None else path.resolve().relative_to(Path(top).resolve()).as_posix()
             return Path(repository.git_dir).resolve(), "" if prefix == "." else prefix
-    except (git.InvalidGitRepositoryError, git.NoSuchPathError, ValueError) as error:
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError, ValueError, configparser.Error) as error:
         raise Invalid(
             f"{path} is in no Git repository, so it has no revisions",
             hint="leave --revision out to read the folder as it stands",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -23,8 +22,8 @@ def verify_signature(folder: Path, commit: str, allowed_signers: Path, *, timeou
     """Returns when the commit's signature is good and by an allowed signer; raises `Stalled` when not, and when it cannot
     be told.
 
-    allowed_signers: OpenSSH's format (see ALLOWED SIGNERS in ssh-keygen's manual) or armored OpenPGP public keys, read
-    anew each time. Only this file decides: the keys and settings of the user who runs headroom count for nothing.
+    allowed_signers: OpenSSH's format (see ALLOWED SIGNERS in ssh-keygen's manual), armored OpenPGP public keys, or
+    both, read anew each time. Only this file decides: the keys and settings of the user who runs headroom count for nothing.
     """
     try:
         text = allowed_signers.read_bytes()
@@ -34,17 +33,20 @@ def verify_signature(folder: Path, commit: str, allowed_signers: Path, *, timeou
             reason=SIGNATURE_FAILED,
             hint="set git.allowedSigners to a file of allowed signers, or leave it empty to accept unsigned commits",
         ) from error
-    keys = _openpgp_keys(text)
     with tempfile.TemporaryDirectory(prefix="headroom-keys-") as home:
         ring = Path(home, "allowed.gpg")
-        ring.write_bytes(keys)
+        ring.write_bytes(_openpgp_keys(text))
         Path(home, "gpg.conf").write_text(f"no-default-keyring\nkeyring {ring}\ntrust-model always\nno-autostart\n")
-        signers = os.devnull if keys else str(allowed_signers.absolute())
         commands = Commands(
             folder,
             timeout=timeout,
             environment={"GNUPGHOME": home},
-            config=(("gpg.ssh.allowedSignersFile", signers), ("gpg.program", "gpg"), ("gpg.ssh.program", "ssh-keygen")),
+            config=(
+                ("gpg.ssh.allowedSignersFile", str(allowed_signers.absolute())),
+                ("gpg.program", "gpg"),
+                ("gpg.ssh.program", "ssh-keygen"),
+                ("gpg.x509.program", "false"),  # no list of ours could allow a certificate
+            ),
         )
         _verify(commands, commit)
 

@@ -18,12 +18,14 @@ class GitHttpServer:
     """Serves the repositories of a folder through `git http-backend`.
 
     token: what must be the password, None for open doors; fault: "" or one of 500, 403, hang, truncate; requests: path
-    and query of everything that was asked; arrived: set when a request hangs, which lasts until `release`.
+    and query of everything that was asked; modern False: only the first version of git's protocol, in which no server gives
+    single objects; arrived: set when a request hangs, which lasts until `release`.
     """
 
     def __init__(self, folder: Path) -> None:
         self.token: str | None = None
         self.fault = ""
+        self.modern = True
         self.requests: list[str] = []
         self.arrived = threading.Event()
         self.released = threading.Event()
@@ -116,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "PATH": os.environ["PATH"],
                 "GIT_PROJECT_ROOT": str(self.server.folder),
                 "GIT_HTTP_EXPORT_ALL": "1",
-                "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+                "GIT_PROTOCOL": self.headers.get("Git-Protocol", "") if self.server.state.modern else "",
                 "PATH_INFO": parts.path,
                 "QUERY_STRING": parts.query,
                 "REQUEST_METHOD": self.command,

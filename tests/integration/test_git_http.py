@@ -107,6 +107,39 @@ def test_a_server_that_cannot_filter_sends_one_commit_whole(tmp_path: Path, cloc
         assert daemon.poll().files == {"pool.yaml": b"next"}
 
 
+def test_a_server_that_filters_and_yet_gives_no_single_objects(
+    server: GitHttpServer, repository: GitRepository, tmp_path: Path, clock: ManualClock
+) -> None:
+    server.modern = False
+    daemon = Daemon(server.url, tmp_path, clock)
+    assert daemon.poll().files == {"pool.yaml": b"one"}
+    for number in range(3):
+        repository.push({"pool.yaml": f"next {number}"})
+        tree = daemon.poll()
+        assert (tree.files, tree.stalled, tree.rewound) == ({"pool.yaml": f"next {number}".encode()}, None, False)
+    earlier = repository.git("rev-parse", "HEAD~1")
+    with pytest.raises(Stalled, match="unadvertised object") as caught:
+        GitSource(server.url, clock=clock, state=tmp_path / "other", revision=earlier).read()
+    assert caught.value.hint == "name a branch or a tag: this server gives no other commits"
+
+
+def test_a_folder_that_comes_back_as_it_was_between_two_polls(
+    server: GitHttpServer, repository: GitRepository, tmp_path: Path, clock: ManualClock
+) -> None:
+    daemon = Daemon(server.url, tmp_path, clock)
+    daemon.poll()
+    repository.commit({"pools/a.yaml": "seen by nobody yet"})
+    repository.commit({"pools/a.yaml": "two", "pools/b.yaml": "b"})
+    repository.push({"other.yaml": "other"})
+    daemon.poll()
+    repository.git("checkout", "--quiet", "HEAD~2", "--", "pools")
+    repository.git("rm", "--quiet", "--force", "pools/b.yaml")
+    repository.push()
+    tree = daemon.poll()
+    assert tree.files["pools/a.yaml"] == b"seen by nobody yet"
+    assert tree.stalled is None
+
+
 def test_rules_and_links_that_were_filtered_out_are_brought_over_first(
     server: GitHttpServer, repository: GitRepository, tmp_path: Path, clock: ManualClock
 ) -> None:

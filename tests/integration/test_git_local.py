@@ -48,6 +48,7 @@ def test_a_revision_of_a_working_tree_does_not_see_its_files(repository: GitRepo
     assert tree.revision == f"main@sha1:{commit}"
     assert tree.files == {"clusters/a/own.yaml": b"own", "pool.yaml": b"one"}
     assert tree.root == str(repository.work)
+    assert source.read().files is tree.files
 
 
 def test_a_revision_is_followed_when_it_moves_and_kept_when_it_goes(
@@ -142,9 +143,9 @@ def test_a_plain_folder_needs_no_git(tmp_path: Path, clock: ManualClock) -> None
 
 
 def damage(state: Path) -> None:
-    for pack in state.glob("*/repository.git/objects/pack/*"):
-        pack.chmod(0o600)
-        pack.write_bytes(b"damaged")
+    for file in (*state.glob("*/repository.git/objects/pack/*"), *state.glob("*/repository.git/config")):
+        file.chmod(0o600)
+        file.write_bytes(b"damaged")
 
 
 def test_a_copy_that_was_damaged_before_a_restart(

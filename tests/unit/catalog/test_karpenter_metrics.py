@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -14,6 +14,7 @@ from reconciler.model.errors import Invalid, Transient
 from reconciler.model.nodes import Node
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
+from tests.fakes.clock import ManualClock
 
 EXPOSITION = """\
 # HELP karpenter_nodes_created_total Number of nodes created.
@@ -49,19 +50,6 @@ class Endpoint:
         self.url = ""
 
 
-class Watch:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-    def forward(self, **amount: int) -> None:
-        self.time += timedelta(**amount)
-
-
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
     state = Endpoint()
@@ -86,7 +74,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def test_types_offerings_and_prices(endpoint: Endpoint) -> None:
-    types = KarpenterMetricsCatalog(endpoint.url, clock=Watch()).instance_types(ClusterView())
+    types = KarpenterMetricsCatalog(endpoint.url, clock=ManualClock()).instance_types(ClusterView())
     rows = [
         (item.name, item.architecture, each.zone, each.capacity_type, each.price, each.price_known, each.available)
         for item in types
@@ -108,7 +96,7 @@ def test_a_node_of_the_type_tells_more_than_an_estimate(endpoint: Endpoint) -> N
     }
     allocatable = Resources.parse({"cpu": "1930m", "memory": "7100Mi", "pods": "29"})
     seen = Node(name="a", capacity=allocatable, allocatable=allocatable, labels=tuple(sorted(labels.items())))
-    catalog = KarpenterMetricsCatalog(endpoint.url, clock=Watch())
+    catalog = KarpenterMetricsCatalog(endpoint.url, clock=ManualClock())
     large, _ = catalog.instance_types(ClusterView(nodes=(seen,)))
     assert large.allocatable == allocatable
     assert {offering.zone for offering in large.offerings} == {"eu-west-1a"}
@@ -116,31 +104,31 @@ def test_a_node_of_the_type_tells_more_than_an_estimate(endpoint: Endpoint) -> N
 
 
 def test_it_is_read_again_only_after_a_while(endpoint: Endpoint) -> None:
-    watch = Watch()
-    catalog = KarpenterMetricsCatalog(endpoint.url, clock=watch)
+    clock = ManualClock()
+    catalog = KarpenterMetricsCatalog(endpoint.url, clock=clock)
     for _ in range(3):
         catalog.instance_types(ClusterView())
     assert endpoint.requests == 1
-    watch.forward(minutes=5)
+    clock.advance(timedelta(minutes=5))
     catalog.instance_types(ClusterView())
     assert endpoint.requests == 2
 
 
 def test_what_was_read_serves_for_an_hour_when_karpenter_is_down(endpoint: Endpoint) -> None:
-    watch = Watch()
-    catalog = KarpenterMetricsCatalog(endpoint.url, clock=watch)
+    clock = ManualClock()
+    catalog = KarpenterMetricsCatalog(endpoint.url, clock=clock)
     before = catalog.instance_types(ClusterView())
     endpoint.status = 503
-    watch.forward(minutes=59)
+    clock.advance(timedelta(minutes=59))
     assert catalog.instance_types(ClusterView()) == before
-    assert "as of 2026-11-21T08:00:00Z" in catalog.source
-    watch.forward(minutes=6)
+    assert "as of 2026-11-23T09:00:00Z" in catalog.source
+    clock.advance(timedelta(minutes=6))
     with pytest.raises(Transient, match="HTTP 503"):
         catalog.instance_types(ClusterView())
     endpoint.status = 200
-    watch.forward(minutes=5)
+    clock.advance(timedelta(minutes=5))
     assert catalog.instance_types(ClusterView()) == before
-    assert "as of 2026-11-21T09:10:00Z" in catalog.source
+    assert "as of 2026-11-23T10:10:00Z" in catalog.source
 
 
 @pytest.mark.parametrize(
@@ -154,17 +142,17 @@ def test_what_was_read_serves_for_an_hour_when_karpenter_is_down(endpoint: Endpo
 def test_an_answer_that_is_no_catalogue(endpoint: Endpoint, body: str, message: str) -> None:
     endpoint.body = body
     with pytest.raises(Transient, match=message):
-        KarpenterMetricsCatalog(endpoint.url, clock=Watch()).instance_types(ClusterView())
+        KarpenterMetricsCatalog(endpoint.url, clock=ManualClock()).instance_types(ClusterView())
 
 
 def test_nothing_listens_there() -> None:
     with pytest.raises(Transient, match="Connection refused"):
-        KarpenterMetricsCatalog("http://127.0.0.1:9/metrics", clock=Watch()).instance_types(ClusterView())
+        KarpenterMetricsCatalog("http://127.0.0.1:9/metrics", clock=ManualClock()).instance_types(ClusterView())
 
 
 def test_an_address_that_is_none_is_refused_without_its_password() -> None:
     with pytest.raises(Invalid) as caught:
-        KarpenterMetricsCatalog("ftp://user:hunter2@host/metrics", clock=Watch())
+        KarpenterMetricsCatalog("ftp://user:hunter2@host/metrics", clock=ManualClock())
     assert caught.value.message == "karpenter-metrics:ftp://host/metrics is not an address"
 
 
