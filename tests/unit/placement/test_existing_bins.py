@@ -1,0 +1,217 @@
+"""What is there already: which nodes take chunks, how much, and which are taken first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.buffers import Recreation
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.nodes import (
+    DISRUPTED_TAINT,
+    HELD_ANNOTATION,
+    HOLDS_ANNOTATION,
+    NODEPOOL_LABEL,
+    PLACEHOLDER_LABEL,
+    Node,
+    NodeClaim,
+)
+from reconciler.model.placement import Placement
+from reconciler.model.pods import PodShape
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.view import ClusterView
+from reconciler.model.workloads import DaemonSet
+from reconciler.placement.place import PlacementOptions, place
+from tests.builders import demand, instance_type, node, node_pool, pod, resources, shape
+
+TYPES = (instance_type("small", cpu="2"), instance_type("large", cpu="8"))
+
+
+def placed(view: ClusterView, *demands: Demand, options: PlacementOptions = PlacementOptions()) -> Placement:  # noqa: B008 - immutable
+    return place(view, node_pools=(node_pool(),), instance_types=TYPES, demands=demands, options=options)
+
+
+def held(placement: Placement) -> dict[str, int]:
+    return {
+        item.node or item.node_claim or "": sum(holding.count for holding in item.holdings)
+        for item in placement.occupied
+    }
+
+
+def young(name: str = "young", *, taints: tuple[Taint, ...] = (), **others: object) -> Node:
+    """Registered, not initialized."""
+    made = node(name, taints=taints, ready=False)
+    labels = tuple(item for item in made.labels if item[0] != "karpenter.sh/initialized")
+    return replace(made, labels=labels, **others)  # type: ignore[arg-type]
+
+
+def on_its_way(name: str = "claim", *, types: tuple[str, ...] = ("small", "large"), **others: object) -> NodeClaim:
+    return NodeClaim(
+        name=name,
+        labels=((PLACEHOLDER_LABEL, "true"), (NODEPOOL_LABEL, "general")),
+        requirements=(
+            Requirement("node.kubernetes.io/instance-type", Operator.IN, types),
+            Requirement("topology.kubernetes.io/zone", Operator.IN, ("zone-a", "zone-b")),
+        ),
+        **others,  # type: ignore[arg-type]
+    )
+
+
+def test_takes_only_what_is_free() -> None:
+    view = ClusterView(nodes=(node("one", cpu="4"),), pods=(pod(node="one", pod_shape=shape("2500m")),))
+
+    placement = placed(view, demand(count=3))
+
+    assert held(placement) == {"one": 1}
+    assert sum(item.holdings[0].count for item in placement.planned) == 2
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        replace(node("no"), ready=False),
+        replace(node("no"), unschedulable=True),
+        replace(node("no"), deleting=True),
+        node("no", taints=[Taint(DISRUPTED_TAINT, "", "NoSchedule")]),
+        node("no", taints=[Taint("gpu", "", "NoExecute")]),
+    ],
+    ids=["not ready", "cordoned", "being deleted", "being disrupted", "tainted"],
+)
+def test_puts_nothing_on_nodes_that_take_no_pods(unfit: Node) -> None:
+    assert held(placed(ClusterView(nodes=(unfit,)), demand(count=1))) == {}
+
+
+def test_a_node_that_is_about_to_be_replaced_takes_nothing() -> None:
+    view = ClusterView(nodes=(node("old"),))
+
+    assert held(placed(view, demand(count=1), options=PlacementOptions(leaving=frozenset({"old"})))) == {}
+
+
+def test_startup_taints_of_a_young_node_are_looked_past() -> None:
+    startup = Taint("cni", "", "NoSchedule")
+    not_ready = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
+    view = ClusterView(
+        nodes=(young(taints=(startup, not_ready)),),
+        node_claims=(NodeClaim("claim", node_name="young", startup_taints=(startup,)),),
+    )
+
+    assert held(placed(view, demand(count=1))) == {"young": 1}
+
+
+def test_other_taints_of_a_young_node_count() -> None:
+    view = ClusterView(nodes=(young(taints=(Taint("gpu", "", "NoSchedule"),)),))
+
+    assert held(placed(view, demand(count=1))) == {}
+
+
+def test_a_node_claim_counts_as_the_smallest_it_may_become() -> None:
+    placement = placed(ClusterView(node_claims=(on_its_way(),)), demand(count=3))
+
+    assert held(placement) == {"claim": 1}
+
+
+def test_a_launched_node_claim_counts_as_what_it_is() -> None:
+    launched = on_its_way(allocatable=resources("7900m", "15Gi", pods="110"))
+
+    assert held(placed(ClusterView(node_claims=(launched,)), demand(count=3))) == {"claim": 3}
+
+
+def test_a_node_claim_that_is_going_takes_nothing() -> None:
+    assert held(placed(ClusterView(node_claims=(on_its_way(deleting=True),)), demand(count=1))) == {}
+
+
+def test_a_zone_that_is_not_decided_meets_only_what_all_its_zones_meet() -> None:
+    def asking(zone: str) -> PodShape:
+        return shape(node_selector={"topology.kubernetes.io/zone": zone})
+
+    view = ClusterView(node_claims=(on_its_way(),))
+
+    assert held(placed(view, demand(count=1, pod_shape=asking("zone-a")))) == {}
+
+
+def test_leaves_room_for_daemons_that_are_still_to_come() -> None:
+    agent = DaemonSet("system", "agent", shape("3500m", namespace="system"))
+    running = replace(
+        pod("agent-1", namespace="system", node="one", pod_shape=agent.shape, owner_kind="DaemonSet"),
+        owner_name="agent",
+    )
+    waiting = ClusterView(nodes=(node("one"),), daemon_sets=(agent,))
+
+    assert held(placed(waiting, demand(count=1))) == {}
+    assert held(placed(replace(waiting, pods=(running,)), demand(count=1, pod_shape=shape("500m")))) == {"one": 1}
+
+
+def test_held_nodes_come_first_then_placeholders_then_the_fullest_that_fit() -> None:
+    nodes = (
+        node("full"),
+        node("half"),
+        node("held", annotations={HELD_ANNOTATION: "true"}),
+        node("placeholder", labels={PLACEHOLDER_LABEL: "true"}),
+    )
+    pods = (
+        pod("a", node="full", pod_shape=shape("3")),
+        pod("b", node="half", pod_shape=shape("2")),
+        pod("c", node="held", pod_shape=shape("3")),
+    )
+    view = ClusterView(nodes=nodes, pods=pods)
+
+    assert held(placed(view, demand(count=1))) == {"held": 1}
+    assert held(placed(view, demand(count=2))) == {"held": 1, "placeholder": 1}
+    assert held(placed(view, demand(count=6))) == {"held": 1, "placeholder": 4, "full": 1}
+    assert held(placed(view, demand(count=7))) == {"held": 1, "placeholder": 4, "half": 2}
+
+
+def test_chunks_stay_where_they_were() -> None:
+    """The buffer `b` comes after `a`, but keeps its node when `a` grows."""
+    words = "3 of CapacityBuffer/shop/b"
+    kept = node("kept", cpu="3", annotations={HELD_ANNOTATION: "true", HOLDS_ANNOTATION: words})
+    view = ClusterView(nodes=(kept, node("other", cpu="3")))
+
+    placement = placed(view, demand("a", count=3), demand("b", count=3))
+
+    assert {item.node: item.holdings[0].demand.name for item in placement.occupied} == {"kept": "b", "other": "a"}
+
+
+def test_a_higher_priority_may_take_what_another_held() -> None:
+    words = "3 of CapacityBuffer/shop/b"
+    kept = node("kept", cpu="3", annotations={HELD_ANNOTATION: "true", HOLDS_ANNOTATION: words})
+
+    placement = placed(ClusterView(nodes=(kept,)), demand("a", count=3, priority=1), demand("b", count=3))
+
+    assert [item.holdings[0].demand.name for item in placement.occupied] == ["a"]
+
+
+def test_pending_pods_take_free_room_before_chunks_and_get_no_new_nodes() -> None:
+    waiting = [
+        Demand(ObjectRef("", "Pod", "shop", f"p{number}"), (ChunkGroup(shape("2"), 1),), 1, opens_nodes=False)
+        for number in range(3)
+    ]
+
+    placement = placed(ClusterView(nodes=(node("one", cpu="4"),)), demand(count=1), *waiting)
+
+    assert [holding.demand.kind for holding in placement.occupied[0].holdings] == ["Pod", "Pod"]
+    assert [item.demand.name for item in placement.unplaced] == ["p2"]
+    assert [holding.demand.kind for item in placement.planned for holding in item.holdings] == ["CapacityBuffer"]
+
+
+def test_what_runs_may_fill_a_keep_minimum_buffer_but_not_a_keep_empty_one() -> None:
+    view = ClusterView(nodes=(node("one", cpu="4"),), pods=(pod(node="one", pod_shape=shape("3")),))
+    minimum = replace(demand("minimum", count=4), recreation=Recreation.KEEP_MINIMUM)
+
+    assert held(placed(view, minimum)) == {"one": 4}
+    assert held(placed(view, demand("empty", count=4))) == {"one": 1}
+
+
+def test_room_is_never_counted_for_both_kinds_of_buffer() -> None:
+    view = ClusterView(nodes=(node("one", cpu="4"),))
+    minimum = replace(demand("minimum", count=3), recreation=Recreation.KEEP_MINIMUM)
+
+    assert held(placed(view, demand("empty", count=3), minimum)) == {"one": 4}
+
+
+def test_pods_on_their_way_out_still_take_room() -> None:
+    going = replace(pod(node="one", pod_shape=shape("4")), deleting=True)
+
+    assert held(placed(ClusterView(nodes=(node("one", cpu="4"),), pods=(going,)), demand(count=1))) == {}

@@ -1,0 +1,263 @@
+"""Nodes to be made: which pool, which sizes, what they are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import InstanceType, NodePool, Offering
+from reconciler.model.overlays import NodeOverlay
+from reconciler.model.placement import Holding, Placement
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
+from reconciler.model.view import ClusterView
+from reconciler.model.workloads import DaemonSet
+from reconciler.placement.place import PlacementOptions, place
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, resources, shape
+
+SMALL = instance_type("small", cpu="2", memory="8Gi", price=0.1)
+LARGE = instance_type("large", cpu="8", memory="32Gi", price=0.36)
+TYPES = (SMALL, LARGE)
+
+
+def placed(
+    *demands: Demand,
+    pools: tuple[NodePool, ...] = (node_pool(),),
+    types: tuple[InstanceType, ...] = TYPES,
+    view: ClusterView = ClusterView(),  # noqa: B008 - immutable
+    overlays: tuple[NodeOverlay, ...] = (),
+    options: PlacementOptions = PlacementOptions(),  # noqa: B008 - immutable
+) -> Placement:
+    return place(view, node_pools=pools, instance_types=types, demands=demands, overlays=overlays, options=options)
+
+
+def excuses(placement: Placement) -> list[str]:
+    return [excuse.example for item in placement.unplaced for excuse in item.excuses]
+
+
+def test_takes_the_cheapest_mix_of_sizes() -> None:
+    placement = placed(demand(count=8))
+
+    assert [(item.instance_types[0], item.holdings[0].count) for item in placement.planned] == [
+        ("large", 7),
+        ("small", 1),
+    ]
+
+
+def test_asks_for_what_it_holds_and_for_daemons() -> None:
+    agent = DaemonSet("system", "agent", shape("100m", "64Mi", namespace="system"))
+
+    node_made = placed(demand(count=1), view=ClusterView(daemon_sets=(agent,))).planned[0]
+
+    assert node_made.requests == resources("1100m", "1088Mi", pods="2")
+    assert node_made.holdings == (Holding(buffer_ref(), 0, 1),)
+
+
+def test_daemons_that_do_not_tolerate_the_pool_are_not_reckoned_with() -> None:
+    taint = Taint("dedicated", "gpu", "NoSchedule")
+    agent = DaemonSet("system", "agent", shape("2", namespace="system"))
+    tolerating = shape(tolerations=[Toleration("dedicated", "Exists")])
+
+    placement = placed(
+        demand(count=1, pod_shape=tolerating),
+        pools=(node_pool(taints=[taint]),),
+        types=(SMALL,),
+        view=ClusterView(daemon_sets=(agent,)),
+    )
+
+    assert len(placement.planned) == 1
+
+
+def test_lists_only_types_that_are_sold_in_every_listed_place() -> None:
+    elsewhere = instance_type("elsewhere", cpu="2", memory="8Gi", price=0.11, zones=("zone-a",))
+    sold_out = instance_type("sold-out", cpu="2", memory="8Gi", price=0.01, available=False)
+
+    node_made = placed(demand(count=1), types=(SMALL, elsewhere, sold_out)).planned[0]
+
+    assert node_made.zones == ("zone-a", "zone-b")
+    assert node_made.instance_types == ("small",)
+    assert node_made.price == pytest.approx(0.1)
+
+
+def test_lists_spot_and_on_demand_together_where_the_cheapest_is_sold_as_both() -> None:
+    both = instance_type("both", cpu="2", memory="8Gi", price=0.1, capacity_types=("on-demand", "spot"))
+
+    node_made = placed(demand(count=1), types=(both,)).planned[0]
+
+    assert node_made.capacity_types == ("on-demand", "spot")
+    assert node_made.price == pytest.approx(0.05)
+
+
+def test_lists_no_more_types_than_wanted_cheapest_first() -> None:
+    types = tuple(instance_type(f"t{number}", price=0.1 + number / 100) for number in range(9))
+
+    node_made = placed(demand(count=1), types=types, options=PlacementOptions(instance_types=3)).planned[0]
+
+    assert node_made.instance_types == ("t0", "t1", "t2")
+
+
+def test_min_values_make_the_list_longer_and_the_nodes_smaller() -> None:
+    wanted = Requirement("node.kubernetes.io/instance-type", Operator.EXISTS, (), 2)
+
+    placement = placed(
+        demand(count=4),
+        pools=(node_pool(requirements=[wanted]),),
+        options=PlacementOptions(instance_types=1),
+    )
+
+    assert all(len(item.instance_types) == 2 for item in placement.planned)
+    assert sum(item.holdings[0].count for item in placement.planned) == 4
+
+
+def test_a_custom_requirement_gets_one_concrete_label() -> None:
+    pool = node_pool(
+        requirements=[
+            Requirement("team", Operator.IN, ("red", "blue")),
+            Requirement("tier", Operator.EXISTS),
+            Requirement("generation", Operator.GT, ("4",)),
+        ]
+    )
+
+    node_made = placed(demand(count=1, pod_shape=shape(node_selector={"team": "red"})), pools=(pool,)).planned[0]
+
+    assert node_made.labels == (("generation", "5"), ("team", "red"), ("tier", "true"))
+    assert Requirement("team", Operator.IN, ("red",)) in node_made.requirements
+
+
+def test_chunks_that_want_different_values_do_not_share_a_node() -> None:
+    pool = node_pool(requirements=[Requirement("team", Operator.IN, ("red", "blue"))])
+
+    placement = placed(
+        demand("a", count=1, pod_shape=shape("100m", node_selector={"team": "red"})),
+        demand("b", count=1, pod_shape=shape("100m", node_selector={"team": "blue"})),
+        pools=(pool,),
+    )
+
+    assert sorted(dict(item.labels)["team"] for item in placement.planned) == ["blue", "red"]
+
+
+def test_chunks_of_several_demands_share_a_node() -> None:
+    small = shape("500m", "1Gi")
+
+    placement = placed(demand("a", count=1, pod_shape=small), demand("b", count=2, pod_shape=small))
+
+    assert [item.holdings for item in placement.planned] == [
+        (Holding(buffer_ref("a"), 0, 1), Holding(buffer_ref("b"), 0, 2))
+    ]
+
+
+def test_the_heaviest_pool_wins_and_price_decides_among_equals() -> None:
+    dear, cheap = node_pool("dear", weight=10), node_pool("cheap")
+    arm = node_pool("arm", requirements=[Requirement("node.kubernetes.io/instance-type", Operator.IN, ("large",))])
+
+    assert placed(demand(count=1), pools=(cheap, dear)).planned[0].node_pool == "dear"
+    assert placed(demand(count=1), pools=(arm, cheap)).planned[0].node_pool == "cheap"
+    assert placed(demand(count=1), pools=(node_pool("b"), node_pool("a"))).planned[0].node_pool == "a"
+
+
+@pytest.mark.parametrize("change", [{"replicas": 1}, {"deleting": True}, {"ready": False}])
+def test_pools_that_make_no_nodes_for_others_are_left_alone(change: dict[str, object]) -> None:
+    placement = placed(demand(count=1), pools=(replace(node_pool(), **change),))  # type: ignore[arg-type]
+
+    assert placement.planned == ()
+    assert len(excuses(placement)) == 1
+    assert excuses(placement)[0].startswith("NodePool general is ")
+
+
+def test_limits_count_existing_nodes_by_the_capacity_of_their_type() -> None:
+    full = node("one", cpu="1", memory="1Gi", instance_type="large")
+
+    placement = placed(
+        demand(count=3, pod_shape=shape("1500m")),
+        pools=(node_pool(limits={"cpu": "11"}),),
+        view=ClusterView(nodes=(full,)),
+    )
+
+    assert [item.instance_types for item in placement.planned] == [("small",)]
+    assert placement.unplaced[0].count == 2
+    assert "NodePool general has used 10 of its cpu limit of 11, and no type is small enough" in excuses(placement)
+
+
+def test_the_number_of_nodes_can_be_limited() -> None:
+    placement = placed(
+        demand(count=3, pod_shape=shape("1500m")), types=(SMALL,), pools=(node_pool(limits={"nodes": "2"}),)
+    )
+
+    assert len(placement.planned) == 2
+    assert "NodePool general is at its nodes limit of 2" in excuses(placement)
+
+
+def test_larger_alternatives_are_listed_only_where_the_limit_allows_them() -> None:
+    two = placed(demand(count=2, pod_shape=shape("1500m")), pools=(node_pool(limits={"cpu": "10"}),), types=TYPES)
+
+    assert sorted(item.instance_types for item in two.planned) == [("small",), ("small", "large")]
+
+
+def test_backed_off_offerings_are_not_asked_for() -> None:
+    tired = frozenset({("small", zone, "on-demand") for zone in ("zone-a", "zone-b")})
+
+    placement = placed(demand(count=1), options=PlacementOptions(back_offs=tired))
+
+    assert placement.planned[0].instance_types == ("large",)
+
+
+def test_a_demand_may_be_all_or_nothing() -> None:
+    whole = replace(demand(count=3, pod_shape=shape("1500m")), whole=True)
+
+    placement = placed(whole, types=(SMALL,), pools=(node_pool(limits={"nodes": "2"}),))
+
+    assert placement.planned == ()
+    assert placement.unplaced[0].count == 3
+
+
+def test_no_node_holds_more_of_a_demand_than_its_share() -> None:
+    placement = placed(demand(count=6, pod_shape=shape("100m")), options=PlacementOptions(chunks_per_node=2))
+
+    assert [item.holdings[0].count for item in placement.planned] == [2, 2, 2]
+
+
+def test_overlays_change_prices_and_capacity() -> None:
+    overlays = (
+        NodeOverlay(
+            ObjectRef("karpenter.sh", "NodeOverlay", "", "cheap-large"),
+            (Requirement("node.kubernetes.io/instance-type", Operator.IN, ("large",)),),
+            price_adjustment="-90%",
+            capacity=Resources.parse({"example.com/device": "2"}),
+        ),
+    )
+
+    cheap = placed(demand(count=1), overlays=overlays).planned[0]
+    with_device = shape("1")
+    device = replace(with_device, requests=with_device.requests + Resources.parse({"example.com/device": "1"}))
+
+    assert cheap.instance_types[0] == "large"
+    assert cheap.price == pytest.approx(0.036)
+    assert placed(demand(count=3, pod_shape=device), overlays=overlays).unplaced == ()
+
+
+def test_reserved_offerings_are_left_out_and_said_to_be() -> None:
+    reserved = replace(SMALL, offerings=(Offering("zone-a", "reserved", 0.0), *SMALL.offerings))
+
+    placement = placed(demand(count=1), types=(reserved,))
+
+    assert placement.planned[0].capacity_types == ("on-demand",)
+    assert placement.assumptions == ("1 reserved offerings are not planned with",)
+
+
+def test_says_what_was_nearly_enough() -> None:
+    assert excuses(placed(demand(count=1, pod_shape=shape("8", "1Gi")))) == [
+        "NodePool general: 2 types fit but for 100m CPU"
+    ]
+
+
+def test_says_when_there_is_no_pool() -> None:
+    assert excuses(placed(demand(count=1), pools=())) == ["there is no NodePool to make nodes from"]
+
+
+def test_says_which_label_nobody_defines() -> None:
+    placement = placed(demand(count=1, pod_shape=shape(node_selector={"disk": "ssd"})))
+
+    assert excuses(placement) == ["NodePool general does not define label disk, nor does any instance type"]
