@@ -61,6 +61,7 @@ class Karpenter:
         self._world = world
         self._delays = delays
         self._pools: set[str] = set()
+        self._new: list[ObjectRef] = []
 
     def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
         if ref.group != KARPENTER and ref.kind != "Node":
@@ -73,15 +74,20 @@ class Karpenter:
             case "NodeClaim":
                 if _told_to_pool(before) != _told_to_pool(after):
                     self._pools.add(_pool_of(after or before or {}))
-                if before is None and after is not None:
-                    self._begin(ref, after)
-                elif after is not None and before is not None and _is_deleting(after) and not _is_deleting(before):
+                if before is None:
+                    self._new.append(ref)
+                elif after is not None and _is_deleting(after) and not _is_deleting(before):
                     self._drain(ref, after)
             case "Node":
                 if after is not None and _is_deleting(after):
                     self._delete_claim_of(ref.name)
 
     def reconcile(self) -> None:
+        new, self._new = self._new, []
+        for ref in new:
+            body = self._world.store.get(ref)
+            if body is not None:
+                self._begin(ref, body)
         pools, self._pools = sorted(self._pools), set()
         for name in pools:
             self._keep_pool(name)

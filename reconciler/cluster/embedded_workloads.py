@@ -102,7 +102,9 @@ class Workloads:
         pods = [
             (found_ref, found)
             for found_ref in sorted(self._pods.get(ref.namespace, ()))
-            if (found := self._world.store.get(found_ref)) is not None and selector.matches(_labels(found))
+            if (found := self._world.store.get(found_ref)) is not None
+            and selector.matches(_labels(found))
+            and _is_owned(ref, found)
         ]
         wanted = _replicas(ref, body)
         surplus = sorted(pods, key=lambda item: _last_in(ref, *item))[wanted:]
@@ -224,6 +226,17 @@ def _owner(ref: ObjectRef, body: Body, template: Body) -> dict[str, Any]:
         return _reference(body["apiVersion"], ref.kind, ref.name, body["metadata"]["uid"])
     name = f"{ref.name}-{_hash(template)[:8]}"
     return _reference("apps/v1", "ReplicaSet", name, str(uuid.uuid5(_UIDS, f"{body['metadata']['uid']} {name}")))
+
+
+def _is_owned(workload: ObjectRef, pod: Body) -> bool:
+    """A pod of its own, or one without an owner, which the first to select it adopts."""
+    owner = next((owner for owner in pod["metadata"].get("ownerReferences") or () if owner.get("controller")), None)
+    if owner is None:
+        return True
+    name = str(owner.get("name", ""))
+    if workload.kind == "Deployment":
+        return owner.get("kind") == "ReplicaSet" and name.rpartition("-")[0] == workload.name
+    return (owner.get("kind"), name) == (workload.kind, workload.name)
 
 
 def _reference(api_version: str, kind: str, name: str, uid: str) -> dict[str, Any]:

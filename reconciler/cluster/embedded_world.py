@@ -20,11 +20,14 @@ from reconciler.cluster.resources import BY_KIND
 from reconciler.cluster.view import ViewStore
 from reconciler.manifests import node_pool
 from reconciler.manifests.kind import Origin
+from reconciler.model.errors import Transient
 from reconciler.model.nodes import Node, NodeClaim, NodePool
 from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import Event
 
+MOST_ROUNDS = 1000
+"""Of all controllers in one instant; a handful is usual."""
 MOST_EVENTS = 2000
 """As much as an event's hour of life keeps in a small cluster."""
 
@@ -100,11 +103,17 @@ class World:
         self.now = max(self.now, to)
 
     def settle(self) -> None:
-        """Lets every controller act until none has anything left to do."""
-        while not self._settled:
+        """Lets every controller act until none has anything left to do. Raises `Transient` when they never agree."""
+        for _ in range(MOST_ROUNDS):
+            if self._settled:
+                return
             self._settled = True
             for controller in self.controllers:
                 controller.reconcile()
+        raise Transient(
+            "the controllers of the embedded cluster undo each other's work",
+            hint="look for two workloads of the snapshot that are after the same pods",
+        )
 
     def record(self, event: Event) -> None:
         before = self.events.pop(event, RecordedEvent(event, self.now, 0))

@@ -9,7 +9,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from queue import Queue
 from typing import Any, Self
@@ -203,9 +203,18 @@ def test_the_same_request_is_handled_once() -> None:
 
 
 def test_no_pass_is_made_while_another_replica_leads() -> None:
+    answers = Queue[bool]()
     leads = threading.Event()
-    with Running(Passes(), is_leader=leads.is_set) as running:
+
+    def is_leader() -> bool:
+        answers.put(leads.is_set())
+        return leads.is_set()
+
+    with Running(Passes(), is_leader=is_leader) as running:
         running.daemon.changed()
+        for _ in range(3):
+            answers.get(timeout=PATIENCE)
+        assert running.passes.begun.empty()
         assert running.daemon.readiness() == (True, "another replica leads")
         leads.set()
         assert running.passes.next() is Trigger.START
@@ -219,6 +228,48 @@ def test_a_clock_that_is_set_back_makes_a_pass_and_holds_nothing_up() -> None:
         assert running.passes.next() is Trigger.CLOCK
         running.daemon.changed()
         assert running.passes.next() is Trigger.CHANGE
+
+
+def test_after_that_ticks_are_reckoned_from_the_new_time() -> None:
+    with Running(Passes()) as running:
+        running.passes.next()
+        before = tick_of(running).next_run_time
+        running.clock.advance(-7200)
+        running.passes.next()
+        assert eventually(lambda: tick_of(running).next_run_time > before)
+
+
+def test_a_clock_that_jumps_ahead_is_noticed_within_a_second_by_what_is_overdue() -> None:
+    with Running(Passes()) as running:
+        running.passes.next()
+        tick = tick_of(running)
+        # The scheduler itself is not told, as nobody tells it when the machine's clock is set.
+        tick._modify(next_run_time=datetime.now(UTC))
+        scheduler_of(running)._jobstores["default"].update_job(tick)
+        assert running.passes.next() is Trigger.TICK
+
+
+def scheduler_of(running: Running) -> Any:
+    assert running.daemon._scheduler is not None
+    return running.daemon._scheduler
+
+
+def tick_of(running: Running) -> Any:
+    return scheduler_of(running).get_job("tick")
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Within PATIENCE."""
+    over = threading.Event()
+    timer = threading.Timer(PATIENCE, over.set)
+    timer.start()
+    try:
+        while not over.wait(0.01):
+            if holds():
+                return True
+    finally:
+        timer.cancel()
+    return False
 
 
 def test_it_is_ready_once_a_pass_has_made_a_plan() -> None:
@@ -296,7 +347,7 @@ def test_a_bounded_run_that_is_stopped_did_not_do_what_was_asked() -> None:
 
 PROGRAM = """
     import sys, threading
-    from datetime import timedelta
+    from datetime import UTC, datetime, timedelta
     from reconciler.clocks import SystemClock
     from reconciler.daemon import Daemon
     from tests.fakes.passes import FakePass

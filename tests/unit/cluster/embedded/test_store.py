@@ -86,6 +86,24 @@ def test_a_field_no_longer_mentioned_goes_and_one_that_another_wrote_stays() -> 
     assert body(sandbox, pool_ref())["metadata"]["labels"] == {"team": "shop", "cost": "42"}
 
 
+def test_a_field_that_two_own_stays_until_both_have_let_it_go() -> None:
+    sandbox = Sandbox()
+    mine = node_pool()
+    mine["metadata"]["labels"] = {"team": "shop"}
+    sandbox.write(apply(mine))
+    theirs: Document = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "general", "labels": {"team": "shop"}},
+    }
+    sandbox.cluster.apply(theirs, manager="finops")
+    sandbox.write(apply(node_pool()))
+    assert body(sandbox, pool_ref())["metadata"]["labels"] == {"team": "shop"}
+    del theirs["metadata"]["labels"]
+    sandbox.cluster.apply(theirs, manager="finops")
+    assert "labels" not in body(sandbox, pool_ref())["metadata"]
+
+
 def test_a_field_that_another_manager_owns_is_a_conflict_that_names_it_and_changes_nothing() -> None:
     sandbox = Sandbox()
     sandbox.cluster.apply(buffer(replicas=7), manager="kubectl")

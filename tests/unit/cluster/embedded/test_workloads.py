@@ -86,6 +86,15 @@ def test_pods_of_two_namespaces_with_equal_labels_do_not_mix() -> None:
     assert len(sandbox.cluster.view().pods) == 5
 
 
+def test_two_workloads_with_one_selector_have_pods_of_their_own() -> None:
+    sandbox = Sandbox()
+    sandbox.cluster.apply(workload("web", replicas=2))
+    twin = workload("web", replicas=3)
+    twin["metadata"]["name"] = "twin"
+    sandbox.cluster.apply(twin)
+    assert sorted(name.partition("-")[0] for name in names(sandbox)) == ["twin"] * 3 + ["web"] * 2
+
+
 # Snapshots
 
 
