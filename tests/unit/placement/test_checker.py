@@ -1,0 +1,139 @@
+"""The checker finds what is wrong with a placement: each rule broken once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, NodePool
+from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
+from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.requirements import LabelSelector, Taint
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
+from reconciler.placement.place import place
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, shape
+
+TYPES = (instance_type("small", cpu="2"), instance_type("large", cpu="8", price=0.5, zones=("zone-a",)))
+VIEW = ClusterView(nodes=(node("one"), node("two", zone="zone-b")))
+APP = LabelSelector((("app", "web"),))
+
+
+def found(
+    placement: Placement,
+    *demands: Demand,
+    view: ClusterView = VIEW,
+    pool: NodePool = node_pool(),  # noqa: B008 - immutable
+) -> tuple[str, ...]:
+    return violations(view, node_pools=(pool,), instance_types=TYPES, demands=demands, placement=placement)
+
+
+def on_node(name: str, count: int, group: int = 0) -> OccupiedBin:
+    return OccupiedBin(name, None, (Holding(buffer_ref(), group, count),))
+
+
+def web(**rules: object) -> PodShape:
+    return replace(shape("100m", labels={"app": "web"}), **rules)  # type: ignore[arg-type]
+
+
+def test_finds_nothing_wrong_with_a_good_placement() -> None:
+    asked = demand(count=9)
+    placement = place(VIEW, node_pools=(node_pool(),), instance_types=TYPES, demands=(asked,))
+
+    assert placement.planned
+    assert found(placement, asked) == ()
+
+
+@pytest.mark.parametrize(
+    ("occupied", "pod_shape", "words"),
+    [
+        ([("one", 5)], shape(), "cpu is overcommitted"),
+        ([("one", 1)], shape(node_selector={ZONE_LABEL: "zone-b"}), "labels are not those"),
+        ([("nowhere", 1)], shape(), "no such bin"),
+        ([("one", 2)], web(host_ports=(HostPort(80),)), "host ports [80] clash"),
+        ([("one", 2)], web(pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, APP),)), "anti-affinity by"),
+        ([("one", 1)], shape(labels={"app": "other"}), ""),
+        (
+            [("one", 2)],
+            web(topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", APP),)),
+            "exceeds maxSkew 1",
+        ),
+        ([("one", 1), ("two", 1)], web(pod_affinity=(PodAffinityTerm(HOSTNAME_LABEL, APP),)), "has no company"),
+    ],
+)
+def test_finds_what_existing_nodes_do_not_take(
+    occupied: list[tuple[str, int]], pod_shape: PodShape, words: str
+) -> None:
+    asked = demand(count=sum(count for _, count in occupied), pod_shape=pod_shape)
+
+    sentences = found(Placement(tuple(on_node(name, count) for name, count in occupied)), asked)
+
+    assert any(words in sentence for sentence in sentences) if words else sentences == ()
+
+
+def test_finds_chunks_on_nodes_that_take_no_pods() -> None:
+    for unfit in (
+        node("one", ready=False),
+        node("one", taints=[Taint("gpu", "", "NoSchedule")]),
+        replace(node("one"), unschedulable=True),
+    ):
+        assert found(Placement((on_node("one", 1),)), demand(count=1), view=ClusterView(nodes=(unfit,)))
+
+
+def test_finds_chunks_kept_off_by_pods_that_run() -> None:
+    guard = replace(shape("100m"), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, APP),))
+    view = replace(VIEW, pods=(pod("guard", node="one", pod_shape=guard),))
+
+    assert found(Placement((on_node("one", 1),)), demand(count=1, pod_shape=web()), view=view)
+
+
+def test_finds_miscounted_demands() -> None:
+    assert "placed and unplaced are" in found(Placement((on_node("one", 1),)), demand(count=2))[0]
+
+
+def test_finds_demands_placed_in_part_that_are_all_or_nothing() -> None:
+    whole = replace(demand(count=9), whole=True)
+    placement = place(VIEW, node_pools=(), instance_types=TYPES, demands=(demand(count=9),))
+
+    assert any("placed in part" in sentence for sentence in found(placement, whole))
+
+
+def planned(change: Callable[[PlannedNode], PlannedNode]) -> Placement:
+    placement = place(ClusterView(), node_pools=(node_pool(),), instance_types=TYPES, demands=(demand(count=1),))
+    return replace(placement, planned=tuple(change(item) for item in placement.planned))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda item: replace(item, instance_types=("small", "large")), "large is not offered in zone-b"),
+        (lambda item: replace(item, zones=("zone-a", "zone-x")), "not offered in zone-x"),
+        (lambda item: replace(item, price=0.01), "price is 0.01"),
+        (lambda item: replace(item, node_pool="other"), "cannot be used"),
+        (lambda item: replace(item, holdings=()), "holds nothing"),
+    ],
+)
+def test_finds_what_planned_nodes_cannot_be(change: Callable[[PlannedNode], PlannedNode], words: str) -> None:
+    placement = planned(change)
+    pools = (node_pool(), replace(node_pool("other"), replicas=1))
+
+    sentences = violations(
+        ClusterView(), node_pools=pools, instance_types=TYPES, demands=(demand(count=1),), placement=placement
+    )
+
+    assert any(words in sentence for sentence in sentences), sentences
+
+
+def test_finds_limits_that_are_exceeded() -> None:
+    placement = planned(lambda item: item)
+
+    assert found(placement, demand(count=1), view=ClusterView(), pool=node_pool(limits={"cpu": "1"}))
+
+
+def test_finds_new_nodes_for_demands_that_open_none() -> None:
+    asked = Demand(buffer_ref(), (ChunkGroup(shape(), 1),), 1, opens_nodes=False)
+
+    assert found(planned(lambda item: item), asked, view=ClusterView())

@@ -1,0 +1,236 @@
+"""Spread and inter-pod (anti-)affinity, on nodes that are there and on nodes to be made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.buffers import Recreation
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, ZONE_LABEL
+from reconciler.model.placement import Placement
+from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
+from reconciler.placement.place import place
+from tests.builders import demand, instance_type, node, node_pool, pod, shape
+
+ZONES = ("zone-a", "zone-b", "zone-c")
+TYPES = (
+    instance_type("small", cpu="2", price=0.1, zones=ZONES, capacity_types=("on-demand", "spot")),
+    instance_type("large", cpu="8", price=0.36, zones=ZONES, capacity_types=("on-demand", "spot")),
+)
+WEB = LabelSelector((("app", "web"),))
+
+
+def web(cpu: str = "100m", **rules: object) -> PodShape:
+    return replace(shape(cpu, "64Mi", labels={"app": "web"}), **rules)  # type: ignore[arg-type]
+
+
+def spread(key: str, max_skew: int = 1, **others: object) -> tuple[TopologySpread, ...]:
+    return (replace(TopologySpread(key, max_skew, "DoNotSchedule", WEB), **others),)  # type: ignore[arg-type]
+
+
+def placed(view: ClusterView, *demands: Demand) -> Placement:
+    pools = (node_pool(),)
+    placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands)
+    assert violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement) == ()
+    return placement
+
+
+def by_zone(placement: Placement, view: ClusterView = ClusterView()) -> dict[str, int]:  # noqa: B008 - immutable
+    zones = {item.name: dict(item.labels)[ZONE_LABEL] for item in view.nodes}
+    found: Counter[str] = Counter()
+    for item in placement.occupied:
+        found[zones[item.node or ""]] += sum(holding.count for holding in item.holdings)
+    for made in placement.planned:
+        found["|".join(made.zones)] += sum(holding.count for holding in made.holdings)
+    return dict(found)
+
+
+def test_spreads_over_every_zone_that_nodes_can_be_made_in() -> None:
+    assert by_zone(placed(ClusterView(), demand(count=7, pod_shape=web(topology_spread=spread(ZONE_LABEL))))) == {
+        "zone-a": 3,
+        "zone-b": 2,
+        "zone-c": 2,
+    }
+
+
+def test_pods_that_run_count() -> None:
+    view = ClusterView(
+        nodes=(node("one"),), pods=(pod("a", node="one", pod_shape=web()), pod("b", node="one", pod_shape=web()))
+    )
+
+    placement = placed(view, demand(count=4, pod_shape=web(topology_spread=spread(ZONE_LABEL))))
+
+    assert by_zone(placement, view) == {"zone-b": 2, "zone-c": 2}
+
+
+def test_a_pod_on_its_way_out_counts_no_more() -> None:
+    going = replace(pod("a", node="one", pod_shape=web()), deleting=True)
+    view = ClusterView(nodes=(node("one"),), pods=(going,))
+
+    assert by_zone(placed(view, demand(count=1, pod_shape=web(topology_spread=spread(ZONE_LABEL)))), view) == {
+        "zone-a": 1
+    }
+
+
+def test_spreads_over_capacity_types_and_zones_together() -> None:
+    both = (*spread(ZONE_LABEL), *spread(CAPACITY_TYPE_LABEL))
+
+    placement = placed(ClusterView(), demand(count=6, pod_shape=web(topology_spread=both)))
+
+    assert Counter(
+        made.zones for made in placement.planned for holding in made.holdings for _ in range(holding.count)
+    ) == {(zone,): 2 for zone in ZONES}
+    assert (
+        sorted(
+            made.capacity_types[0]
+            for made in placement.planned
+            for holding in made.holdings
+            for _ in range(holding.count)
+        )
+        == ["on-demand"] * 3 + ["spot"] * 3
+    )
+
+
+def test_min_domains_hold_back_what_would_crowd_too_few() -> None:
+    constraint = spread(ZONE_LABEL, min_domains=4)
+
+    placement = placed(ClusterView(), demand(count=5, pod_shape=web(topology_spread=constraint)))
+
+    assert by_zone(placement) == {"zone-a": 1, "zone-b": 1, "zone-c": 1}
+    assert placement.unplaced[0].count == 2
+    assert (
+        "ruled out by spread over topology.kubernetes.io/zone (maxSkew 1)" in placement.unplaced[0].excuses[0].example
+    )
+
+
+def test_a_revision_of_its_own_is_spread_by_itself() -> None:
+    def labelled(revision: str) -> PodShape:
+        labels = (("app", "web"), ("revision", revision))
+        return web(labels=labels, topology_spread=spread(ZONE_LABEL, match_label_keys=("revision",)))
+
+    view = ClusterView(nodes=(node("one"),), pods=(pod("a", node="one", pod_shape=labelled("1")),))
+
+    assert by_zone(placed(view, demand(count=1, pod_shape=labelled("2"))), view) == {"zone-a": 1}
+
+
+def test_hosts_are_spread_over_too() -> None:
+    placement = placed(ClusterView(), demand(count=3, pod_shape=web(topology_spread=spread(HOSTNAME_LABEL))))
+
+    assert [made.holdings[0].count for made in placement.planned] == [1, 1, 1]
+
+
+def test_hosts_that_are_there_fill_evenly() -> None:
+    view = ClusterView(nodes=(node("one"), node("two")))
+
+    placement = placed(view, demand(count=6, pod_shape=web(topology_spread=spread(HOSTNAME_LABEL))))
+
+    assert [item.holdings[0].count for item in placement.occupied] == [3, 3]
+
+
+@pytest.mark.parametrize("key", [HOSTNAME_LABEL, ZONE_LABEL])
+def test_those_that_keep_apart_get_a_domain_each(key: str) -> None:
+    placement = placed(ClusterView(), demand(count=3, pod_shape=web(pod_anti_affinity=(PodAffinityTerm(key, WEB),))))
+
+    assert [made.holdings[0].count for made in placement.planned] == [1, 1, 1]
+    assert placement.unplaced == ()
+
+
+def test_pods_that_run_keep_others_off() -> None:
+    guard = shape("100m", labels={"app": "guard"})
+    guard = replace(guard, pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, WEB),))
+    view = ClusterView(nodes=(node("one"),), pods=(pod("guard", node="one", pod_shape=guard),))
+
+    assert by_zone(placed(view, demand(count=2, pod_shape=web())), view) == {"zone-b": 2}
+
+
+def test_chunks_keep_later_chunks_off() -> None:
+    guard = replace(shape("100m"), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))
+
+    placement = placed(ClusterView(), demand("a", count=1, pod_shape=guard), demand("b", count=1, pod_shape=web()))
+
+    assert len(placement.planned) == 2
+
+
+@pytest.mark.parametrize("key", [HOSTNAME_LABEL, ZONE_LABEL])
+def test_those_that_want_company_share_one_domain(key: str) -> None:
+    placement = placed(ClusterView(), demand(count=5, pod_shape=web(pod_affinity=(PodAffinityTerm(key, WEB),))))
+
+    assert [made.holdings[0].count for made in placement.planned] == [5]
+
+
+def test_company_may_be_placed_later_in_order() -> None:
+    near = replace(shape("100m"), pod_affinity=(PodAffinityTerm(ZONE_LABEL, WEB),))
+
+    placement = placed(ClusterView(), demand("a", count=2, pod_shape=near), demand("b", count=1, pod_shape=web()))
+
+    assert placement.unplaced == ()
+    assert len({made.zones for made in placement.planned}) == 1
+
+
+def test_without_the_company_it_wants_a_chunk_goes_nowhere() -> None:
+    near = replace(shape("100m"), pod_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))
+
+    placement = placed(ClusterView(), demand(count=1, pod_shape=near))
+
+    assert [excuse.example for excuse in placement.unplaced[0].excuses] == [
+        "NodePool general: ruled out by affinity by kubernetes.io/hostname"
+    ]
+
+
+def test_other_namespaces_are_looked_into_only_when_asked() -> None:
+    def away(term: PodAffinityTerm) -> PodShape:
+        return replace(shape("100m"), pod_anti_affinity=(term,))
+
+    elsewhere = replace(web(), namespace="store")
+    view = ClusterView(
+        nodes=(node("one"),),
+        pods=(pod("a", namespace="store", node="one", pod_shape=elsewhere),),
+        namespaces={"store": {"team": "red"}, "shop": {}},
+    )
+    red = LabelSelector((), (Requirement("team", Operator.IN, ("red",)),))
+
+    assert len(placed(view, demand(count=1, pod_shape=away(PodAffinityTerm(HOSTNAME_LABEL, WEB)))).planned) == 0
+    for term in (
+        PodAffinityTerm(HOSTNAME_LABEL, WEB, ("store",)),
+        PodAffinityTerm(HOSTNAME_LABEL, WEB, (), LabelSelector()),
+        PodAffinityTerm(HOSTNAME_LABEL, WEB, (), red),
+    ):
+        assert len(placed(view, demand(count=1, pod_shape=away(term))).planned) == 1
+
+
+def test_the_very_pods_that_run_do_not_keep_a_keep_minimum_buffer_off() -> None:
+    alone = web(pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))
+    view = ClusterView(nodes=(node("one"), node("two")), pods=(pod("a", node="one", pod_shape=alone),))
+    minimum = replace(demand(count=2, pod_shape=alone), recreation=Recreation.KEEP_MINIMUM)
+
+    assert [item.node for item in placed(view, minimum).occupied] == ["one", "two"]
+
+
+def test_a_host_port_is_given_once_a_node() -> None:
+    listening = web(host_ports=(HostPort(80),))
+    view = ClusterView(
+        nodes=(node("one"),), pods=(pod("a", node="one", pod_shape=web(host_ports=(HostPort(80, "UDP"),))),)
+    )
+
+    placement = placed(view, demand(count=3, pod_shape=listening))
+
+    assert [item.holdings[0].count for item in placement.occupied] == [1]
+    assert [made.holdings[0].count for made in placement.planned] == [1, 1]
+
+
+def test_a_node_that_others_bring_may_not_unbalance_a_spread() -> None:
+    """The first fits on the zone that is there, but the second brings a zone where the first has nothing."""
+    first = replace(demand("a", count=2, pod_shape=web(topology_spread=spread(ZONE_LABEL))), opens_nodes=False)
+    second = demand("b", count=1, pod_shape=shape("100m", node_selector={ZONE_LABEL: "zone-b"}))
+    view = ClusterView(nodes=(node("one"),))
+
+    placement = placed(view, first, second)
+
+    assert by_zone(placement, view) == {"zone-a": 1, "zone-b": 1}
+    assert [(item.demand.name, item.count) for item in placement.unplaced] == [("a", 1)]
