@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.snapshot_files import read_snapshot
@@ -34,7 +35,7 @@ class SnapshotCluster:
             store = ViewStore(self._inventory, catalog=snapshot.catalog)
             for resource, items in snapshot.objects.items():
                 store.replace(resource, items)
-            self._view = store.view()
+            self._view = replace(store.view(), reduced=True)
         return self._view
 
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:  # noqa: ARG002 - as the port has it

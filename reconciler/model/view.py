@@ -66,7 +66,8 @@ class ClusterView:
 
     complete False: something could not be read (`gaps` says what); then nothing may be deleted or released. Every tuple is
     sorted by namespace and name. apis: (group, kind) → versions served, preferred first; empty where unknown (offline).
-    catalog: instance types that came with the cluster (a snapshot's, the embedded cluster's), else empty.
+    catalog: instance types that came with the cluster (a snapshot's, the embedded cluster's), else empty. reduced: objects
+    may lack fields that planning does not need (a snapshot leaves them out), so that an absent field says nothing.
     """
 
     revision: str = ""
@@ -84,3 +85,4 @@ class ClusterView:
     apis: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     inventory: Inventory = field(default_factory=Inventory)
     catalog: tuple[InstanceType, ...] = ()
+    reduced: bool = False

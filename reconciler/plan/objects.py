@@ -72,7 +72,7 @@ def object_changes(declared: Declared, view: ClusterView, applyset_id: str) -> O
         if refused is not None:
             findings.append(refused)
             continue
-        change = _change(item, live, applyset_id)
+        change = _change(item, live, applyset_id, reduced=view.reduced)
         if change is not None:
             changes.append(change)
     return ObjectPlan(tuple(changes), tuple(findings), tuple(notes))
@@ -117,7 +117,13 @@ def _finding(item: DeclaredManifest, code: Code, message: str, hint: str) -> Fin
     return Finding(code.name, code.severity, message, item.position, item.ref, hint=hint)
 
 
-def _change(item: DeclaredManifest, live: LiveObject | None, applyset_id: str) -> ObjectChange | None:
+def _change(
+    item: DeclaredManifest,
+    live: LiveObject | None,
+    applyset_id: str,
+    *,
+    reduced: bool,
+) -> ObjectChange | None:
     manifest = prepared(item, applyset_id)
     if live is None:
         spec = manifest.get("spec")
@@ -125,20 +131,27 @@ def _change(item: DeclaredManifest, live: LiveObject | None, applyset_id: str) -
         created = tuple(FieldChange(path_text(("spec", key)), None, value) for key, value in fields)
         reason = f"declared in {item.position.file}, not in the cluster"
         return ObjectChange(item.ref, Action.CREATE, created, manifest, item.position, reason)
-    changes = _differences(item, manifest, live)
+    changes = _differences(item, manifest, live, reduced=reduced)
     if not changes:
         return None
     reason = f"differs from {item.position.file}"
     return ObjectChange(item.ref, Action.UPDATE, changes, manifest, item.position, reason)
 
 
-def _differences(item: DeclaredManifest, manifest: Manifest, live: LiveObject) -> tuple[FieldChange, ...]:
+def _differences(
+    item: DeclaredManifest,
+    manifest: Manifest,
+    live: LiveObject,
+    *,
+    reduced: bool,
+) -> tuple[FieldChange, ...]:
     compared = {key: value for key, value in manifest.items() if key not in {"apiVersion", "kind"}}
     comparison = Comparison(drops_empty=not item.ref.group)
     hash_path = path_text(("metadata", "annotations", HASH_ANNOTATION))
     found = comparison.differences(compared, live.body)
     if not any(change.path == hash_path for change in found):
-        return found
+        # The same manifest was applied: what a snapshot does not show was left out of it, not taken away in the cluster.
+        return tuple(change for change in found if not (reduced and change.before is None))
     # The hash says that the manifest is another one; which fields, the other differences say, or who owns what.
     others = tuple(change for change in found if change.path != hash_path)
     return (*others, *_given_up(manifest, live)) or found

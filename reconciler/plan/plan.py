@@ -92,6 +92,11 @@ def make_plan(inputs: PlanInputs) -> Plan:
     record = launch_record(view, inputs.now)
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     notes = [*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)]
+    if not inputs.instance_types and placement.unplaced:
+        notes.append(
+            "no instance type is known, so that no node can be planned: name a catalog with --catalog "
+            "FILE or karpenter-metrics:URL",
+        )
     if record.vanished:
         notes.append(f"vanished before their nodes were there: {', '.join(record.vanished)}; other offerings are taken")
     if inputs.suspended:
