@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, Write
@@ -23,6 +30,8 @@ class Metrics:
     """Thread-safe: passes, polls and cluster requests are told from their own threads."""
 
     def __init__(self) -> None:
+        # Else every counter is served twice, the second time as the moment in which it was made.
+        disable_created_metrics()
         self.registry = CollectorRegistry()
         self._gauges = PassGauges()
         self.registry.register(self._gauges)

@@ -33,6 +33,7 @@ def test_before_the_first_pass_the_counters_are_there_and_the_gauges_are_not() -
     assert content_type.startswith("text/plain")
     assert b'headroom_reconcile_total{result="applied"} 0.0' in text
     assert b"headroom_settled" not in text
+    assert b"_created" not in text
     assert list(text_string_to_metric_families(text.decode()))
 
 
@@ -43,6 +44,7 @@ def test_before_the_first_pass_the_counters_are_there_and_the_gauges_are_not() -
         (FakePass(change_set=wrote(Outcome.UNCHANGED)), "unchanged"),
         (FakePass(change_set=wrote(Outcome.UNCHANGED, Outcome.APPLIED)), "applied"),
         (FakePass(change_set=wrote(Outcome.APPLIED, Outcome.REFUSED)), "partial"),
+        (FakePass(change_set=wrote(Outcome.APPLIED, Outcome.SKIPPED)), "applied"),
         (FakePass(failure=Transient("no answer")), "transient"),
         (FakePass(failure=Waiting("not synced")), "waiting"),
         (FakePass(failure=Stalled("gone", reason="GitOperationFailed")), "stalled"),
