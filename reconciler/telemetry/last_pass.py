@@ -13,6 +13,7 @@ from reconciler.report.words import summary
 from reconciler.telemetry.logs import Log
 from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.passes import result_of
+from reconciler.telemetry.redaction import redacted
 
 
 class LastPass:
@@ -37,7 +38,7 @@ class LastPass:
         now = self._clock.now()
         with self._lock:
             self._passes += 1
-            self._document = daemon_status_document(
+            document = daemon_status_document(
                 cluster=self._cluster,
                 started=self._started,
                 finished=now,
@@ -49,6 +50,8 @@ class LastPass:
                 settled=result.settled,
                 timings=result.timings,
             )
+            # It is served to whoever asks, and messages of Git or a server may quote a credential.
+            self._document = redacted(document)
         self._metrics.observe(result, now=now)
         self._tell(trigger, result)
 

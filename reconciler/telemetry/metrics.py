@@ -31,7 +31,7 @@ class Metrics:
 
     def __init__(self) -> None:
         # Else every counter is served twice, the second time as the moment in which it was made.
-        disable_created_metrics()
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the client leaves this function unannotated
         self.registry = CollectorRegistry()
         self._gauges = PassGauges()
         self.registry.register(self._gauges)
