@@ -40,12 +40,13 @@ def planned_node(
     _, zones, capacity_types, kinds, listed = best
     _charge(state.limits, offers, planned, kinds)
     labels = _labels(offers, planned)
+    priced = bool(offers.offerings.known[listed].all())
     node = PlannedNode(
         node_pool=offers.pool.name,
         instance_types=tuple(offers.offerings.types[kind].name for kind in kinds),
         zones=zones,
         capacity_types=capacity_types,
-        price=int(offers.prices[listed].min()) / NANODOLLARS,
+        price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
         requests=state.columns.resources(planned.used + offers.daemon_load[kinds].max(axis=0)),
         requirements=_requirements(
             offers,
@@ -54,6 +55,7 @@ def planned_node(
         ),
         holdings=holdings,
         labels=tuple(sorted(labels.items())),
+        price_known=priced,
     )
     sentence = "" if _meets(offers, listed) else f"NodePool {offers.pool.name}: minValues are not met in full"
     return node, sentence

@@ -17,11 +17,15 @@ from reconciler.model.nodes import (
     InstanceType,
     Offering,
 )
+from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Operator
 from reconciler.placement.label_table import Amounts, LabelTable
 
 NANODOLLARS = 10**9
 RESERVED = "reserved"
+
+_CORE_WEIGHT, _GIBIBYTE_WEIGHT = 0.04, 0.005
+"""How much a core weighs against a GiB of memory where no price is known: about as the large clouds' lists have it."""
 
 BackOff = tuple[str, str, str]
 """Instance type, zone and capacity type of an offering that ran out: not to be asked for again for a while."""
@@ -30,7 +34,8 @@ BackOff = tuple[str, str, str]
 @dataclass(frozen=True, slots=True)
 class Offerings:
     """types: sorted by name. One entry a row in types_of (index into types), zones, capacity_types and prices (billionths
-    of a USD an hour, so that sums compare exactly). left_out: sentences on offerings that are not planned with."""
+    of a USD an hour, so that sums compare exactly). known: whether the price is one, or only stands in for it when choices
+    are weighed. left_out: sentences on what is not planned with, or not as well as it could be."""
 
     types: tuple[InstanceType, ...]
     table: LabelTable
@@ -38,6 +43,7 @@ class Offerings:
     zones: tuple[str, ...]
     capacity_types: tuple[str, ...]
     prices: Amounts
+    known: NDArray[np.bool_]
     left_out: tuple[str, ...] = ()
 
     def types_in(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -70,9 +76,27 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         types_of=np.array([index for index, _ in rows], dtype=np.intp),
         zones=tuple(offering.zone for _, offering in rows),
         capacity_types=tuple(offering.capacity_type for _, offering in rows),
-        prices=np.array([round(offering.price * NANODOLLARS) for _, offering in rows], dtype=np.int64),
-        left_out=(f"{reserved} reserved offerings are not planned with",) if reserved else (),
+        prices=np.array([_weighed(types[index], offering) for index, offering in rows], dtype=np.int64),
+        known=np.array([offering.price_known for _, offering in rows], dtype=np.bool_),
+        left_out=_left_out(reserved, len({index for index, offering in rows if not offering.price_known})),
     )
+
+
+def _weighed(kind: InstanceType, offering: Offering) -> int:
+    """The price, or where none is known what makes a smaller type the cheaper one: an unknown price is not nothing."""
+    if offering.price_known:
+        return round(offering.price * NANODOLLARS)
+    cores, gibibytes = kind.capacity.get(CPU) / 1000, kind.capacity.get(MEMORY) / 2**30
+    return round((cores * _CORE_WEIGHT + gibibytes * _GIBIBYTE_WEIGHT) * NANODOLLARS)
+
+
+def _left_out(reserved: int, unpriced: int) -> tuple[str, ...]:
+    sentences = []
+    if reserved:
+        sentences.append(f"{reserved} reserved offerings are not planned with")
+    if unpriced:
+        sentences.append(f"{unpriced} instance types have no known price: they were chosen by their CPU and memory")
+    return tuple(sentences)
 
 
 def _offering_labels(offering: Offering) -> dict[str, str]:

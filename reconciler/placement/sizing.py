@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 _NODES = 2**20
 """More nodes than any mix has."""
@@ -54,13 +55,9 @@ def _undominated(sizes: list[Size]) -> list[Size]:
 
 
 def _exact(count: int, sizes: list[Size]) -> list[Size]:
-    # Price and number of nodes as one integer, so that comparing it compares both; the padding in front stands for
-    # "nothing left to hold".
+    options = tuple((size.chunks, size.price * _NODES + 1) for size in sizes)
     padding = max(size.chunks for size in sizes)
-    options = [(size.chunks, size.price * _NODES + 1) for size in sizes]
-    costs = [0] * (padding + 1)
-    for held in range(padding + 1, padding + count + 1):
-        costs.append(min([costs[held - chunks] + cost for chunks, cost in options]))
+    costs = _costs(options, 1 << max(0, count - 1).bit_length())
     chosen, held = [], count
     while held > 0:
         at = padding + held
@@ -68,3 +65,14 @@ def _exact(count: int, sizes: list[Size]) -> list[Size]:
         chosen.append(sizes[number])
         held -= sizes[number].chunks
     return chosen
+
+
+@lru_cache(maxsize=256)
+def _costs(options: tuple[tuple[int, int], ...], count: int) -> list[int]:
+    """The least cost of holding 0, 1, … `count` chunks, after padding that stands for "nothing left to hold". Price and
+    number of nodes are one integer, so that comparing it compares both."""
+    padding = max(chunks for chunks, _ in options)
+    costs = [0] * (padding + 1)
+    for held in range(padding + 1, padding + count + 1):
+        costs.append(min([costs[held - chunks] + cost for chunks, cost in options]))
+    return costs

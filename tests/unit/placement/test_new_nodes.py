@@ -190,6 +190,13 @@ def test_the_number_of_nodes_can_be_limited() -> None:
     assert "NodePool general is at its nodes limit of 2" in excuses(placement)
 
 
+def test_a_limit_that_rules_out_the_best_size_leaves_the_others() -> None:
+    placement = placed(demand(count=7), pools=(node_pool(limits={"cpu": "4"}),))
+
+    assert [item.instance_types for item in placement.planned] == [("small",), ("small",)]
+    assert placement.unplaced[0].count == 5
+
+
 def test_larger_alternatives_are_listed_only_where_the_limit_allows_them() -> None:
     two = placed(demand(count=2, pod_shape=shape("1500m")), pools=(node_pool(limits={"cpu": "10"}),), types=TYPES)
 
@@ -236,6 +243,15 @@ def test_overlays_change_prices_and_capacity() -> None:
     assert cheap.instance_types[0] == "large"
     assert cheap.price == pytest.approx(0.036)
     assert placed(demand(count=3, pod_shape=device), overlays=overlays).unplaced == ()
+
+
+def test_the_heaviest_overlay_wins() -> None:
+    def overlay(name: str, weight: int, price: str) -> NodeOverlay:
+        return NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", name), weight=weight, price=price)
+
+    overlays = (overlay("light", 1, "0.5"), overlay("heavy", 2, "0.25"))
+
+    assert placed(demand(count=1), overlays=overlays).planned[0].price == pytest.approx(0.25)
 
 
 def test_reserved_offerings_are_left_out_and_said_to_be() -> None:
