@@ -54,7 +54,8 @@ class PlannedNode:
 
     instance_types: cheapest first; price: USD an hour, of the cheapest offering among them; requests: chunks + daemons;
     requirements: what the NodeClaim must ask for (pool ∩ chunks), instance types, zones and capacity types included.
-    labels: concrete labels for the pool's custom requirements (see semantics: drift is judged from labels).
+    labels: concrete labels for the pool's custom requirements, from which Karpenter judges drift. price_known: False when
+    no price is known of some of them; price is then 0.0 and means nothing.
     """
 
     node_pool: str
@@ -66,6 +67,7 @@ class PlannedNode:
     requirements: tuple[Requirement, ...]
     holdings: tuple[Holding, ...]
     labels: tuple[tuple[str, str], ...] = ()
+    price_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)

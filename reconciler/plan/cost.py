@@ -29,7 +29,7 @@ class Prices:
         if kind is None:
             return self._asked_for(item)
         prices = {
-            offering.price
+            offering.price if offering.price_known else None
             for offering in self._offerings.get(kind, ())
             if _label(item, ZONE_LABEL) in {None, offering.zone}
             and _label(item, CAPACITY_TYPE_LABEL) in {None, offering.capacity_type}
@@ -42,12 +42,13 @@ class Prices:
             return None
         asked = {need.key: need.values for need in item.claim.requirements if need.operator is Operator.IN}
         prices = [
-            offering.price
+            offering.price if offering.price_known else None
             for kind in asked.get(INSTANCE_TYPE_LABEL, ())
             for offering in self._offerings.get(kind, ())
             if _is_asked(offering, asked)
         ]
-        return min(prices, default=None)
+        known = [price for price in prices if price is not None]
+        return min(known) if known and len(known) == len(prices) else None
 
 
 def _label(item: Bin, key: str) -> str | None:
@@ -76,8 +77,8 @@ def cost_of(
     deletions = {action.node or action.node_claim for action in deleted}
     releases = {action.node or action.node_claim for action in released}
     before: list[float] = []
-    after: list[float] = [creation.planned.price for creation in created]
-    unknown: list[str] = []
+    after: list[float] = [creation.planned.price for creation in created if creation.planned.price_known]
+    unknown = [creation.name for creation in created if not creation.planned.price_known]
     going = emptied = 0
     for item in bins:
         price = prices.of(item)

@@ -162,7 +162,7 @@ def _creation(creation: NodeClaimCreation) -> dict[str, Any]:
         "zones": list(planned.zones),
         "capacityType": planned.capacity_types[0] if len(planned.capacity_types) == 1 else None,
         "capacityTypes": list(planned.capacity_types),
-        "pricePerHour": _money(planned.price),
+        "pricePerHour": _money(planned.price) if planned.price_known else None,
         "requests": planned.requests.quantities(),
         "holds": _holds(planned.holdings),
         "reason": creation.reason,

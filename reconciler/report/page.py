@@ -154,7 +154,7 @@ def _creation(creation: NodeClaimCreation) -> dict[str, str]:
     planned = creation.planned
     return {
         "name": creation.name,
-        "what": f"{offered(creation)}, {hourly(planned.price)}",
+        "what": offered(creation),
         "why": f"NodePool {planned.node_pool}, for {held(planned.holdings)}",
     }
 

@@ -12,7 +12,6 @@ from reconciler.report.words import (
     counted,
     dollars,
     held,
-    hourly,
     moment,
     node_name,
     offered,
@@ -98,7 +97,7 @@ def _change_lines(plan: Plan, paint: Paint) -> list[str]:
     lines: list[str] = []
     for creation in claims.create[:MOST_ROWS]:
         lines.append(
-            f"  {paint('green', '+')} NodeClaim {creation.name}  {offered(creation)}, {hourly(creation.planned.price)}",
+            f"  {paint('green', '+')} NodeClaim {creation.name}  {offered(creation)}",
         )
         lines.append(
             paint("dim", f"      in NodePool {creation.planned.node_pool}, for {held(creation.planned.holdings)}")
@@ -209,7 +208,7 @@ def difference_text(change: Difference, *, zone: tzinfo | None = None, paint: Pa
         lines.append(f"  ~ {item.ref}: {item.before_words} → {item.after_words} chunks{unplaced}")
     for sign, style, items in (("+", "green", change.added_nodes), ("-", "red", change.removed_nodes)):
         for creation in items[:MOST_ROWS]:
-            words = f"{offered(creation)}, {hourly(creation.planned.price)}, for {held(creation.planned.holdings)}"
+            words = f"{offered(creation)}, for {held(creation.planned.holdings)}"
             lines.append(f"  {paint(style, sign)} node in NodePool {creation.planned.node_pool}: {words}")
         lines += _rest(items)
     lines += [f"  {paint('yellow', '-')} released: {node_name(action)}" for action in change.released]

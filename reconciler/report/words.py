@@ -72,13 +72,14 @@ def held(holdings: Iterable[Holding]) -> str:
 
 
 def offered(creation: NodeClaimCreation) -> str:
-    """What a new node may be: `on-demand in zone-a: c-4x-amd64-linux or 5 other types`."""
+    """What a new node may be: `on-demand in zone-a: c-4x-amd64-linux or 5 other types, $0.1086/h`."""
     planned = creation.planned
     types = planned.instance_types[0] if planned.instance_types else "any type"
     if len(planned.instance_types) > 1:
         types += f" or {counted(len(planned.instance_types) - 1, 'other type')}"
     zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
-    return f"{' or '.join(planned.capacity_types)} in {zones}: {types}"
+    price = hourly(planned.price) if planned.price_known else "price not known"
+    return f"{' or '.join(planned.capacity_types)} in {zones}: {types}, {price}"
 
 
 def node_name(action: NodeClaimAction) -> str:
