@@ -68,8 +68,8 @@ class LastPass:
             "settled": result.settled,
             "seconds": round(sum(result.timings.values()), 3),
         }
-        # A pass that found nothing to do is no news.
-        tell = self._log.info if applied or result.failure is not None else self._log.debug
+        # A pass that found nothing to do is no news, and of one that failed the daemon tells.
+        tell = self._log.info if applied else self._log.debug
         tell("pass", **facts)
         for write in writes:
             if not write.ok:
