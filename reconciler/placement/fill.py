@@ -135,48 +135,68 @@ def allowed_on(rule: Rule, counted: int, bound: int, first: bool) -> int:  # noq
 
 def fill_planned(state: State, task: Task, wish: Wish, count: int) -> int:
     """Places up to `count` chunks in what is left over on planned nodes, without making any of them larger or dearer."""
-    if not state.planned:
+    meeting = Meeting(state, task, wish)
+    able = [
+        index
+        for index, planned in enumerate(state.planned)
+        if meeting.admits(planned) and meeting.keeps_primary(planned)
+    ]
+    if not able:
         return 0
+    left = np.array([_left(state, state.planned[index], task.batch) for index in able])
     fits = np.zeros(len(state.planned), dtype=np.int64)
-    narrowed: dict[int, PlannedBin] = {}
-    wanted = wish.wanted.both(task.where)
-    for index, planned in enumerate(state.planned):
-        narrow = joined(state, planned, wanted, task.batch, soft_taints=wish.soft_taints)
-        if narrow is None or not narrow.rows[planned.primary]:
-            continue
-        offers = state.offers[planned.pool]
-        left = offers.room[offers.offerings.types_of[planned.primary]] - _taken(planned, task.batch)
-        fits[index] = times(left, task.batch.needs.request)
-        narrowed[index] = narrow
+    fits[able] = times(left, task.batch.needs.request)
     if not fits.any():
         return 0
     numbers = range(len(state.bins), len(state.bins) + len(state.planned))
     fits = np.minimum(fits, _caps(state, task, numbers, np.flatnonzero(fits)))
     zeros = np.zeros(len(fits), dtype=np.int64)
     placed = 0
-    for index, amount in choose(fits, zeros, zeros, count, single=task.single):
-        amount = most_with_minimums(state, narrowed[index], task.batch, amount)  # noqa: PLW2901 - narrowed on purpose
+    for index, wanted in choose(fits, zeros, zeros, count, single=task.single):
+        joined = meeting.join(state.planned[index])
+        amount = most_with_minimums(state, joined, task.batch, wanted)
         if amount:
-            state.put_planned(task.batch, index, narrowed[index], amount)
+            state.put_planned(task.batch, index, joined, amount)
             placed += amount
     return placed
 
 
-def joined(
-    state: State, planned: PlannedBin, wanted: Requirements, batch: Batch, *, soft_taints: bool
-) -> PlannedBin | None:
-    """The planned bin as it would be if chunks of the batch came to it, None when their labels or taints do not meet."""
+class Meeting:
+    """Whether and how chunks of a batch, by one of its wishes, may come to planned nodes; worked out once for each pool."""
+
+    def __init__(self, state: State, task: Task, wish: Wish) -> None:
+        self._wanted = wish.wanted.both(task.where)
+        self._rows: dict[int, Mask] = {}
+        self._own = Requirements()
+        for number, offers in enumerate(state.offers):
+            rows = offers.rows_for(self._wanted)
+            tolerations = task.batch.needs.shape.tolerations
+            if not isinstance(rows, NoRows) and tolerated(offers.taints, tolerations, soft_taints=wish.soft_taints):
+                self._rows[number] = rows
+                self._own = self._wanted.without(offers.offerings.table.keys)
+
+    def keeps_primary(self, planned: PlannedBin) -> bool:
+        """Whether the node may stay what it would be bought as now."""
+        return bool(self._rows[planned.pool][planned.primary])
+
+    def admits(self, planned: PlannedBin) -> bool:
+        """Whether labels and taints meet; of the rows that are left, `join` tells."""
+        if planned.pool not in self._rows:
+            return False
+        return not self._own.entries or planned.own.conflict(self._own) is None
+
+    def join(self, planned: PlannedBin) -> PlannedBin:
+        return replace(
+            planned,
+            rows=self._rows[planned.pool] & planned.rows,
+            own=planned.own.both(self._own),
+            wanted=planned.wanted.both(self._wanted),
+        )
+
+
+def _left(state: State, planned: PlannedBin, batch: Batch) -> Amounts:
     offers = state.offers[planned.pool]
-    if not tolerated(offers.taints, batch.needs.shape.tolerations, soft_taints=soft_taints):
-        return None
-    rows = offers.rows_for(wanted)
-    if isinstance(rows, NoRows):
-        return None
-    both = rows & planned.rows
-    custom = wanted.without(offers.offerings.table.keys)
-    if not both.any() or planned.own.conflict(custom) is not None:
-        return None
-    return replace(planned, rows=both, own=planned.own.both(custom), wanted=planned.wanted.both(wanted))
+    return np.asarray(offers.room[offers.offerings.types_of[planned.primary]] - _taken(planned, batch), dtype=np.int64)
 
 
 def _taken(planned: PlannedBin, batch: Batch) -> Amounts:

@@ -15,11 +15,11 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY, times
 from reconciler.placement.candidates import NoRows
 from reconciler.placement.fill import (
+    Meeting,
     Task,
     allowed_on,
     fill_planned,
     host_bound,
-    joined,
     largest_left,
     meets_minimums,
     most_with_minimums,
@@ -29,6 +29,7 @@ from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import Wish, ports_clash, tolerated
 from reconciler.placement.sizing import Size, cheapest_mix, mix_price
 from reconciler.placement.state import PlannedBin, State
+from reconciler.placement.topology import Rule
 
 _ROUNDING = 1e-9
 """Prices a chunk are fractions; those that differ by less count as equal."""
@@ -193,25 +194,23 @@ def allowed_types(state: State, pool: int) -> Mask:
 def _enlarge(state: State, task: Task, wish: Wish, pools: frozenset[int], *, count: int, price: int) -> int:
     """Makes one planned node larger if that is no dearer than `price` for all that is left, chunk for chunk."""
     best: tuple[float, int, int, PlannedBin] | None = None
-    wanted = wish.wanted.both(task.where)
+    meeting = Meeting(state, task, wish)
+    bounds = [(rule, host_bound(state, rule, bare=task.bare)) for rule in task.host_rules]
     for index, planned in enumerate(state.planned):
-        narrow = (
-            joined(state, planned, wanted, task.batch, soft_taints=wish.soft_taints) if planned.pool in pools else None
-        )
-        if narrow is None:
+        cap = _cap_on(state, task, index, bounds) if planned.pool in pools and meeting.admits(planned) else 0
+        if not cap:
             continue
-        cap = _cap_on(state, task, index)
-        narrow = _growable(state, narrow) if cap else narrow
-        fits = np.minimum(largest_left(state, narrow, task.batch), min(cap, count))
-        found = _cheapest_growth(state, narrow, fits) if fits.any() else None
+        larger = _growable(state, meeting.join(planned))
+        fits = np.minimum(largest_left(state, larger, task.batch), min(cap, count))
+        found = _cheapest_growth(state, larger, fits) if fits.any() else None
         if found is not None and (best is None or (found[0], index) < best[:2]):
-            best = (found[0], index, found[1], narrow)
+            best = (found[0], index, found[1], larger)
     if best is None or best[0] * count > price * (1 + _ROUNDING):
         return 0
-    _, index, amount, narrow = best
-    amount = most_with_minimums(state, narrow, task.batch, amount)
+    _, index, amount, larger = best
+    amount = most_with_minimums(state, larger, task.batch, amount)
     if amount:
-        _grow(state, task, index, narrow, amount)
+        _grow(state, task, index, larger, amount)
     return amount
 
 
@@ -225,7 +224,7 @@ def _growable(state: State, planned: PlannedBin) -> PlannedBin:
     return replace(planned, rows=planned.rows & np.array(fits, dtype=np.bool_)[offers.offerings.types_of])
 
 
-def _cap_on(state: State, task: Task, index: int) -> int:
+def _cap_on(state: State, task: Task, index: int, bounds: Sequence[tuple[Rule, int]]) -> int:
     number = len(state.bins) + index
     cap = PLENTY
     if task.per_node is not None:
@@ -233,9 +232,9 @@ def _cap_on(state: State, task: Task, index: int) -> int:
     ports = task.batch.needs.shape.host_ports
     if ports:
         cap = min(cap, 0 if ports_clash(ports, state.ports_of(number)) else 1)
-    for rule in task.host_rules:
+    for rule, bound in bounds:
         counted = state.topology.counters[rule.counter].count(number)
-        cap = min(cap, allowed_on(rule, counted, host_bound(state, rule, bare=task.bare), task.single))
+        cap = min(cap, allowed_on(rule, counted, bound, task.single))
     return cap
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.bins import Bins
 from reconciler.placement.candidates import NoRows, PoolOffers
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Amounts, LabelTable, Mask
 from reconciler.placement.pool_limits import PoolLimits
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import ABSENT, Requirements
 from reconciler.placement.shapes import Needs, tolerated
 from reconciler.placement.topology import Domain, Inclusion, Topology
 
@@ -38,6 +38,19 @@ class PlannedBin:
     running: Amounts
     ports: tuple[HostPort, ...]
     primary: int
+    _possible: dict[str, frozenset[str]] = field(default_factory=dict, init=False, compare=False)
+
+    def possible(self, key: str, table: LabelTable) -> frozenset[str]:
+        """Values of a label that the node may come to have."""
+        if key not in self._possible:
+            if key in table.keys:
+                codes, cells = table.column(key)
+                seen = (cells[code] for code in np.unique(codes[self.rows]).tolist())
+                self._possible[key] = frozenset(cell for cell in seen if isinstance(cell, str))
+            else:
+                values = self.own.get(key)
+                self._possible[key] = values.names if values is not None and not values.complement else frozenset()
+        return self._possible[key]
 
     @property
     def used(self) -> Amounts:
@@ -197,17 +210,17 @@ class State:
         if key not in table.keys:
             values = planned.own.get(key)
             return None if values is None else values.single
-        codes, cells = table.column(key)
-        seen = np.unique(codes[planned.rows])
-        cell = cells[int(seen[0])] if len(seen) == 1 else None
-        return cell if isinstance(cell, str) else None
+        possible = planned.possible(key, table)
+        if len(possible) != 1 or (planned.rows & table.allowed(key, ABSENT)).any():
+            return None
+        return next(iter(possible))
 
     def is_included(self, planned: PlannedBin, inclusion: Inclusion | None) -> bool:
         """Whether a spread constraint looks at a planned bin."""
         if inclusion is None:
             return True
         needs = self.topology.needs(inclusion.shape)
-        if any(key != HOSTNAME_LABEL and not self._possible(planned, key) for key in inclusion.keys):
+        if any(key != HOSTNAME_LABEL and not self._values(planned, key) for key in inclusion.keys):
             return False
         if inclusion.honour_taints and not tolerated(self.offers[planned.pool].taints, needs.shape.tolerations):
             return False
@@ -230,13 +243,8 @@ class State:
         known: set[Domain] = set()
         for index, planned in enumerate(self.planned):
             if self.is_included(planned, inclusion):
-                known |= {len(self.bins) + index} if key == HOSTNAME_LABEL else self._possible(planned, key)
+                known |= {len(self.bins) + index} if key == HOSTNAME_LABEL else self._values(planned, key)
         return known
 
-    def _possible(self, planned: PlannedBin, key: str) -> set[str]:
-        table = self.offers[planned.pool].offerings.table
-        if key not in table.keys:
-            values = planned.own.get(key)
-            return set(values.names) if values is not None and not values.complement else set()
-        codes, cells = table.column(key)
-        return {cell for code in np.unique(codes[planned.rows]).tolist() if isinstance(cell := cells[code], str)}
+    def _values(self, planned: PlannedBin, key: str) -> frozenset[str]:
+        return planned.possible(key, self.offers[planned.pool].offerings.table)

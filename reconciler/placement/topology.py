@@ -115,7 +115,8 @@ class Topology:
         self.counters: list[Counter] = []
         self._index: dict[Counted, int] = {}
         self._domains: dict[str, list[Domain | None]] = {}
-        self._counts_of: dict[PodShape, tuple[int, ...]] = {}
+        self._counts_of: dict[int, tuple[PodShape, tuple[int, ...]]] = {}
+        """By identity, since hashing a shape is slow; the shape is kept so that its identity stays its own."""
         self.assumptions: set[str] = set()
         self.expected: dict[int, set[Domain]] = {}
         """Domains by counter that are not there but turned out to come with nodes for other demands (see balance)."""
@@ -221,11 +222,11 @@ class Topology:
 
     def counts_of(self, shape: PodShape) -> tuple[int, ...]:
         """Counters in which a pod of this shape counts."""
-        if shape not in self._counts_of:
-            self._counts_of[shape] = tuple(
-                number for number, counter in enumerate(self.counters) if self._is_counted(shape, counter.counted)
-            )
-        return self._counts_of[shape]
+        if id(shape) not in self._counts_of:
+            counters = enumerate(self.counters)
+            found = tuple(number for number, counter in counters if self._is_counted(shape, counter.counted))
+            self._counts_of[id(shape)] = (shape, found)
+        return self._counts_of[id(shape)][1]
 
     def _is_counted(self, shape: PodShape, counted: Counted) -> bool:
         if not counted.owners:

@@ -17,14 +17,14 @@ from reconciler.model.nodes import (
     Node,
     NodeClaim,
 )
-from reconciler.model.placement import Placement
+from reconciler.model.placement import Holding, Placement, read_holdings, words_of_holdings
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
 from reconciler.placement.place import PlacementOptions, place
-from tests.builders import demand, instance_type, node, node_pool, pod, resources, shape
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, resources, shape
 
 TYPES = (instance_type("small", cpu="2"), instance_type("large", cpu="8"))
 
@@ -172,6 +172,16 @@ def test_chunks_stay_where_they_were() -> None:
     placement = placed(view, demand("a", count=3), demand("b", count=3))
 
     assert {item.node: item.holdings[0].demand.name for item in placement.occupied} == {"kept": "b", "other": "a"}
+
+
+def test_what_a_bin_holds_can_be_read_back() -> None:
+    holdings = (Holding(buffer_ref("a"), 0, 3), Holding(buffer_ref("b"), 2, 1))
+
+    words = words_of_holdings(holdings)
+
+    assert words == "3 of CapacityBuffer/shop/a, 1 of CapacityBuffer/shop/b#2"
+    assert read_holdings(words) == {("CapacityBuffer/shop/a", 0): 3, ("CapacityBuffer/shop/b", 2): 1}
+    assert read_holdings("made by hand, 2 of") == {}
 
 
 def test_a_higher_priority_may_take_what_another_held() -> None:
