@@ -41,6 +41,8 @@ class Site:
     taints: tuple[Taint, ...] = ()
     exists: bool = True
     planned: bool = False
+    options: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """What open labels may come to be."""
     tenants: list[Tenant] = field(default_factory=list)
 
 

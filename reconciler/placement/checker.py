@@ -115,7 +115,9 @@ def _existing_sites(scene: Scene) -> tuple[list[Site], dict[tuple[str | None, st
     for claim in scene.view.node_claims:
         if (claim.node_name, None) not in existing:
             labels = {item.key: item.values[0] if len(item.values) == 1 else OPEN for item in claim.requirements}
-            existing[None, claim.name] = Site(claim.name, labels | dict(claim.labels), claim.taints, exists=False)
+            options = {item.key: frozenset(item.values) for item in claim.requirements}
+            site = Site(claim.name, labels | dict(claim.labels), claim.taints, exists=False, options=options)
+            existing[None, claim.name] = site
     for pod in scene.view.pods:
         if (pod.node_name, None) in existing:
             existing[pod.node_name, None].tenants.append(Tenant(pod.shape, 1, chunk=False, leaving=pod.deleting))

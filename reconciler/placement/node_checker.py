@@ -142,12 +142,16 @@ def _fits(scene: Scene, site: Site, room: Resources) -> Iterable[str]:
 def planned_site(scene: Scene, planned: PlannedNode, number: int) -> Site:
     """A label that differs between the listed types, zones or capacity types is open."""
     variants = [labels for _, labels in _variants(scene, planned)]
-    labels = {}
-    for key in sorted({key for variant in variants for key in variant}):
-        seen = {variant.get(key) for variant in variants}
-        labels[key] = next(iter(seen)) or OPEN if len(seen) == 1 else OPEN
+    seen = {
+        key: frozenset(value for variant in variants if (value := variant.get(key)) is not None)
+        for key in sorted({key for variant in variants for key in variant})
+    }
+    labels = {
+        key: next(iter(values)) if len(values) == 1 and all(key in variant for variant in variants) else OPEN
+        for key, values in seen.items()
+    }
     pool = scene.pools[planned.node_pool]
-    return Site(f"planned-{number}", labels, pool.template.taints, exists=False, planned=True)
+    return Site(f"planned-{number}", labels, pool.template.taints, exists=False, planned=True, options=seen)
 
 
 def _variants(scene: Scene, planned: PlannedNode) -> Iterable[tuple[InstanceType, dict[str, str]]]:

@@ -74,6 +74,7 @@ class Packer:
                 for batch in members:
                     wanted = batch.count - stayed[batch.number]
                     self._note(batch, wanted - self._place_batch(batch, wanted))
+            self._seek_company(rank)
         self._seek_company(batches)
 
     def _note(self, batch: Batch, missing: int) -> None:
@@ -107,10 +108,10 @@ class Packer:
         rules = rules_of(self._state, batch)
         return stay(self._state, batch, rules, self._stays, self._batches, per_node=self._per_node)
 
-    def _place_whole(self, batches: Sequence[Batch], stayed: dict[int, int]) -> None:
-        """All chunks of a demand or none."""
+    def _place_whole(self, batches: Sequence[Batch], stayed: dict[int, int]) -> bool:
+        """All chunks of a demand or none; returns whether all."""
         if all(stayed[batch.number] == batch.count for batch in batches):
-            return
+            return True
         saved = self._state.save()
         for batch in batches:
             wanted = batch.count - self._stay(batch)
@@ -118,16 +119,25 @@ class Packer:
                 self._state.put_back(saved)
                 for item in batches:
                     self._note(item, item.count)
-                return
+                return False
+        for item in batches:
+            self._note(item, 0)
+        return True
 
     def _seek_company(self, batches: Sequence[Batch]) -> None:
         """Chunks that want to be near others may have come before those: they get another chance, until none comes of it."""
         progress = True
         while progress:
             progress = False
-            for batch in batches:
-                missing = self._unplaced.get(batch.number, 0)
-                if missing and batch.whole is None and batch.needs.shape.pod_affinity:
+            for whole, members in groupby(batches, key=lambda batch: batch.whole):
+                lonely = [batch for batch in members if batch.number in self._unplaced]
+                if not any(batch.needs.shape.pod_affinity for batch in lonely):
+                    continue
+                if whole is not None:
+                    progress = self._place_whole(lonely, dict.fromkeys(self._unplaced, 0)) or progress
+                    continue
+                for batch in [item for item in lonely if item.needs.shape.pod_affinity]:
+                    missing = self._unplaced[batch.number]
                     placed = self._place_batch(batch, missing)
                     progress = progress or placed > 0
                     self._note(batch, missing - placed)

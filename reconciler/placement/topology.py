@@ -218,7 +218,14 @@ class Topology:
         assert included is not None
         domains = self.domains(rule.key)
         seen = {domain for number in np.flatnonzero(included).tolist() if (domain := domains[number]) is not None}
-        return seen | self.expected.get(rule.counter, set())
+        return seen | self._open_domains(rule.key) | self.expected.get(rule.counter, set())
+
+    def _open_domains(self, key: str) -> set[Domain]:
+        """Values that bins on their way may come to have where that is not decided."""
+        if key == HOSTNAME_LABEL:
+            return set()
+        _, cells = self._bins.table.column(key)
+        return {value for cell in cells if isinstance(cell, tuple) for value in cell if value is not None}
 
     def counts_of(self, shape: PodShape) -> tuple[int, ...]:
         """Counters in which a pod of this shape counts."""

@@ -138,13 +138,15 @@ def _too_skewed(sites: Sequence[Site], shape: PodShape, constraint: TopologySpre
     minimum_only = any(tenant.keeps_minimum and tenant.shape == shape for site in sites for tenant in site.tenants)
     for site in sites:
         domain = _domain(site, constraint.topology_key) or ""
-        totals.setdefault(domain, 0)
+        for possible in site.options.get(constraint.topology_key, ()) if domain == OPEN else (domain,):
+            totals.setdefault(possible, 0)
         for tenant in site.tenants:
             if tenant.chunk and tenant.shape == shape:
                 used.add(domain)
             free = tenant.chunk and bound_by_it and constraint not in tenant.shape.topology_spread
             if tenant.leaving or free or (minimum_only and not tenant.chunk):
                 continue
-            totals[domain] += tenant.count if _counts(shape, constraint, tenant.shape) else 0
+            if domain != OPEN:
+                totals[domain] += tenant.count if _counts(shape, constraint, tenant.shape) else 0
     least = min(totals.values(), default=0) if len(totals) >= (constraint.min_domains or 1) else 0
-    return any(totals[domain] - least > constraint.max_skew for domain in used)
+    return any(totals.get(domain, 0) - least > constraint.max_skew for domain in used)
