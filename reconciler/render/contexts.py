@@ -13,6 +13,7 @@ from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     DO_NOT_DISRUPT,
     HELD_ANNOTATION,
+    HOLDS_ANNOTATION,
     INSTANCE_TYPE_LABEL,
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
@@ -21,10 +22,8 @@ from reconciler.model.nodes import (
     ZONE_LABEL,
     NodePool,
 )
+from reconciler.model.placement import words_of_holdings
 from reconciler.model.requirements import Operator, Requirement, Taint
-
-HOLDS_ANNOTATION = "headroom.dev/holds"
-"""What the placeholder was made for, in words: for people, never read back."""
 
 
 def node_claim_context(creation: NodeClaimCreation, pool: NodePool) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def node_claim_context(creation: NodeClaimCreation, pool: NodePool) -> dict[str,
     annotations |= {
         DO_NOT_DISRUPT: "true",
         HELD_ANNOTATION: "true",
-        HOLDS_ANNOTATION: ", ".join(f"{holding.count} of {holding.demand}" for holding in planned.holdings),
+        HOLDS_ANNOTATION: words_of_holdings(planned.holdings),
     }
     return {
         "name": creation.name,
