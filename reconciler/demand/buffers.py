@@ -77,6 +77,12 @@ def buffer_demands(
     return tuple(demands), tuple(findings)
 
 
+MOST_CHUNKS = 150_000
+"""Pods in the largest cluster that Kubernetes is made for (kubernetes.io, Considerations for large clusters): more chunks of
+one buffer are never placed, so that a slip of the hand cannot hold up every pass."""
+_SHOWN_IN_FULL = 10**15
+
+
 class _Priorities:
     """PriorityClasses by name. Chunks yield to every pod; among buffers, that of the weightier workload goes first."""
 
@@ -175,7 +181,8 @@ def _demand(
     if fulfilment is not Fulfilment.PLACEHOLDER:
         return _left_to_others(demand, buffer, fulfilment)
     if item.shape is not None and answer.count:
-        demand = replace(demand, groups=(ChunkGroup(virtual_pod(item.shape, buffer), answer.count),))
+        placed = min(answer.count, MOST_CHUNKS)
+        demand = replace(demand, groups=(ChunkGroup(virtual_pod(item.shape, buffer), placed),))
     if suspended:
         message = f"{SUSPEND_ANNOTATION}: it keeps what it holds, and no node is made for it"
         condition = Condition(SUSPENDED, ConditionStatus.TRUE, SUSPENDED, message)
@@ -234,6 +241,11 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
         if problem.code not in _FOUND_BY_MANIFESTS or buffer.position is None:
             found.append(_finding(buffer, problem.code, f"not ready: {problem.message}", problem.hint))
         return found
+    if answer.count is not None and answer.count > MOST_CHUNKS:
+        asked = f"{answer.count:,}" if answer.count < _SHOWN_IN_FULL else "more than a quadrillion"
+        message = f"{asked} chunks are more than the {MOST_CHUNKS:,} pods that Kubernetes is made for; only so many are placed"
+        found.append(_finding(buffer, codes.BUFFER_TOO_LARGE, message, "write the number that was meant"))
+        return found
     trouble = item.sizes[dialect].problem
     if trouble is not None:
         found.append(_finding(buffer, trouble[0], trouble[1], _SIZE_HINTS.get(trouble[0], "")))
@@ -260,7 +272,9 @@ _SIZE_HINTS: Mapping[Code, str] = {
 
 
 def _told(count: int | None) -> str:
-    return "not ready" if count is None else f"{count:,} {'chunk' if count == 1 else 'chunks'}"
+    if count is None:
+        return "not ready"
+    return f"{count:,} {'chunk' if count == 1 else 'chunks'}" if count < _SHOWN_IN_FULL else "too many chunks"
 
 
 def _finding(buffer: Buffer, code: Code, message: str, hint: str) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome
@@ -70,6 +70,9 @@ class Tallies:
 
     def outcome(self, demand: Demand) -> DemandOutcome:
         tally = self._tallies.get(demand.ref, _Tally())
+        beyond = (demand.desired or 0) - sum(group.count for group in demand.groups) if demand.groups else 0
+        if beyond > 0:
+            tally = replace(tally, unplaced=tally.unplaced + beyond)
         provisioning = () if demand.is_pending_pod else _provisioning(demand, tally)
         return DemandOutcome(
             demand,

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from reconciler.model.changes import Apply
-from tests.controlplane import ControlPlane
+from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import deployment, namespace, node_class, node_pool
 from tests.integration.real_cluster import (
     buffer_ref,
@@ -111,8 +111,17 @@ def test_what_this_process_wrote_is_in_its_next_view(empty_api_server: ControlPl
 
 def test_nothing_is_asked_of_a_server_on_which_nothing_happens(empty_api_server: ControlPlane) -> None:
     plane = empty_api_server
+    began = plane.audit_mark()
     with opened(plane.kubeconfig(), discovery_interval=3600) as cluster:
         first = cluster.view()
+
+        def watched() -> bool:
+            """A watch begins after its list, which is all that a view waits for."""
+            own = [event for event in plane.audit_events(since=began) if event.user_agent.startswith("headroom")]
+            opened_on = {event.resource for event in own if event.verb == "watch"}
+            return bool(opened_on) and {event.resource for event in own if event.verb == "list"} <= opened_on
+
+        eventually(watched, within=30, what="every watch is open")
         mark = plane.audit_mark()
         assert all(cluster.view() is first for _ in range(100))
         asked = [event for event in plane.audit_events(since=mark) if event.user_agent.startswith("headroom")]
