@@ -28,7 +28,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import PlacementOptions, place
-from reconciler.plan.back_offs import launch_record
+from reconciler.plan.back_offs import launch_record, without_launches
 from reconciler.plan.limits import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from reconciler.plan.replacement import unavailable_bins
@@ -257,7 +257,7 @@ class Cycle:
             state.writes,
             parent=self._rules.inventory,
             view=state.view,
-            memory=state.plan.memory,
+            memory=without_launches(state.plan.memory, (result.write.ref.name for result in state.unrendered)),
         )
         change_set = ChangeSet((*done.results, *state.unrendered))
         for event in events(state.plan, change_set):
@@ -288,7 +288,7 @@ def _reasons_to_keep(tree: SourceTree) -> tuple[str, ...]:
 
 def _is_settled(state: PassState) -> bool:
     """Nothing was left to write, every write succeeded, and no node that holds chunks is still on its way."""
-    if state.plan is None or state.change_set is None or state.plan.has_changes:
+    if state.plan is None or state.change_set is None or state.plan.has_changes or state.plan.blocked:
         return False
     if any(not result.ok for result in state.change_set.results) or state.change_set.results:
         return False

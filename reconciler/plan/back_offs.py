@@ -122,6 +122,13 @@ class LaunchRecord:
         return memory
 
 
+def without_launches(memory: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The memory of a plan of which these NodeClaims were not asked for after all: what was never made cannot vanish."""
+    launches = {name: launch for name, launch in dict(memory.get(LAUNCHES_KEY) or {}).items() if name not in set(names)}
+    others = {key: value for key, value in memory.items() if key != LAUNCHES_KEY}
+    return dict(sorted((others | ({LAUNCHES_KEY: launches} if launches else {})).items()))
+
+
 def _marked(kind: str, offering: Offering, active: Iterable[Offered]) -> Offering:
     if any(offered.covers(kind, offering.zone, offering.capacity_type) for offered in active):
         return replace(offering, available=False)
