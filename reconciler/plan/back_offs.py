@@ -124,7 +124,8 @@ class LaunchRecord:
 
 def without_launches(memory: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """The memory of a plan of which these NodeClaims were not asked for after all: what was never made cannot vanish."""
-    launches = {name: launch for name, launch in dict(memory.get(LAUNCHES_KEY) or {}).items() if name not in set(names)}
+    gone = set(names)
+    launches = {name: launch for name, launch in dict(memory.get(LAUNCHES_KEY) or {}).items() if name not in gone}
     others = {key: value for key, value in memory.items() if key != LAUNCHES_KEY}
     return dict(sorted((others | ({LAUNCHES_KEY: launches} if launches else {})).items()))
 

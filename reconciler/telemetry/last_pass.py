@@ -6,7 +6,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from reconciler.model.changes import Outcome
+from reconciler.model.changes import ApplyStatus, Outcome
+from reconciler.model.findings import Finding, Severity
 from reconciler.ports import Clock, PassResult
 from reconciler.report.daemon_status import daemon_status_document
 from reconciler.report.words import summary
@@ -28,6 +29,9 @@ class LastPass:
         self._passes = 0
         self._document: Mapping[str, Any] | None = None
         self._lock = threading.Lock()
+        self._findings: dict[tuple[str, str, str, str], Finding] = {}
+        self._stalled: tuple[str, str] | None = None
+        self._settled = False
 
     def document(self) -> Mapping[str, Any] | None:
         """As `headroom.dev/status/v1`; None before the first pass has ended."""
@@ -56,16 +60,17 @@ class LastPass:
         self._tell(trigger, result)
 
     def _tell(self, trigger: str, result: PassResult) -> None:
-        """One line a pass; one more for each write that did not succeed."""
+        """One line a pass that changed something, one for each write that did not succeed, and one for what is new."""
         writes = () if result.change_set is None else result.change_set.results
-        applied = sum(write.outcome is Outcome.APPLIED for write in writes)
+        applied = [write for write in writes if write.outcome is Outcome.APPLIED]
+        statuses = sum(isinstance(write.write, ApplyStatus) for write in applied)
         facts: dict[str, Any] = {
             "trigger": trigger,
             "result": result_of(result),
             "revision": None if result.tree is None else result.tree.revision,
             "plan": None if result.plan is None else summary(result.plan),
-            "applied": applied,
-            "settled": result.settled,
+            "applied": len(applied) - statuses,
+            "statuses": statuses,
             "seconds": round(sum(result.timings.values()), 3),
         }
         # A pass that found nothing to do is no news, and of one that failed the daemon tells.
@@ -77,3 +82,37 @@ class LastPass:
                 (self._log.info if waits else self._log.warning)(
                     "write", object=str(write.write.ref), outcome=write.outcome.value, message=write.message
                 )
+        self._tell_news(result)
+
+    def _tell_news(self, result: PassResult) -> None:
+        """What began or ended since the pass before: findings, a stall, being settled."""
+        if result.plan is not None:
+            found = {
+                (finding.code, str(finding.position), str(finding.ref), finding.message): finding
+                for finding in result.plan.findings
+                if finding.severity is not Severity.INFO
+            }
+            for key in sorted(found.keys() - self._findings.keys()):
+                finding = found[key]
+                self._log.warning(
+                    "finding",
+                    severity=finding.severity.value,
+                    code=finding.code,
+                    where=key[1],
+                    object=key[2],
+                    message=finding.message,
+                    hint=finding.hint,
+                )
+            for key in sorted(self._findings.keys() - found.keys()):
+                self._log.info("finding is gone", code=key[0], where=key[1], object=key[2])
+            self._findings = found
+        if result.tree is not None and result.tree.stalled != self._stalled:
+            self._stalled = result.tree.stalled
+            if self._stalled is None:
+                self._log.info("the repository can be read again", revision=result.tree.revision)
+            else:
+                reason, message = self._stalled
+                self._log.warning("stalled: the last good commit stays in force", reason=reason, message=message)
+        if result.settled and not self._settled:
+            self._log.info("settled: the cluster is as declared")
+        self._settled = result.settled
