@@ -21,6 +21,7 @@ from reconciler.model.changes import (
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
 from reconciler.report.machine import finding_row, plan_document
+from reconciler.report.manifest_difference import object_differences
 
 DIFF_SCHEMA = "headroom.dev/diff/v1"
 
@@ -39,7 +40,8 @@ class DemandChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """added, removed: nodes that only the head, only the base would create; likewise objects and actions on nodes."""
+    """added_nodes, removed_nodes: those that only the head, only the base would create; released, kept: likewise of nodes
+    that are there; objects: how each manifest differs between the two sides, whether or not the cluster has it yet."""
 
     base: Plan
     head: Plan
@@ -48,8 +50,7 @@ class Difference:
     removed_nodes: tuple[NodeClaimCreation, ...]
     released: tuple[NodeClaimAction, ...]
     kept: tuple[NodeClaimAction, ...]
-    added_objects: tuple[ObjectChange, ...]
-    removed_objects: tuple[ObjectChange, ...]
+    objects: tuple[ObjectChange, ...]
     new_findings: tuple[Finding, ...]
     fixed_findings: tuple[Finding, ...]
 
@@ -68,13 +69,7 @@ class Difference:
     @property
     def has_changes(self) -> bool:
         return bool(
-            self.demands
-            or self.added_nodes
-            or self.removed_nodes
-            or self.released
-            or self.kept
-            or self.added_objects
-            or self.removed_objects
+            self.demands or self.added_nodes or self.removed_nodes or self.released or self.kept or self.objects
         )
 
 
@@ -105,8 +100,7 @@ def difference(base: Plan, head: Plan) -> Difference:
         removed_nodes=_only(base.node_claims.create, head.node_claims.create),
         released=_missing(_going(head), _going(base)),
         kept=_missing(_going(base), _going(head)),
-        added_objects=_objects_only(head.objects, base.objects),
-        removed_objects=_objects_only(base.objects, head.objects),
+        objects=object_differences(base.objects, head.objects),
         new_findings=_findings_only(head.findings, base.findings),
         fixed_findings=_findings_only(base.findings, head.findings),
     )
@@ -146,11 +140,6 @@ def _missing(
 ) -> tuple[NodeClaimAction, ...]:
     known = {(action.node_claim, action.node) for action in others}
     return tuple(action for action in these if (action.node_claim, action.node) not in known)
-
-
-def _objects_only(these: Iterable[ObjectChange], others: Iterable[ObjectChange]) -> tuple[ObjectChange, ...]:
-    known = [(change.ref, change.action, change.changes) for change in others]
-    return tuple(change for change in these if (change.ref, change.action, change.changes) not in known)
 
 
 def _findings_only(these: Iterable[Finding], others: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -198,10 +187,7 @@ def difference_document(change: Difference) -> dict[str, Any]:
                 "released": rows(change.released, head),
                 "kept": rows(change.kept, base),
             },
-            "objects": {
-                "added": [_object_row(item) for item in change.added_objects],
-                "removed": [_object_row(item) for item in change.removed_objects],
-            },
+            "objects": [_object_row(item) for item in change.objects],
             "cost": {
                 "perHourBefore": round(change.per_hour_before, 6),
                 "perHourAfter": round(change.per_hour_after, 6),

@@ -69,7 +69,7 @@ def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[s
 def difference_page(change: Difference, *, cluster: str, zone: tzinfo | None = None) -> dict[str, Any]:
     """The same shape as `plan_page`, for what merging would change."""
     nodes = len(change.added_nodes) - len(change.removed_nodes)
-    objects = len(change.added_objects) + len(change.removed_objects)
+    objects = len(change.objects)
     parts = []
     if change.added_nodes or change.removed_nodes:
         parts.append(f"{nodes:+d} nodes")
@@ -95,8 +95,7 @@ def difference_page(change: Difference, *, cluster: str, zone: tzinfo | None = N
                 _section("Nodes no longer needed", [_creation(item) for item in change.removed_nodes]),
                 _section("Nodes released to Karpenter", [_action(item) for item in change.released]),
                 _section("Nodes kept", [_action(item) for item in change.kept]),
-                _section("Objects that change", [_object(item) for item in change.added_objects]),
-                _section("Objects that no longer change", [_object(item) for item in change.removed_objects]),
+                _section("Objects that change", [_object(item) for item in change.objects]),
             )
             if section["count"]
         ],

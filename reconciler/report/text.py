@@ -213,10 +213,8 @@ def difference_text(change: Difference, *, zone: tzinfo | None = None, paint: Pa
         lines += _rest(items)
     lines += [f"  {paint('yellow', '-')} released: {node_name(action)}" for action in change.released]
     lines += [f"  {paint('cyan', '=')} kept: {node_name(action)}" for action in change.kept]
-    for objects, note in ((change.added_objects, ""), (change.removed_objects, " (no longer changed)")):
-        for item_change in objects:
-            first, *others = _object_lines(item_change, paint)
-            lines += [f"{first}{note}", *others]
+    for item_change in change.objects:
+        lines += _object_lines(item_change, paint)
     if change.new_findings:
         lines += ["", paint("bold", "New findings"), *finding_lines(change.new_findings, paint)]
     if change.fixed_findings:

@@ -57,7 +57,7 @@ class Lines:
         self.told.append(("warning", f"{event} {facts.get('code', '')}".strip()))
 
     def error(self, event: str, **facts: Any) -> None:
-        self.told.append(("error", event))
+        self.told.append(("error", f"{event} {facts}"))
 
 
 def test_what_begins_and_ends_is_told_once() -> None:
