@@ -94,7 +94,8 @@ def _read_files(path: Path) -> dict[str, bytes]:
     except OSError as error:
         raise Invalid(f"{path}: cannot be read ({error.strerror or error})") from error
     except (tarfile.TarError, EOFError) as error:
-        raise Invalid(f"{path}: is no .tar.gz archive ({error})") from error
+        # tarfile tells of every compression that it tried, line by line
+        raise Invalid(f"{path}: is no .tar.gz archive ({str(error).splitlines()[0].rstrip(':')})") from error
     raise Invalid(f"{path}: there is no such snapshot", hint="make one with `headroom snapshot -o PATH`")
 
 
