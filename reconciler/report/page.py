@@ -10,6 +10,7 @@ from typing import Any
 
 from reconciler.model.changes import (
     HOURS_PER_MONTH,
+    Action,
     DemandOutcome,
     NodeClaimAction,
     NodeClaimCreation,
@@ -109,7 +110,9 @@ def _cut(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _section(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"title": title, **_cut(rows)}
+    """columns: what stands over name, what and why; rows with fields are updates, whose third column is their fields."""
+    third = "Fields" if any(row["fields"] for row in rows) else "Why"
+    return {"title": title, "columns": ["Name", "What", third], **_cut(rows)}
 
 
 def _cost(before: float, after: float) -> dict[str, str]:
@@ -149,23 +152,32 @@ def _demand_change(item: DemandChange) -> dict[str, Any]:
     }
 
 
-def _creation(creation: NodeClaimCreation) -> dict[str, str]:
+def _creation(creation: NodeClaimCreation) -> dict[str, Any]:
     planned = creation.planned
     return {
         "name": creation.name,
         "what": offered(creation),
         "why": f"NodePool {planned.node_pool}, for {held(planned.holdings)}",
+        "fields": [],
     }
 
 
-def _action(action: NodeClaimAction) -> dict[str, str]:
+def _action(action: NodeClaimAction) -> dict[str, Any]:
     price = "" if action.price is None else hourly(action.price)
-    return {"name": node_name(action), "what": price, "why": action.reason or held(action.holdings)}
+    return {"name": node_name(action), "what": price, "why": action.reason or held(action.holdings), "fields": []}
 
 
-def _object(change: ObjectChange) -> dict[str, str]:
-    fields = [f"{item.path}: {value(item.before)} → {value(item.after)}" for item in change.changes[:MOST_ROWS]]
-    return {"name": str(change.ref), "what": str(change.action), "why": "; ".join(fields)}
+def _object(change: ObjectChange) -> dict[str, Any]:
+    """Fields only of an update: those of a new object are its manifest, which is one click away."""
+    why = change.reason
+    if change.action is Action.CREATE and change.position:
+        why = f"declared in {change.position.file}:{change.position.line}"
+    fields = []
+    if change.action is Action.UPDATE:
+        fields = [f"{item.path}: {value(item.before)} → {value(item.after)}" for item in change.changes[:MOST_ROWS]]
+        left = len(change.changes) - len(fields)
+        fields += [f"… and {left:,} more"] if left else []
+    return {"name": str(change.ref), "what": str(change.action), "why": why, "fields": fields}
 
 
 def _finding(finding: Finding) -> dict[str, str]:

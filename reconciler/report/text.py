@@ -110,7 +110,8 @@ def _change_lines(plan: Plan, paint: Paint) -> list[str]:
     ):
         for action in actions[:MOST_ROWS]:
             holds = f", for {held(action.holdings)}" if action.holdings else ""
-            reason = f": {action.reason}" if action.reason else ""
+            # Why a node is held is what it holds: said once.
+            reason = f": {action.reason}" if action.reason and not (verb == "hold" and holds) else ""
             lines.append(f"  {paint(style, sign)} {verb} {node_name(action)}{holds}{reason}")
         lines += _rest(actions)
     for change in plan.objects[:MOST_ROWS]:

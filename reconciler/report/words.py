@@ -30,8 +30,15 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def moment(time: datetime, zone: tzinfo | None) -> str:
-    """`2026-11-21 08:00 CET (07:00 UTC)`; once where the user's zone is UTC. zone None: the machine's."""
-    local, universal = time.astimezone(zone), time.astimezone(UTC)
+    """`2026-11-21 08:00 CET (07:00 UTC)`; once where the user's zone is UTC. zone None: the machine's.
+
+    At the ends of the calendar the local time may be a year that there is not: then UTC alone.
+    """
+    universal = time.astimezone(UTC)
+    try:
+        local = time.astimezone(zone)
+    except (OverflowError, ValueError):
+        local = universal
     if local.utcoffset() == universal.utcoffset():
         return universal.strftime(f"{MINUTE} UTC")
     pattern = "%H:%M UTC" if local.date() == universal.date() else f"{MINUTE} UTC"
