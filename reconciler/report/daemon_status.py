@@ -15,6 +15,9 @@ from reconciler.report.text import Paint, plain
 from reconciler.report.words import counted, moment, short_revision, summary
 
 STATUS_SCHEMA = "headroom.dev/status/v1"
+MOST_FINDINGS = 10
+"""Findings in the text before the rest is counted; the JSON has them all."""
+_DOCUMENT = ("kind", "namespace", "name")
 
 
 def daemon_status_document(
@@ -71,7 +74,10 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
     """What a person wants to know first: is it well, what did it do, what stands in its way."""
     finished = moment(datetime.fromisoformat(document["finished"]), None)
     good = document["result"] == "ok" and not document["stalled"]
+    errors = [row for row in document["findings"] if row["severity"] == "error"]
     word = paint("green", "well") if good else paint("red", "in trouble")
+    if errors:
+        word += f", {'but' if good else 'and'} {paint('red', f'{_documents(errors)} errors')}"
     lines = [
         f"headroom {document['version']} on {document['cluster']} is {word}.",
         f"  last pass   {finished}, number {document['passes']:,}, at {short_revision(document['revision'])}",
@@ -98,10 +104,25 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
             lines.append(
                 paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
             )
-    errors = sum(row["severity"] == "error" for row in document["findings"])
-    warnings = sum(row["severity"] == "warning" for row in document["findings"])
-    if errors or warnings:
-        lines.append(
-            f"  findings    {counted(errors, 'error')}, {counted(warnings, 'warning')} (headroom validate shows them)"
-        )
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_finding_lines(document["findings"], paint)]) + "\n"
+
+
+def _documents(errors: list[Mapping[str, Any]]) -> str:
+    """`1 document has`, `2 documents have`: one document may have several errors."""
+    count = len({tuple(row[key] for key in _DOCUMENT) if row["name"] else (row["file"], row["line"]) for row in errors})
+    return f"{counted(count, 'document')} {'has' if count == 1 else 'have'}"
+
+
+def _finding_lines(findings: list[Mapping[str, Any]], paint: Paint) -> list[str]:
+    """Errors first, then warnings, each with its place."""
+    rows = [row for severity in ("error", "warning") for row in findings if row["severity"] == severity]
+    lines = []
+    for row in rows[:MOST_FINDINGS]:
+        where = f"{row['file']}:{row['line']}: " if row["file"] else ""
+        about = "/".join(part for part in (row[key] for key in _DOCUMENT) if part)
+        about = f"{about}: " if about else ""
+        severity = paint("red" if row["severity"] == "error" else "yellow", f"{row['severity']:11}")
+        lines.append(f"  {severity} {where}{about}{row['message']}")
+    if len(rows) > MOST_FINDINGS:
+        lines.append(f"  … and {counted(len(rows) - MOST_FINDINGS, 'finding')} more (headroom validate shows them)")
+    return lines
