@@ -20,12 +20,14 @@ from reconciler.model.errors import Transient
 def command(*, now: datetime | None, timings: str | None, yes: bool, **values: Any) -> int:
     """Show what one pass would change, ask, and change it.
 
-    Exits 1 when anything could not be applied; what could, is.
+    Exits 1 when anything could not be applied; what could, is. A write that waits for another is no failure.
     """
     from reconciler.cli.planning import print_plan, write_timings  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)
+    if settings.cluster.startswith("snapshot:"):
+        raise click.UsageError(f"{settings.cluster} takes no writes: apply to a real or an embedded cluster.")
     with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
         planned = session.cycle.plan()
         if planned.failure is not None:

@@ -28,7 +28,8 @@ def command(
 ) -> int:
     """Plan both revisions on the same cluster and show how the plans differ.
 
-    HEAD left out ("main..") is the working tree as it stands. Exits 0 for no difference, 1 for one, 2 on an error.
+    HEAD left out ("main..") is the working tree as it stands. Exits 0 for no difference, 1 for one, 2 on an error;
+    findings do not change the exit code.
 
     \b
         headroom diff main..my-branch --path clusters/production --output markdown

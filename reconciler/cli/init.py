@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from reconciler.model.errors import Invalid
 
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _label(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
+    """The name becomes a folder: a DNS label is never a path."""
+    if not _DNS_LABEL.fullmatch(name):
+        raise click.BadParameter(
+            f"{name!r} is not a name of a cluster: write up to 63 of a-z, 0-9 and '-', such as west-1."
+        )
+    return name
+
 
 @click.command("init", short_help="Scaffold a capacity repository.")
 @click.argument("folder", default=".")
-@click.option("--name", "cluster", default="production", show_default=True, help="The first cluster's folder.")
+@click.option(
+    "--name", "cluster", default="production", show_default=True, callback=_label, help="The first cluster's folder."
+)
 @click.option("--example", is_flag=True, help="The whole example repository instead: two clusters and a snapshot.")
 def command(*, folder: str, cluster: str, example: bool) -> int:
     """Write a small capacity repository to FOLDER (default: here). Files that are there already are never overwritten.
@@ -24,15 +38,22 @@ def command(*, folder: str, cluster: str, example: bool) -> int:
     source = "examples-repo" if example else "config/scaffold"
     files = {path.replace("CLUSTER", cluster): text for path, text in packaged_tree(source).items()}
     target = Path(folder)
-    taken = [path for path in files if (target / path).exists()]
-    if taken:
-        raise Invalid(f"{target / taken[0]} is there already", hint="name another folder, or move the file away")
-    for path, text in files.items():
-        place = target / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text.replace("CLUSTER", cluster), encoding="utf-8")
-        click.echo(f"  {place}")
-    where = cluster if not example else "production"
+    place = target
+    try:
+        taken = [path for path in files if (target / path).exists()]
+        if taken:
+            raise Invalid(f"{target / taken[0]} is there already", hint="name another folder, or move the file away")
+        for path, text in files.items():
+            place = target / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text.replace("CLUSTER", cluster), encoding="utf-8")
+            click.echo(f"  {place}")
+    except OSError as error:
+        raise Invalid(
+            f"{place}: cannot be written ({error.strerror})", hint="name a folder that you can write to"
+        ) from error
+    where = "production" if example else cluster
+    snapshot = ":snapshots/production" if example else ""
     click.echo(f"Wrote {len(files)} files. Next, in {target}: headroom validate, then")
-    click.echo(f"  headroom plan --path clusters/{where} --cluster embedded")
+    click.echo(f"  headroom plan --path clusters/{where} --cluster embedded{snapshot}")
     return 0

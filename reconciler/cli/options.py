@@ -27,7 +27,10 @@ class Moment(click.ParamType[datetime]):
             self.fail(f"{value!r} is not an RFC 3339 time, such as 2026-11-21T08:00:00Z.", param, ctx)
         if instant.tzinfo is None:
             self.fail(f"{value!r} has no offset: write {value}Z for UTC, or {value}+01:00.", param, ctx)
-        return instant.astimezone(UTC)
+        try:
+            return instant.astimezone(UTC)
+        except OverflowError:
+            self.fail(f"{value!r} is not within the years 1 to 9999 in UTC.", param, ctx)
 
 
 _OPTIONS: dict[str, Callable[[F], F]] = {

@@ -21,7 +21,8 @@ from reconciler.cli.progress import Progress
 def command(*, output: str, now: datetime | None, timings: str | None, detailed_exitcode: bool, **values: Any) -> int:
     """Work out what one pass would change, and change nothing.
 
-    Exits 0 when nothing would change, 1 when something would, 2 on an error.
+    Exits 0 when nothing would change, 1 when something would, 2 on an error. Findings do not change the exit code:
+    headroom validate is the gate for them.
 
     \b
         headroom plan --path clusters/production

@@ -120,3 +120,38 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["../x", "", "West", "a/b", "-a", "a" * 64])
+def test_init_refuses_a_name_that_is_no_dns_label(tmp_path: Path, name: str) -> None:
+    done = headroom("init", "capacity", "--name", name, folder=tmp_path)
+    assert done.returncode == 2
+    assert "is not a name of a cluster" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_init_onto_a_file_says_which_and_why(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("mine")
+    done = headroom("init", "taken", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("headroom: taken/")
+    assert "cannot be written (" in done.stderr
+
+
+def test_init_of_the_example_names_its_snapshot(tmp_path: Path) -> None:
+    done = headroom("init", "--example", "capacity", folder=tmp_path)
+    assert "--path clusters/production --cluster embedded:snapshots/production" in done.stdout
+
+
+@pytest.mark.parametrize("now", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+def test_a_time_outside_the_calendar_is_refused(now: str) -> None:
+    done = headroom("plan", "--now", now)
+    assert done.returncode == 2
+    assert "is not within the years 1 to 9999" in done.stderr
+
+
+def test_apply_to_a_snapshot_is_refused_before_anything_is_read() -> None:
+    done = headroom("apply", "--yes", "--cluster", "snapshot:nowhere")
+    assert done.returncode == 2
+    assert "snapshot:nowhere takes no writes" in done.stderr
+    assert done.stdout == ""
