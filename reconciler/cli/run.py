@@ -29,4 +29,7 @@ def command(*, now: datetime | None, until_settled: bool, at_most: float | None,
 
     if at_most is not None and not until_settled:
         raise click.UsageError("--at-most goes with --until-settled.")
-    return run_daemon(settings_from(values), now=now, until_settled=until_settled, at_most=at_most)
+    settings = settings_from(values)
+    if settings.cluster.startswith("snapshot:"):
+        raise click.UsageError("A snapshot never changes and cannot be written to: plan against it instead.")
+    return run_daemon(settings, now=now, until_settled=until_settled, at_most=at_most)

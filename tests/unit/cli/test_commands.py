@@ -60,6 +60,7 @@ def test_validate_of_nothing_says_so_with_a_hint(tmp_path: Path) -> None:
         (("apply", "--cluster", "moon"), 1),
         (("apply", "--no-such-flag"), 2),
         (("validate", "--output", "xml"), 2),
+        (("run", "--cluster", "snapshot:x"), 2),
         (("polish",), 2),
         (("schema", "plan.v9"), 2),
     ],

@@ -34,6 +34,7 @@ def test_the_deployment_has_settings_that_exist(tmp_path: Path) -> None:
     settings = load_settings(str(file), environment={})
     assert settings.cluster == "in-cluster"
     assert settings.leader_election
+    assert settings.catalog.startswith("karpenter-metrics:http")
     deployment = yaml.safe_load((CONFIG / "deploy" / "deployment.yaml").read_text())
     mounts = {mount["mountPath"] for mount in deployment["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]}
     assert settings.git.state in mounts
