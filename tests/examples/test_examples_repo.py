@@ -30,11 +30,13 @@ def headroom(*words: str, folder: Path = EXAMPLES) -> subprocess.CompletedProces
     )
 
 
-@pytest.mark.parametrize(("output", "name"), [("json", "production.json"), ("text", "production.txt")])
-def test_the_plan_is_the_one_beside_it(output: str, name: str) -> None:
-    done = headroom("plan", PATH, SNAPSHOT, NOW, "--output", output)
+@pytest.mark.parametrize("cluster", ["production", "staging"])
+@pytest.mark.parametrize(("output", "ending"), [("json", "json"), ("text", "txt")])
+def test_the_plan_is_the_one_beside_it(cluster: str, output: str, ending: str) -> None:
+    where = (f"--path=clusters/{cluster}", f"--cluster=snapshot:snapshots/{cluster}")
+    done = headroom("plan", *where, NOW, "--output", output)
     assert done.returncode == 1, done.stderr
-    expected = EXAMPLES / "expected" / name
+    expected = EXAMPLES / "expected" / f"{cluster}.{ending}"
     if os.environ.get("HEADROOM_GOLDEN") == "write":
         expected.write_text(done.stdout)
     assert done.stdout == expected.read_text()
