@@ -20,7 +20,7 @@ from reconciler.model.changes import (
 )
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
-from reconciler.report.machine import finding_row, plan_document
+from reconciler.report.machine import finding_row, object_row, plan_document
 from reconciler.report.manifest_difference import object_differences
 
 DIFF_SCHEMA = "headroom.dev/diff/v1"
@@ -187,7 +187,7 @@ def difference_document(change: Difference) -> dict[str, Any]:
                 "released": rows(change.released, head),
                 "kept": rows(change.kept, base),
             },
-            "objects": [_object_row(item) for item in change.objects],
+            "objects": [object_row(item) for item in change.objects],
             "cost": {
                 "perHourBefore": round(change.per_hour_before, 6),
                 "perHourAfter": round(change.per_hour_after, 6),
@@ -199,14 +199,4 @@ def difference_document(change: Difference) -> dict[str, Any]:
                 "fixed": [finding_row(finding) for finding in change.fixed_findings],
             },
         },
-    }
-
-
-def _object_row(change: ObjectChange) -> dict[str, Any]:
-    return {
-        "kind": change.ref.kind,
-        "namespace": change.ref.namespace,
-        "name": change.ref.name,
-        "action": str(change.action),
-        "changes": [{"path": item.path, "before": item.before, "after": item.after} for item in change.changes],
     }

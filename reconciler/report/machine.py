@@ -59,7 +59,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             for change in plan.objects
             if change.ref.kind in SHARED_KINDS
         ],
-        "objects": [_object(change) for change in plan.objects if change.ref.kind not in SHARED_KINDS],
+        "objects": [object_row(change) for change in plan.objects if change.ref.kind not in SHARED_KINDS],
         "schedules": [_schedule(row) for row in plan.schedules],
         "budgets": [_budget(row) for row in plan.budgets],
         "cost": {
@@ -184,7 +184,7 @@ def _changes(change: ObjectChange) -> list[dict[str, Any]]:
     return [{"path": item.path, "before": item.before, "after": item.after} for item in change.changes]
 
 
-def _object(change: ObjectChange) -> dict[str, Any]:
+def object_row(change: ObjectChange) -> dict[str, Any]:
     return {
         "kind": change.ref.kind,
         "namespace": change.ref.namespace,
