@@ -25,10 +25,10 @@ from reconciler.cluster.embedded_store import Body, Conflicting, Missing
 from reconciler.cluster.embedded_workloads import Workloads
 from reconciler.cluster.embedded_world import RecordedEvent, World
 from reconciler.cluster.inventory import InventoryParent
-from reconciler.cluster.managers import OWN_MANAGER
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Invalid
+from reconciler.model.marks import OWN_MANAGER
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView

@@ -19,7 +19,6 @@ from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Inventory, Manifest
 
-PART_OF_LABEL = "applyset.kubernetes.io/part-of"
 ID_LABEL = "applyset.kubernetes.io/id"
 TOOLING = "applyset.kubernetes.io/tooling"
 GROUP_KINDS = "applyset.kubernetes.io/contains-group-kinds"

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from reconciler.cluster import wire
+from reconciler.model.marks import OWN_MANAGER
 
-OWN_MANAGER = "headroom"
 _MANAGED = msgspec.json.Decoder(wire.ManagedWire)
 _MANAGER = msgspec.json.Decoder(wire.ManagerWire)
 

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any, TypeVar, cast
 
 from reconciler.cluster.decode import Body, Decoded, NamespaceLabels, Value, decode
-from reconciler.cluster.inventory import PART_OF_LABEL, InventoryParent, InventoryRecord, inventory_of
+from reconciler.cluster.inventory import InventoryParent, InventoryRecord, inventory_of
 from reconciler.cluster.resources import (
     CONFIG_MAPS,
     DAEMON_SETS,
@@ -20,6 +20,7 @@ from reconciler.cluster.resources import (
     Resource,
 )
 from reconciler.cluster.shapes import ShapePool
+from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Inventory, LiveObject

@@ -19,9 +19,9 @@ from reconciler.cluster.connection import (
     StatusWire,
 )
 from reconciler.cluster.discovery import Discovery
-from reconciler.cluster.managers import OWN_MANAGER
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Transient
+from reconciler.model.marks import OWN_MANAGER
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
 

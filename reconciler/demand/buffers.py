@@ -17,6 +17,7 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
+from reconciler.model.marks import SUSPEND_ANNOTATION
 from reconciler.model.nodes import InstanceType
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
@@ -28,7 +29,6 @@ PROVISIONING = "Provisioning"
 LIMITED = "LimitedByQuotas"
 SUSPENDED = "Suspended"
 FULFILMENT_ANNOTATION = "headroom.dev/fulfilment"
-SUSPEND_ANNOTATION = "headroom.dev/suspend"
 NOT_CREATED_YET = "9999"
 """Sorts after every creation time: a buffer that is only in Git is the youngest."""
 _FOUND_BY_MANIFESTS = frozenset(

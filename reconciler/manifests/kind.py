@@ -12,11 +12,11 @@ from typing import Any
 from reconciler.manifests.document import Path
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.marks import OWN_MANAGER
 from reconciler.model.nodes import Labels
 from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef, SourcePosition
 from reconciler.model.view import Manifest
 
-OWN_MANAGER = "headroom"
 _STATUSES = {status.value: status for status in ConditionStatus}
 
 

@@ -15,18 +15,15 @@ from typing import Any
 from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.findings import Code, Finding
+from reconciler.model.marks import MODE_ANNOTATION, OWN_MANAGER, PART_OF_LABEL, SUSPEND_ANNOTATION
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.codes import POOL_NOT_THERE, STATIC_POOL_CHANGE
 from reconciler.plan.diff import Comparison, path_text
 
-FIELD_MANAGER = "headroom"
-PART_OF_LABEL = "applyset.kubernetes.io/part-of"
 HASH_ANNOTATION = "headroom.dev/applied-hash"
 SOURCE_ANNOTATION = "headroom.dev/source"
 PARTIAL_ANNOTATION = "headroom.dev/partial"
 """On objects of which headroom applies only some fields: never members of the ApplySet, never deleted."""
-MODE_ANNOTATION = "headroom.dev/ssa"
-SUSPEND_ANNOTATION = "headroom.dev/suspend"
 NODE_POOL = "NodePool"
 _APPLY_ORDER = {"PodTemplate": 0, "NodePool": 1}
 _OF_THE_SERVER = frozenset(
@@ -162,7 +159,7 @@ def _given_up(manifest: Manifest, live: LiveObject) -> tuple[FieldChange, ...]:
     declared, there = manifest.get("spec") or {}, live.body.get("spec") or {}
     names = sorted(
         name
-        for path in live.managers.get(FIELD_MANAGER, frozenset())
+        for path in live.managers.get(OWN_MANAGER, frozenset())
         if path.startswith("spec.") and (name := path.split(".")[1]) not in declared and name in there
     )
     return tuple(FieldChange(path_text(("spec", name)), there[name], None) for name in dict.fromkeys(names))

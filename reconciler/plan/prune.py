@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 from reconciler.model.changes import Action, ObjectChange
 from reconciler.model.declared import Declared
+from reconciler.model.marks import PART_OF_LABEL, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.objects import (
-    PART_OF_LABEL,
     PARTIAL_ANNOTATION,
     SOURCE_ANNOTATION,
-    SUSPEND_ANNOTATION,
     annotations_of,
     partial_mark,
 )

@@ -19,6 +19,7 @@ from reconciler.model.changes import (
     WriteResult,
 )
 from reconciler.model.errors import Invalid
+from reconciler.model.marks import MODE_ANNOTATION
 from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, Node, NodeClaim, NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
@@ -26,7 +27,6 @@ from reconciler.render.documents import render_node_claim, render_node_pool
 from reconciler.render.environment import Templates
 
 KARPENTER_GROUP = "karpenter.sh"
-OVERRIDE_ANNOTATION = "headroom.dev/ssa"
 
 ReadDocument = Callable[[str, str], Manifest]
 """(name for messages, rendered text) → the validated manifest; raises `Invalid`."""
@@ -116,7 +116,7 @@ def _object_write(
     if change.ref.kind == "NodePool":
         manifest = read_document(str(change.ref), render_node_pool(templates, replace(change, manifest=manifest)))
     annotations = manifest.get("metadata", {}).get("annotations") or {}
-    return Apply(change.ref, manifest, change.reason, force=annotations.get(OVERRIDE_ANNOTATION) == "Override")
+    return Apply(change.ref, manifest, change.reason, force=annotations.get(MODE_ANNOTATION) == "Override")
 
 
 def _creation_write(

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.cluster.connection import kubeconfig_access
-from reconciler.cluster.inventory import PART_OF_LABEL, InventoryParent
+from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.kubernetes import KubernetesCluster
+from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from tests.controlplane import eventually

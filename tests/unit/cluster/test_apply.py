@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.apply import carry_out
-from reconciler.cluster.inventory import MEMORY_KEY, PART_OF_LABEL, InventoryParent
+from reconciler.cluster.inventory import MEMORY_KEY, InventoryParent
 from reconciler.cluster.resources import BY_KIND
 from reconciler.cluster.view import ViewStore
 from reconciler.model.changes import Annotate, Apply, ChangeSet, Delete, Outcome, Write, WriteResult
+from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.ports import Event

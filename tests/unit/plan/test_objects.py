@@ -9,9 +9,10 @@ import pytest
 
 from reconciler.model.changes import Action, FieldChange
 from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.plan.objects import PART_OF_LABEL, ObjectPlan, object_changes, prepared
+from reconciler.plan.objects import ObjectPlan, object_changes, prepared
 from tests.unit.plan.worlds import APPLYSET, live
 
 POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")

@@ -9,9 +9,10 @@ import pytest
 
 from reconciler.model.changes import Action
 from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, Inventory, LiveObject
-from reconciler.plan.objects import PART_OF_LABEL, object_changes, prepared
+from reconciler.plan.objects import object_changes, prepared
 from reconciler.plan.prune import Pruning, prune
 from tests.builders import buffer_ref
 from tests.unit.plan.worlds import APPLYSET, live

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange, Plan
+from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     DO_NOT_DISRUPT,
@@ -25,7 +26,6 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.plan.objects import PART_OF_LABEL
 from tests.builders import buffer_ref, node, resources
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -8,8 +8,9 @@ from reconciler.clocks import SystemClock
 from reconciler.cluster.apply import carry_out
 from reconciler.cluster.embedded import EmbeddedCluster
 from reconciler.cluster.embedded_karpenter import Delays
-from reconciler.cluster.inventory import PART_OF_LABEL, InventoryParent
+from reconciler.cluster.inventory import InventoryParent
 from reconciler.model.changes import Outcome
+from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.view import ClusterView
 from reconciler.ports import Cluster, Event
 from tests.builders import buffer_ref

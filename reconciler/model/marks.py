@@ -1,0 +1,15 @@
+"""The names under which headroom is known in a cluster, and those of its annotations that several packages go by.
+
+Written by plan, found again by cluster, heeded by demand and render: a spelling of its own in each would come apart.
+"""
+
+from __future__ import annotations
+
+OWN_MANAGER = "headroom"
+"""The field manager of every server-side apply."""
+PART_OF_LABEL = "applyset.kubernetes.io/part-of"
+"""Membership in an ApplySet (KEP-3659); the value is the set's id."""
+SUSPEND_ANNOTATION = "headroom.dev/suspend"
+"""With the value "true": leave this object as it is."""
+MODE_ANNOTATION = "headroom.dev/ssa"
+"""How an object is applied: Override, Merge, IfNotPresent or Ignore."""
