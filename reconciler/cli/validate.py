@@ -28,7 +28,7 @@ def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int
     from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
-    from reconciler.manifests.declared import count_documents, read  # noqa: PLC0415 - likewise
+    from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
     from reconciler.report.annotations import github_annotations  # noqa: PLC0415 - likewise
     from reconciler.report.machine import findings_document, to_json  # noqa: PLC0415 - likewise
     from reconciler.report.sarif import sarif_document  # noqa: PLC0415 - likewise
@@ -40,7 +40,7 @@ def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int
     printed: dict[str, Any] = {
         "text": lambda: findings_text(
             findings,
-            documents=count_documents(files),
+            documents=declared.documents,
             files=len(files),
             paint=paint_for_stdout(),
         ),

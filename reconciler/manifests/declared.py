@@ -58,12 +58,8 @@ def read(files: Mapping[str, bytes], *, one_cluster: bool = True) -> Declared:
         findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
         broken_files=loaded.broken_files | {document.document.file for document in documents if document.nameless},
         broken=frozenset(broken),
+        documents=len(loaded.documents),
     )
-
-
-def count_documents(files: Mapping[str, bytes]) -> int:
-    """How many documents the files hold, of any kind."""
-    return len(load(files).documents)
 
 
 def read_live(objects: Iterable[LiveObject]) -> Declared:

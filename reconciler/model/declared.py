@@ -45,7 +45,8 @@ class Declared:
 
     manifests: what is to be applied (buffers, requests, pod templates, node pools, schedules, overlays; workloads and
     priority classes are context only, somebody else deploys them). broken_files: could not be read at all, or in part;
-    broken: objects whose document is invalid. Both keep their last good version in force and are never pruned.
+    broken: objects whose document is invalid. Both keep their last good version in force and are never pruned. documents: how many
+    the files hold, of any kind.
     """
 
     buffers: tuple[Buffer, ...] = ()
@@ -60,6 +61,7 @@ class Declared:
     findings: tuple[Finding, ...] = ()
     broken_files: frozenset[str] = frozenset()
     broken: frozenset[ObjectRef] = frozenset()
+    documents: int = 0
 
     def over(self, live: Declared) -> Declared:
         """This (the repository) first, then what only `live` (the cluster) has. Manifests and findings stay this one's.
@@ -80,6 +82,7 @@ class Declared:
             findings=self.findings,
             broken_files=self.broken_files,
             broken=self.broken,
+            documents=self.documents,
         )
 
 

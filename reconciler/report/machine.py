@@ -26,7 +26,8 @@ from reconciler.model.placement import Excuse, Holding, OccupiedBin
 
 PLAN_SCHEMA = "headroom.dev/plan/v1"
 FINDINGS_SCHEMA = "headroom.dev/findings/v1"
-SHARED_KINDS = frozenset({"NodePool"})
+NODE_POOL = "NodePool"
+"""Has a list of its own in the contract; every other kind is an object."""
 
 
 def to_json(document: Mapping[str, Any]) -> str:
@@ -57,9 +58,9 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "nodePools": [
             {"name": change.ref.name, "action": str(change.action), "changes": _changes(change)}
             for change in plan.objects
-            if change.ref.kind in SHARED_KINDS
+            if change.ref.kind == NODE_POOL
         ],
-        "objects": [object_row(change) for change in plan.objects if change.ref.kind not in SHARED_KINDS],
+        "objects": [object_row(change) for change in plan.objects if change.ref.kind != NODE_POOL],
         "schedules": [_schedule(row) for row in plan.schedules],
         "budgets": [_budget(row) for row in plan.budgets],
         "cost": {

@@ -9,7 +9,6 @@ from typing import Any
 from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan
 from reconciler.model.placement import Holding
 
-_IRREGULAR = {"capacity": "capacities"}
 MOST_ZONES = 2
 """Zones by name on one line; beyond, their number says as much."""
 MINUTE = "%Y-%m-%d %H:%M"
@@ -17,7 +16,7 @@ MINUTE = "%Y-%m-%d %H:%M"
 
 def counted(count: int, noun: str) -> str:
     """`1 node`, `2 nodes`, `1,000 nodes`."""
-    plural = noun if count == 1 else _IRREGULAR.get(noun, f"{noun}s")
+    plural = noun if count == 1 else f"{noun}s"
     return f"{count:,} {plural}"
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.manifests.declared import count_documents, read, read_live, with_last_good
+from reconciler.manifests.declared import read, read_live, with_last_good
 from reconciler.manifests.served import served_form
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
@@ -53,7 +53,7 @@ def test_documents_are_counted_whatever_their_kind() -> None:
         "b.j2": b"kind: Z\n",
         "c.json": b'{"kind": "List", "items": [{}, {}]}',
     }
-    assert count_documents(files) == 4
+    assert read(files).documents == 4
 
 
 def test_the_same_object_twice_is_applied_in_neither_form() -> None:
