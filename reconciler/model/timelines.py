@@ -1,0 +1,65 @@
+"""What capacity, schedules and budgets will be over a span of time. Made by timetable, demand and plan; drawn by report.
+
+Every span is half-open, [start, end), in UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.model.changes import BudgetOutcome, ScheduleOutcome
+from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSpan:
+    """behavior: index into the schedule's behaviors; None: none is active and the default holds."""
+
+    start: datetime
+    end: datetime
+    value: int
+    behavior: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """Two behaviors of one schedule active at once: the first time it happens in the span. winner, loser: indexes."""
+
+    start: datetime
+    end: datetime
+    winner: int
+    loser: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTimeline:
+    """outcome: at the instant for which the timeline was asked; spans fill [start, end) without gaps, neighbours differ."""
+
+    schedule: Schedule
+    outcome: ScheduleOutcome
+    start: datetime
+    end: datetime
+    spans: tuple[ScheduleSpan, ...]
+    collisions: tuple[Collision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSpan:
+    """As long as nothing about one pool's budget for one reason changes."""
+
+    start: datetime
+    end: datetime
+    outcome: BudgetOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class DemandSpan:
+    """What one buffer or static NodePool asks for. replicas: chunks (of a NodePool: nodes); why: in words."""
+
+    ref: ObjectRef
+    start: datetime
+    end: datetime
+    replicas: int
+    why: str
