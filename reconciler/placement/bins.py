@@ -13,7 +13,7 @@ import numpy as np
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
 from reconciler.model.pods import HostPort, Pod
 from reconciler.model.quantity import CPU, MEMORY
-from reconciler.model.requirements import Taint
+from reconciler.model.requirements import Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.arriving import (
@@ -27,7 +27,7 @@ from reconciler.placement.arriving import (
 from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.daemons import Daemon
 from reconciler.placement.label_table import Amounts, Cell, LabelTable, Mask
-from reconciler.placement.shapes import Needs, tolerated
+from reconciler.placement.shapes import Needs, NodeTerm, tolerated
 
 HELD, PLACEHOLDER, OTHER = 0, 1, 2
 
@@ -86,10 +86,14 @@ class Bins:
 
     def fitting(self, needs: Needs) -> Mask:
         """Bins whose labels and name some alternative of the shape accepts; taints and room are not looked at."""
-        key = ("labels", needs.terms)
+        return self.meeting(needs.terms)
+
+    def meeting(self, terms: tuple[NodeTerm, ...]) -> Mask:
+        """Bins that one of these alternatives accepts."""
+        key = ("labels", terms)
         if key not in self._masks:
             mask = np.zeros(len(self), dtype=np.bool_)
-            for term in needs.terms:
+            for term in terms:
                 fits = self.table.matching(term.literal)
                 for _, values in term.names.entries:
                     fits = fits & np.array([values.allows(origin.name) for origin in self.origins], dtype=np.bool_)
@@ -98,12 +102,15 @@ class Bins:
         return self._masks[key]
 
     def tolerated(self, needs: Needs) -> Mask:
-        key = ("taints", needs.shape.tolerations)
+        return self.tolerating(needs.shape.tolerations)
+
+    def tolerating(self, tolerations: tuple[Toleration, ...]) -> Mask:
+        key = ("taints", tolerations)
         if key not in self._masks:
             judged: dict[tuple[Taint, ...], bool] = {}
             for origin in self.origins:
                 if origin.taints not in judged:
-                    judged[origin.taints] = tolerated(origin.taints, needs.shape.tolerations)
+                    judged[origin.taints] = tolerated(origin.taints, tolerations)
             self._masks[key] = np.array([judged[origin.taints] for origin in self.origins], dtype=np.bool_)
         return self._masks[key]
 

@@ -17,9 +17,10 @@ from reconciler.model.requirements import Requirement
 from reconciler.placement.candidates import PoolOffers, node_class_label
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offerings import NANODOLLARS
+from reconciler.placement.planned import PlannedBin
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values, one_of
-from reconciler.placement.state import PlannedBin, State
+from reconciler.placement.state import State
 
 
 def planned_node(

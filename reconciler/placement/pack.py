@@ -9,7 +9,8 @@ from itertools import groupby
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.balance import expect_planned, unbalanced
 from reconciler.placement.batches import Batch
-from reconciler.placement.fill import Task, fill_existing
+from reconciler.placement.fill import fill_existing, has_room
+from reconciler.placement.host_caps import Task
 from reconciler.placement.make import make_nodes
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.spread import place_over_domains
@@ -56,8 +57,18 @@ class Packer:
     def _broken(self) -> dict[int, list[SpreadRule]]:
         # Pending pods that go on what is there are bound before any new node comes.
         later = [item for item in self._batches if item.opens_nodes or not item.pods]
+        bins: dict[int, set[int]] = {}
+        for entry in self._state.log:
+            bins.setdefault(entry.batch, set()).add(entry.bin)
         broken = {
-            item.number: unbalanced(self._state, item, rules_of(self._state, item), self._batches, hosts=True)
+            item.number: unbalanced(
+                self._state,
+                item,
+                rules_of(self._state, item),
+                self._batches,
+                hosts=True,
+                bins=bins.get(item.number, ()),
+            )
             for item in later
         }
         return {number: rules for number, rules in broken.items() if rules}
@@ -87,6 +98,8 @@ class Packer:
         """How many chunks of each batch stay where they were; a demand that is placed as a whole stays as a whole."""
         moving: set[int | None] = set()
         while True:
+            if not self._stays:
+                return dict.fromkeys((batch.number for batch in rank), 0)
             saved = self._state.save()
             stayed = {batch.number: 0 for batch in rank}
             for _ in range(2):  # those that want company may come before those they want
@@ -156,10 +169,10 @@ class Packer:
             {*state.topology.deciding_keys(batch.needs.shape), *(rule.key for rule in rules)} - {HOSTNAME_LABEL}
         )
         saved = state.save() if any(isinstance(rule, SpreadRule | TogetherRule) for rule in rules) else None
-        placed = self._place_by_keys(batch, rules, keys, count, opening=False)
+        placed = self._place_by_keys(batch, rules, keys, count, opening=False) if has_room(state, batch) else 0
         if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
             return placed
-        if saved is not None:
+        if saved is not None and placed:
             state.put_back(saved)
             placed = 0
         return placed + self._place_by_keys(batch, rules, keys, count - placed, opening=True)
@@ -191,7 +204,7 @@ def rules_of(state: State, batch: Batch) -> tuple[Rule, ...]:
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
     hosts = [rule for rule in task.host_rules if isinstance(rule, TogetherRule)]
-    if hosts and all(rule.counts_itself and not state.topology.counters[rule.counter].total() for rule in hosts):
+    if hosts and all(rule.counts_itself and not state.topology.counters[rule.counter].total for rule in hosts):
         return _first_on_a_host(state, task, count, opening=opening)
     placed = 0
     while placed < count:

@@ -168,8 +168,9 @@ def _placement(
             claim = origin.claim.name if origin.claim is not None else None
             occupied.append(OccupiedBin(node, claim, holdings[number]))
     planned = []
-    for index, item in enumerate(state.planned):
-        made, sentence = planned_node(state, item, holdings[len(state.bins) + index], options.instance_types)
+    for index in range(state.planned.count):
+        held = holdings[len(state.bins) + index]
+        made, sentence = planned_node(state, state.planned.bin(index), held, options.instance_types)
         planned.append(made)
         if sentence:
             state.topology.assumptions.add(sentence)

@@ -6,8 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from reconciler.placement.label_table import Mask
+from reconciler.placement.requirements import Requirements
+
 _NODES = 2**20
 """More nodes than any mix has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One type of one pool that new nodes can be made of: the chunks it holds and its cheapest offering; rows: what a node
+    that meets `wanted` can be bought as."""
+
+    pool: int
+    kind: int
+    chunks: int
+    price: int
+    rows: Mask
+    wanted: Requirements
 
 
 @dataclass(frozen=True, slots=True)

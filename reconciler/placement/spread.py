@@ -16,7 +16,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.candidates import NoRows
-from reconciler.placement.fill import allowed_on
+from reconciler.placement.host_caps import allowed_on
 from reconciler.placement.requirements import ABSENT, Requirements, Values, one_of
 from reconciler.placement.state import State
 from reconciler.placement.topology import ApartRule, Domain, Rule, SpreadRule, TogetherRule
@@ -127,7 +127,7 @@ def place_over_domains(
     rules = [rule for rule in rules if rule.key != HOSTNAME_LABEL]
     together = [rule for rule in rules if isinstance(rule, TogetherRule)]
     first = bool(together) and all(
-        rule.counts_itself and not state.topology.counters[rule.counter].total() for rule in together
+        rule.counts_itself and not state.topology.counters[rule.counter].total for rule in together
     )
     if first:
         return _first_together(state, batch, rules, keys, fill, count=count, opening=opening)

@@ -15,7 +15,8 @@ from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.balance import unbalanced
 from reconciler.placement.batches import Batch
-from reconciler.placement.fill import Task, allowed_on, fill_existing
+from reconciler.placement.fill import fill_existing
+from reconciler.placement.host_caps import Task, allowed_on
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.state import State
 from reconciler.placement.topology import Rule, SpreadRule, TogetherRule
@@ -65,7 +66,7 @@ def stay(
 
 def _is_first(state: State, rules: Sequence[Rule]) -> bool:
     together = [rule for rule in rules if isinstance(rule, TogetherRule)]
-    return all(rule.counts_itself and not state.topology.counters[rule.counter].total() for rule in together)
+    return all(rule.counts_itself and not state.topology.counters[rule.counter].total for rule in together)
 
 
 def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:
