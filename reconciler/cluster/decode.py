@@ -15,6 +15,8 @@ from reconciler.cluster.inventory import InventoryRecord, memory_of
 from reconciler.cluster.managers import field_managers, other_manager_of
 from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, CORE, PODS, Resource, group_of
 from reconciler.cluster.shapes import ShapePool
+from reconciler.cluster.storage_wire import DECODERS as STORAGE_DECODERS
+from reconciler.cluster.storage_wire import StorageValue
 from reconciler.manifests.pod_spec import requirement_of, selector_of, shape_of
 from reconciler.manifests.pod_wire import LabelSelectorWire, PodSpecWire, Quantities
 from reconciler.model.durations import parse_duration
@@ -63,6 +65,7 @@ Value = (
     | NamespaceLabels
     | LiveObject
     | InventoryRecord
+    | StorageValue
 )
 
 
@@ -341,6 +344,7 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("", "ResourceQuota"): _reader(wire.ResourceQuotaWire, _resource_quota),
     ("", "Namespace"): _reader(wire.NamespaceWire, _namespace),
     CONFIG_MAPS.key: _reader(wire.ConfigMapWire, _inventory),
+    **STORAGE_DECODERS,
 }
 _OTHERS = {
     True: _reader(wire.NamespaceWire, _declared),

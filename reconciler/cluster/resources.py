@@ -8,6 +8,8 @@ CORE = ""
 APPS = "apps"
 BATCH = "batch"
 SCHEDULING = "scheduling.k8s.io"
+STORAGE = "storage.k8s.io"
+NODE = "node.k8s.io"
 KARPENTER = "karpenter.sh"
 AUTOSCALING = "autoscaling.x-k8s.io"
 METRICS = "autoscaling.karpenter.sh"
@@ -60,6 +62,11 @@ DAEMON_SETS = Resource(APPS, "DaemonSet", "daemonsets")
 JOBS = Resource(BATCH, "Job", "jobs")
 CRON_JOBS = Resource(BATCH, "CronJob", "cronjobs")
 PRIORITY_CLASSES = Resource(SCHEDULING, "PriorityClass", "priorityclasses", namespaced=False)
+PERSISTENT_VOLUMES = Resource(CORE, "PersistentVolume", "persistentvolumes", namespaced=False)
+VOLUME_CLAIMS = Resource(CORE, "PersistentVolumeClaim", "persistentvolumeclaims")
+STORAGE_CLASSES = Resource(STORAGE, "StorageClass", "storageclasses", namespaced=False)
+CSI_NODES = Resource(STORAGE, "CSINode", "csinodes", namespaced=False)
+RUNTIME_CLASSES = Resource(NODE, "RuntimeClass", "runtimeclasses", namespaced=False)
 NODE_POOLS = _custom(KARPENTER, "NodePool", ("v1", "v1beta1"), namespaced=False)
 NODE_CLAIMS = _custom(KARPENTER, "NodeClaim", ("v1", "v1beta1"), namespaced=False, declared=False)
 NODE_OVERLAYS = _custom(KARPENTER, "NodeOverlay", ("v1", "v1beta1", "v1alpha1"), namespaced=False)
@@ -79,6 +86,11 @@ RESOURCES = (
     *WORKLOADS,
     DAEMON_SETS,
     PRIORITY_CLASSES,
+    PERSISTENT_VOLUMES,
+    VOLUME_CLAIMS,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    RUNTIME_CLASSES,
     NODE_POOLS,
     NODE_CLAIMS,
     NODE_OVERLAYS,

@@ -11,6 +11,8 @@ from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Requirement
+from reconciler.model.runtime_classes import RuntimeClass
+from reconciler.model.storage import Storage
 from reconciler.model.workloads import DaemonSet, PriorityClass, Workload
 
 Manifest = Mapping[str, Any]
@@ -80,6 +82,8 @@ class ClusterView:
     workloads: tuple[Workload, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
     resource_quotas: tuple[ResourceQuota, ...] = ()
+    runtime_classes: tuple[RuntimeClass, ...] = ()
+    storage: Storage = field(default_factory=Storage)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     objects: Mapping[ObjectRef, LiveObject] = field(default_factory=dict)
     apis: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)

@@ -24,6 +24,7 @@ from reconciler.placement.node_checker import (
     planned_violations,
 )
 from reconciler.placement.topology_checker import topology_violations
+from reconciler.placement.volume_checker import volume_violations
 
 _YOUNG_TAINTS = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
 
@@ -59,6 +60,7 @@ def violations(
         found += planned_violations(scene, planned, site)
     found += limit_violations(scene, placement.planned)
     found += topology_violations(sites, view.namespaces)
+    found += volume_violations(view, sites)
     return tuple(sorted(set(found)))
 
 

@@ -41,6 +41,8 @@ def unused(pool: NodePool) -> str:
 
 def excuses_of(state: State, batch: Batch, circumstances: Circumstances) -> tuple[Excuse, ...]:
     """Most frequent cause first, then by words."""
+    if batch.needs.shape.obstacle:
+        return (Excuse("volumes", 1, batch.needs.shape.obstacle),)
     found = [*_bins(state, batch)]
     if batch.opens_nodes:
         found += [

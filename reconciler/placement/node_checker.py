@@ -28,6 +28,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Toleration
 from reconciler.model.view import ClusterView
 from reconciler.placement.checked_sites import OPEN, Site, Tenant, accepts, clashing_ports, holds, label_of, untolerated
+from reconciler.placement.volume_checker import misplaced_volumes
 
 _DAEMONS_TOLERATE = tuple(
     Toleration(f"node.kubernetes.io/{name}", "Exists")
@@ -48,7 +49,7 @@ class Scene:
 
 def existing_violations(scene: Scene, site: Site, occupied: OccupiedBin) -> Iterable[str]:
     yield from _usable(scene, occupied)
-    yield from _accepted(site)
+    yield from _accepted(scene, site)
     if clashing_ports(site.tenants):
         yield f"{site.name}: host ports {sorted(set(clashing_ports(site.tenants)))} clash"
     room = _room(scene, site, occupied)
@@ -73,8 +74,10 @@ def _usable(scene: Scene, occupied: OccupiedBin) -> Iterable[str]:
             yield f"{node.name}: takes no more pods"
 
 
-def _accepted(site: Site) -> Iterable[str]:
+def _accepted(scene: Scene, site: Site) -> Iterable[str]:
     for tenant in site.tenants:
+        if tenant.chunk and tenant.shape.volume_claims:
+            yield from misplaced_volumes(scene.view, site, tenant.shape)
         if tenant.chunk and not accepts(site, tenant.shape):
             yield f"{site.name}: labels are not those that {tenant.shape.namespace} asks for"
         if tenant.chunk and untolerated(site.taints, tenant.shape):
@@ -181,7 +184,7 @@ def planned_violations(scene: Scene, planned: PlannedNode, site: Site) -> Iterab
     chunks = [tenant for tenant in site.tenants if tenant.chunk]
     for kind, labels in _variants(scene, planned):
         variant = Site(site.name, labels, pool.template.taints, exists=False, tenants=chunks)
-        yield from _accepted(variant)
+        yield from _accepted(scene, variant)
         yield from _pool_accepts(pool, variant)
         daemons = [item.shape for item in scene.view.daemon_sets if _daemon_runs(variant, item.shape)]
         yield from _fits(scene, variant, kind.allocatable - Resources.total(shape.requests for shape in daemons))

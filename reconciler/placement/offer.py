@@ -14,6 +14,7 @@ import numpy as np
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, ZONE_LABEL
 from reconciler.model.placement import Holding, PlannedNode
 from reconciler.model.requirements import Requirement
+from reconciler.placement.attachments import without_attachable
 from reconciler.placement.candidates import PoolOffers, node_class_label
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offerings import NANODOLLARS
@@ -48,7 +49,7 @@ def planned_node(
         zones=zones,
         capacity_types=capacity_types,
         price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
-        requests=state.columns.resources(planned.used + offers.daemon_load[kinds].max(axis=0)),
+        requests=without_attachable(state.columns.resources(planned.used + offers.daemon_load[kinds].max(axis=0))),
         requirements=_requirements(
             offers,
             planned,

@@ -16,6 +16,7 @@ from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
 from reconciler.model.pods import PodShape
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
+from reconciler.placement.attachments import with_attachments
 from reconciler.placement.batches import Batch, drafts_of
 from reconciler.placement.bins import bins_of
 from reconciler.placement.candidates import pool_offers, usable
@@ -55,6 +56,8 @@ def place(
     options: PlacementOptions = PlacementOptions(),
 ) -> Placement:
     """Where each chunk goes. Never more than is sure to fit; what could not be judged is in `assumptions`."""
+    attached = with_attachments(view, instance_types, demands)
+    view, instance_types, demands = attached.view, attached.instance_types, attached.demands
     drafts = drafts_of(demands, include_pending=options.include_pending)
     shapes = [draft.shape for draft in drafts]
     columns = ResourceColumns(shape.requests for shape in shapes)
@@ -88,6 +91,7 @@ def place(
         needs=needs,
         batches=batches,
     )
+    state.topology.assumptions.update(attached.assumptions)
     missing = Packer(state, batches, per_node=options.chunks_per_node).place_all()
     circumstances = Circumstances(
         tuple((pool.name, unused(pool)) for pool in sorted(node_pools, key=_name) if not usable(pool)),
@@ -133,8 +137,9 @@ def _state(
 def _not_judged(batches: Sequence[Batch]) -> set[str]:
     sentences = set()
     for batch in batches:
-        if batch.needs.shape.volume_claims:
-            sentences.add(f"{batch.demand}: zones of its volumes are not judged")
+        if batch.needs.shape.runtime_class:
+            name = batch.needs.shape.runtime_class
+            sentences.add(f"{batch.demand}: RuntimeClass {name} is not there: its overhead is not counted")
         if batch.needs.shape.resource_claims:
             sentences.add(f"{batch.demand}: its resource claims are not judged")
     return sentences

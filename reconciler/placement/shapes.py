@@ -43,21 +43,29 @@ class Needs:
     terms: tuple[NodeTerm, ...]
     wishes: tuple[Wish, ...]
 
+    @property
+    def affinity_terms(self) -> tuple[NodeTerm, ...]:
+        """The terms by selector and affinity alone, which is what spread constraints look at; not where volumes are."""
+        shape = self.shape
+        return tuple(_terms(shape, ())) if shape.attachment_terms or shape.obstacle else self.terms
+
 
 def needs_of(shape: PodShape, request: Amounts) -> Needs:
-    terms = tuple(_terms(shape))
+    terms = () if shape.obstacle else tuple(_terms(shape, shape.attachment_terms))
     return Needs(shape, request, terms, tuple(_wishes(shape, terms)))
 
 
-def _terms(shape: PodShape) -> Iterable[NodeTerm]:
+def _terms(shape: PodShape, places: Sequence[NodeSelectorTerm]) -> Iterable[NodeTerm]:
     for term in shape.required_node_terms or (NodeSelectorTerm(),):
         if shape.required_node_terms and not term.expressions and not term.fields:
             continue  # an empty term matches no node
-        yield NodeTerm(
-            literal=_wanted(shape, term.expressions, stable=False),
-            stable=_wanted(shape, term.expressions, stable=True),
-            names=Requirements.of(term.fields, stable=False),
-        )
+        for place in places or (NodeSelectorTerm(),):
+            expressions = (*term.expressions, *place.expressions)
+            yield NodeTerm(
+                literal=_wanted(shape, expressions, stable=False),
+                stable=_wanted(shape, expressions, stable=True),
+                names=Requirements.of((*term.fields, *place.fields), stable=False),
+            )
 
 
 def _wanted(shape: PodShape, expressions: Sequence[Requirement], *, stable: bool) -> Requirements:

@@ -193,7 +193,7 @@ class Topology:
         key = (
             *(shape.namespace, shape.labels, shape.node_selector, shape.required_node_terms),
             *(shape.preferred_node_terms, shape.tolerations, shape.topology_spread),
-            *(shape.pod_affinity, shape.pod_anti_affinity),
+            *(shape.pod_affinity, shape.pod_anti_affinity, shape.attachment_terms, shape.obstacle),
         )
         kin = self._kin.setdefault(key, Kin(shape, len(self._kin)))
         self._kin_of[id(shape)] = (shape, kin)
@@ -213,7 +213,7 @@ class Topology:
         for constraint in hard:
             selection = _spread_selection(shape, constraint)
             inclusion = Inclusion(
-                self.needs(shape).terms if constraint.node_affinity_policy == "Honor" else None,
+                self.needs(shape).affinity_terms if constraint.node_affinity_policy == "Honor" else None,
                 shape.tolerations if constraint.node_taints_policy == "Honor" else None,
                 keys,
             )
