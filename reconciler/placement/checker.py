@@ -23,6 +23,7 @@ from reconciler.placement.node_checker import (
     planned_site,
     planned_violations,
 )
+from reconciler.placement.reservation_checker import reservation_violations
 from reconciler.placement.topology_checker import topology_violations
 from reconciler.placement.volume_checker import volume_violations
 
@@ -61,6 +62,7 @@ def violations(
     found += limit_violations(scene, placement.planned)
     found += topology_violations(sites, view.namespaces)
     found += volume_violations(view, sites)
+    found += reservation_violations(scene.types, placement.planned)
     return tuple(sorted(set(found)))
 
 

@@ -19,6 +19,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.candidates import NoRows, PoolOffers
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.pool_limits import Shortage
+from reconciler.placement.reservations import is_reservation
 from reconciler.placement.shapes import ports_clash, tolerated
 from reconciler.placement.state import State
 from reconciler.placement.topology import ApartRule, Rule, SpreadRule
@@ -117,6 +118,8 @@ def _nearest(state: State, batch: Batch, free: Amounts) -> tuple[int, str]:
 
 def _pools(state: State, batch: Batch) -> Iterable[Excuse]:
     for offers in state.offers:
+        if is_reservation(offers):
+            continue  # its NodePool is told of
         name = offers.pool.name
         taints = [t for t in offers.taints if not tolerated((t,), batch.needs.shape.tolerations)]
         if taints:

@@ -205,11 +205,14 @@ def _pool_accepts(pool: NodePool, site: Site) -> Iterable[str]:
 
 def _offered(scene: Scene, planned: PlannedNode, site: Site) -> Iterable[str]:
     prices = []
+    asked = {item.key: item for item in planned.requirements}
     for name, zone, capacity_type in product(planned.instance_types, planned.zones, planned.capacity_types):
         offers = [
             offering.price
             for offering in scene.types[name].offerings
             if offering.available and (offering.zone, offering.capacity_type) == (zone, capacity_type)
+            if all(holds(asked[item.key], item.values[0]) for item in offering.requirements if item.key in asked)
+            if capacity_type != "reserved" or offering.reservation_capacity
         ]
         if not offers:
             yield f"{site.name}: {name} is not offered in {zone} as {capacity_type}"

@@ -25,7 +25,8 @@ from reconciler.placement.excuses import Circumstances, excuses_of, unused
 from reconciler.placement.offer import planned_node
 from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.pack import Packer
-from reconciler.placement.pool_limits import PoolLimits
+from reconciler.placement.pool_limits import RESERVATION_MARK, PoolLimits
+from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
 from reconciler.placement.shapes import Needs, needs_of
 from reconciler.placement.state import State
 from reconciler.placement.topology import Topology
@@ -128,10 +129,10 @@ def _state(
     topology.count_pods()
     topology.assumptions.update(catalogue.left_out)
     topology.assumptions.update(_not_judged(batches))
-    limits = PoolLimits(node_pools, view, instance_types)
-    return State(
-        bins, [every[pool.name] for pool in sorted(node_pools, key=_name) if usable(pool)], topology, limits, columns
-    )
+    reservations = reservations_of(catalogue, view)
+    limits = PoolLimits(node_pools, view, instance_types, reservations.left)
+    offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
+    return State(bins, offers, topology, limits, columns)
 
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:
@@ -176,9 +177,9 @@ def _placement(
     for index in range(state.planned.count):
         held = holdings[len(state.bins) + index]
         made, sentence = planned_node(state, state.planned.bin(index), held, options.instance_types)
-        planned.append(made)
+        planned.append(in_its_pool(made))
         if sentence:
-            state.topology.assumptions.add(sentence)
+            state.topology.assumptions.add(sentence.replace(RESERVATION_MARK, ", reservation "))
     planned.sort(key=lambda node: (node.node_pool, node.instance_types, node.zones, node.capacity_types, node.holdings))
     occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
     return Placement(tuple(occupied), tuple(planned), tuple(unplaced), tuple(sorted(state.topology.assumptions)))

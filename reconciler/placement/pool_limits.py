@@ -17,6 +17,9 @@ from reconciler.placement.requirements import Requirements
 NODES = "nodes"
 """The limit on the number of nodes, beside resources."""
 NOTHING = Resources()
+NO_RESERVATIONS: Mapping[str, int] = {}
+RESERVATION_MARK = "\0"
+"""Between a NodePool's name and a reservation's, in the name of the account for both; no object's name has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,16 @@ class Shortage:
 class PoolLimits:
     """Running account of every pool's limits; copied and put back around attempts."""
 
-    def __init__(self, pools: Sequence[NodePool], view: ClusterView, instance_types: Sequence[InstanceType]) -> None:
+    def __init__(
+        self,
+        pools: Sequence[NodePool],
+        view: ClusterView,
+        instance_types: Sequence[InstanceType],
+        reservations: Mapping[str, int] = NO_RESERVATIONS,
+    ) -> None:
+        """reservations: nodes left of each. A pool is named as `reservations.account_name` has it where one is meant."""
+        self._reserved = dict(reservations)
+        self._taken = dict.fromkeys(reservations, 0)
         self._limits = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
         types = {kind.name: kind for kind in instance_types}
         used = _usage(view, types, frozenset(self._limits))
@@ -44,12 +56,16 @@ class PoolLimits:
         self._used = {name: dict(amounts) for name, amounts in used.items()}
 
     def is_limited(self, pool: str) -> bool:
-        return pool in self._limits
+        name, mark, _ = pool.partition(RESERVATION_MARK)
+        return bool(mark) or name in self._limits
 
     def shortage(
         self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1
     ) -> Shortage | None:
         """The first limit, by name, that `nodes` more nodes of capacity `more` (replacing `instead_of`) would break."""
+        pool, _, reservation = pool.partition(RESERVATION_MARK)
+        if reservation and nodes > 0 and self._taken[reservation] + nodes > self._reserved[reservation]:
+            return Shortage(f"{reservation} nodes", self._reserved[reservation], self._taken[reservation])
         limits = self._limits.get(pool)
         if limits is None:
             return None
@@ -61,6 +77,9 @@ class PoolLimits:
         return None
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
+        pool, _, reservation = pool.partition(RESERVATION_MARK)
+        if reservation:
+            self._taken[reservation] += nodes
         used = self._used.get(pool)
         if used is None:
             return

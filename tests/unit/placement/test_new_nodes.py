@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import InstanceType, NodePool, Offering
+from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.quantity import Resources
@@ -252,15 +252,6 @@ def test_the_heaviest_overlay_wins() -> None:
     overlays = (overlay("light", 1, "0.5"), overlay("heavy", 2, "0.25"))
 
     assert placed(demand(count=1), overlays=overlays).planned[0].price == pytest.approx(0.25)
-
-
-def test_reserved_offerings_are_left_out_and_said_to_be() -> None:
-    reserved = replace(SMALL, offerings=(Offering("zone-a", "reserved", 0.0), *SMALL.offerings))
-
-    placement = placed(demand(count=1), types=(reserved,))
-
-    assert placement.planned[0].capacity_types == ("on-demand",)
-    assert placement.assumptions == ("1 reserved offerings are not planned with",)
 
 
 def test_says_what_was_nearly_enough() -> None:
