@@ -1,4 +1,5 @@
-"""Checks a placement against the rules from scratch, sharing nothing with the engine but the model. Used by tests.
+"""Checks a placement against the rules from scratch, sharing nothing with the engine but the model. Used by tests, and by the
+cycle where the setting `placement.check` asks for it.
 
 It judges node by node in plain Python, as plainly as the rules read: what is bound and what is placed together must be what
 kube-scheduler would accept, on every type, zone and capacity type that a planned node lists.
@@ -11,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL, InstanceType, Node, NodeClaim, NodePool
+from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, Placement
+from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
@@ -37,13 +40,19 @@ def violations(
     instance_types: Sequence[InstanceType],
     demands: Sequence[Demand],
     placement: Placement,
+    overlays: Sequence[NodeOverlay] = (),
 ) -> tuple[str, ...]:
     """One sentence for each broken rule, sorted; empty when the placement holds."""
+    pods_on: dict[str | None, list[Pod]] = {}
+    for pod in view.pods:
+        pods_on.setdefault(pod.node_name, []).append(pod)
     scene = Scene(
         view,
         {pool.name: pool for pool in node_pools},
         {kind.name: kind for kind in instance_types},
         {demand.ref: demand for demand in demands},
+        overlays,
+        pods_on,
     )
     found = [*_counted(scene, placement)]
     sites, existing = _existing_sites(scene)
@@ -112,8 +121,9 @@ def _tenants(scene: Scene, holdings: Iterable[Holding]) -> list[Tenant]:
 
 def _existing_sites(scene: Scene) -> tuple[list[Site], dict[tuple[str | None, str | None], Site]]:
     existing: dict[tuple[str | None, str | None], Site] = {}
+    claims = {claim.node_name: claim for claim in reversed(scene.view.node_claims)}
     for node in scene.view.nodes:
-        claim = next((claim for claim in scene.view.node_claims if claim.node_name == node.name), None)
+        claim = claims.get(node.name)
         taints = node.taints if _initialized(node, claim) else _lasting(scene, node, claim)
         existing[node.name, None] = Site(node.name, dict(node.labels), tuple(taints))
     for claim in scene.view.node_claims:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from reconciler.model.findings import Code, Severity
 
 POOL_NOT_THERE = Code("pool-not-there", Severity.ERROR)
+PLACEMENT_REJECTED = Code("placement-rejected", Severity.ERROR)
 STATIC_POOL_CHANGE = Code("static-pool-change", Severity.ERROR)
 
 ALL: tuple[Code, ...] = tuple(
