@@ -38,7 +38,7 @@ class Offerings:
     """types: sorted by name. One entry a row in types_of (index into types), zones, capacity_types and prices (billionths
     of a USD an hour, so that sums compare exactly). known: whether the price is one, or only stands in for it when choices
     are weighed. reservations: by row, the name of the reservation it comes from ("" for none) and the label that says so;
-    reserved: nodes left by reservation. left_out: sentences on what is not planned with, or not as well as it could be."""
+    reserved: nodes left by reservation; unavailable: labels of what cannot be bought now, or is backed off from. left_out: sentences on what is not planned with, or not as well as it could be."""
 
     types: tuple[InstanceType, ...]
     table: LabelTable
@@ -50,6 +50,7 @@ class Offerings:
     reservations: tuple[str, ...] = ()
     reservation_keys: tuple[str, ...] = ()
     reserved: Mapping[str, int] = field(default_factory=dict)
+    unavailable: tuple[Mapping[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
 
     def types_in(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -65,11 +66,13 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
     labels: list[dict[str, str]] = []
     rows: list[tuple[int, Offering]] = []
     reserved: dict[str, int] = {}
+    unavailable: list[Mapping[str, str]] = []
     uncounted = 0
     for index, kind in enumerate(types):
         own = dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
         for offering in sorted(kind.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
             if not offering.available or (kind.name, offering.zone, offering.capacity_type) in back_offs:
+                unavailable.append(own | _offering_labels(offering))
                 continue
             if offering.capacity_type == RESERVED:
                 if offering.reservation_capacity is None:
@@ -93,6 +96,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         reservations=tuple(_reservation(types[index], offering)[0] for index, offering in rows),
         reservation_keys=tuple(_reservation(types[index], offering)[1] for index, offering in rows),
         reserved=reserved,
+        unavailable=tuple(unavailable),
         left_out=_left_out(uncounted, len({index for index, offering in rows if not offering.price_known})),
     )
 

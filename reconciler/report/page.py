@@ -19,8 +19,11 @@ from reconciler.model.changes import (
 )
 from reconciler.model.findings import Finding
 from reconciler.report.difference import DemandChange, Difference
+from reconciler.report.pending import Launch, LeftOver, launches, left_over, pending_words
 from reconciler.report.words import (
+    counted,
     dollars,
+    excuse_words,
     held,
     hourly,
     moment,
@@ -54,6 +57,10 @@ def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[s
         "sections": [
             section
             for section in (
+                _section(
+                    "Launched for pending pods, were it Karpenter's turn", [_launch(row) for row in launches(plan)]
+                ),
+                _section("Pending pods that can be placed nowhere", [_left_over(row) for row in left_over(plan)]),
                 _section("Nodes to create", [_creation(item) for item in plan.node_claims.create]),
                 _section("Nodes to hold", [_action(item) for item in plan.node_claims.hold]),
                 _section("Nodes to release", [_action(item) for item in plan.node_claims.release]),
@@ -63,7 +70,11 @@ def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[s
             if section["count"]
         ],
         "findings": _cut([_finding(item) for item in plan.findings]),
-        "notes": [*(f"Nothing is deleted or released: {reason}" for reason in plan.blocked), *plan.notes],
+        "notes": [
+            *([pending_words(plan)] if pending_words(plan) else []),
+            *(f"Nothing is deleted or released: {reason}" for reason in plan.blocked),
+            *plan.notes,
+        ],
     }
 
 
@@ -128,7 +139,7 @@ def _cost(before: float, after: float) -> dict[str, str]:
 def _demand(outcome: DemandOutcome) -> dict[str, Any]:
     demand = outcome.demand
     not_ready = next((item for item in outcome.conditions if item.type == "ReadyForProvisioning"), None)
-    why = [excuse.example or excuse.reason for excuse in outcome.excuses]
+    why = [excuse_words(excuse) for excuse in outcome.excuses]
     if demand.desired is None and not_ready is not None:
         why.append(not_ready.message or not_ready.reason)
     return {
@@ -160,6 +171,14 @@ def _creation(creation: NodeClaimCreation) -> dict[str, Any]:
         "why": f"NodePool {planned.node_pool}, for {held(planned.holdings)}",
         "fields": [],
     }
+
+
+def _launch(row: Launch) -> dict[str, Any]:
+    return {"name": f"NodePool {row.node_pool}", "what": row.words, "why": "a what-if for pending pods", "fields": []}
+
+
+def _left_over(row: LeftOver) -> dict[str, Any]:
+    return {"name": row.title, "what": counted(len(row.names), "pod"), "why": "; ".join(row.reasons), "fields": []}
 
 
 def _action(action: NodeClaimAction) -> dict[str, Any]:

@@ -8,9 +8,11 @@ from datetime import tzinfo
 from reconciler.model.changes import HOURS_PER_MONTH, Action, ChangeSet, DemandOutcome, ObjectChange, Outcome, Plan
 from reconciler.model.findings import Finding, Severity
 from reconciler.report.difference import Difference
+from reconciler.report.pending import launches, left_over, pending_words
 from reconciler.report.words import (
     counted,
     dollars,
+    excuse_words,
     held,
     moment,
     node_name,
@@ -37,7 +39,7 @@ def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Pa
     lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {moment(plan.now, zone)}")]
     lines += _demand_lines(plan, paint)
     lines += _change_lines(plan, paint)
-    lines += _pending_lines(plan)
+    lines += _pending_lines(plan, paint)
     if plan.findings:
         lines += ["", paint("bold", "Findings"), *finding_lines(plan.findings, paint)]
     lines += _notes(plan, paint)
@@ -72,7 +74,7 @@ def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
         source = outcome.demand.source
         where = f"  {paint('dim', f'{source.file}:{source.line}')}" if source else ""
         lines.append(f"  {outcome.demand.ref!s:<{width}}  {_demand_words(outcome, paint)}{where}")
-        lines += [f"      {paint('yellow', excuse.example or excuse.reason)}" for excuse in outcome.excuses]
+        lines += [f"      {paint('yellow', excuse_words(excuse))}" for excuse in outcome.excuses]
     return lines + _rest(outcomes)
 
 
@@ -134,21 +136,22 @@ def _object_lines(change: ObjectChange, paint: Paint) -> list[str]:
     return lines
 
 
-def _pending_lines(plan: Plan) -> list[str]:
-    pending = plan.pending
-    total = pending.placed_on_existing + pending.placed_on_new + pending.unplaced
-    if not total:
+def _pending_lines(plan: Plan, paint: Paint) -> list[str]:
+    words = pending_words(plan)
+    if not words:
         return []
-    parts = [
-        f"{count:,} {words}"
-        for count, words in (
-            (pending.placed_on_existing, "fit existing nodes"),
-            (pending.placed_on_new, "fit new nodes"),
-            (pending.unplaced, "need nodes that are not there yet"),
-        )
-        if count
-    ]
-    return ["", f"{counted(total, 'pending pod')}: {', '.join(parts)}."]
+    if not plan.include_pending:
+        return ["", f"{words}."]
+    lines = ["", paint("bold", "Pending pods"), f"  {words}."]
+    lines += [f"  {paint('green', '+')} NodePool {row.node_pool}: {row.words}" for row in launches(plan)]
+    rows = left_over(plan)
+    for row in rows[:MOST_ROWS]:
+        lines.append(f"  {paint('red', '!')} {row.title}")
+        lines += [f"      {paint('yellow', reason)}" for reason in row.reasons]
+    lines += _rest(rows)
+    if plan.pending.placed_on_new:
+        lines.append(paint("dim", "  A what-if: nodes for pods are Karpenter's to make; headroom apply never does."))
+    return lines
 
 
 def _notes(plan: Plan, paint: Paint) -> list[str]:

@@ -256,7 +256,7 @@ def test_the_heaviest_overlay_wins() -> None:
 
 def test_says_what_was_nearly_enough() -> None:
     assert excuses(placed(demand(count=1, pod_shape=shape("8", "1Gi")))) == [
-        "NodePool general: 2 types fit but for 100m CPU"
+        "NodePool general: 1 type fits but for 100m CPU, 1 more lacks more"
     ]
 
 
