@@ -32,13 +32,39 @@ def cheapest_growth(state: State, task: Task, wish: Wish, pools: tuple[int, ...]
         return None
     meeting = state.meetings.get(task.batch.needs, wish, task.where)
     joined = meeting.joined()
-    in_pools = np.array([item.pool in pools for item in state.blueprints.list], dtype=np.bool_)
-    joined = np.where(in_pools, joined, -1)
-    best = _scan(state, task, joined, host_caps(state, task), count)
+    if len(pools) < len(state.offers):
+        in_pools = np.array([item.pool in pools for item in state.blueprints.list], dtype=np.bool_)
+        joined = np.where(in_pools, joined, -1)
+    limited = any(state.limits.is_limited(state.offers[pool].pool.name) for pool in pools)
+    scan = _scan if state.kernel is None or limited else _scan_by_kernel
+    best = scan(state, task, joined, host_caps(state, task), count)
     if best is None:
         return None
     each, index, chunks = best
     return Growth(each, index, chunks, state.blueprints.list[int(joined[planned.blueprint[index]])])
+
+
+def _scan_by_kernel(
+    state: State, task: Task, joined: Amounts, caps: HostCaps, count: int
+) -> tuple[float, int, int] | None:
+    assert state.kernel is not None
+    planned, blueprints = state.planned, state.blueprints
+    each, index, chunks = state.kernel.cheapest(
+        planned.blueprint[: planned.count],
+        joined,
+        planned.price,
+        blueprints.starts,
+        blueprints.ends,
+        blueprints.types,
+        blueprints.type_prices,
+        blueprints.room,
+        state.taken(task.batch),
+        planned.used,
+        task.batch.needs.request,
+        *caps.arguments(state),
+        count,
+    )
+    return None if index < 0 else (each, index, chunks)
 
 
 def _scan(state: State, task: Task, joined: Amounts, caps: HostCaps, count: int) -> tuple[float, int, int] | None:

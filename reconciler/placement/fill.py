@@ -83,11 +83,9 @@ def fill_planned(state: State, task: Task, wish: Wish, count: int) -> int:
     if not state.planned.count or not count:
         return 0
     meeting = state.meetings.get(task.batch.needs, wish, task.where)
-    joined = meeting.joined()[state.planned.blueprint[: state.planned.count]]
-    fits = left_over(state, task, meeting, joined)
     placed = 0
-    for index, wanted in choose_planned(fits, count, single=task.single):
-        blueprint = state.blueprints.list[int(joined[index])]
+    for index, wanted in _chosen(state, task, meeting, count):
+        blueprint = state.blueprints.list[int(meeting.joined()[state.planned.blueprint[index]])]
         amount = most_with_minimums(state, blueprint, index, task.batch, wanted)
         if amount:
             state.put_planned(task.batch, index, blueprint, amount)
@@ -95,10 +93,35 @@ def fill_planned(state: State, task: Task, wish: Wish, count: int) -> int:
     return placed
 
 
-def left_over(state: State, task: Task, meeting: Meeting, joined: Amounts) -> Amounts:
-    """How many chunks each planned node takes as it is; joined: numbers of the blueprints that they would then be of."""
+def _chosen(state: State, task: Task, meeting: Meeting, count: int) -> list[tuple[int, int]]:
+    """Planned nodes and how many chunks come to each."""
+    kernel, planned, batch = state.kernel, state.planned, task.batch
+    if kernel is None:
+        return choose_planned(_left_over(state, task, meeting), count, single=task.single)
+    fits = np.zeros(planned.count, dtype=np.int64)
+    best = kernel.fullest(
+        fits,
+        planned.blueprint,
+        meeting.joined(),
+        planned.row,
+        meeting.bought_as,
+        planned.type,
+        state.blueprints.room,
+        state.taken(batch),
+        batch.needs.request,
+        *host_caps(state, task).arguments(state),
+        count == 1,
+    )
+    if count == 1 or best < 0:
+        return [(best, 1)] if best >= 0 else []
+    return choose_planned(fits, count, single=task.single)
+
+
+def _left_over(state: State, task: Task, meeting: Meeting) -> Amounts:
+    """How many chunks each planned node takes as it is."""
     planned, batch = state.planned, task.batch
     count = planned.count
+    joined = meeting.joined()[planned.blueprint[:count]]
     free = state.blueprints.room[planned.type[:count]] - state.taken(batch)[:count]
     able = np.flatnonzero(
         (joined >= 0) & (free >= batch.needs.request).all(axis=1) & meeting.bought_as[planned.row[:count]]

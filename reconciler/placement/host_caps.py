@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,12 @@ from numpy.typing import NDArray
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
+from reconciler.placement.kernel import APART_ITSELF, APART_OTHERS, SPREAD_ITSELF, SPREAD_OTHERS, TOGETHER
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import ports_clash
 from reconciler.placement.state import State
 from reconciler.placement.topology import ApartRule, Rule, SpreadRule, TogetherRule
-
-SPREAD_ITSELF, SPREAD_OTHERS, APART_ITSELF, APART_OTHERS, TOGETHER = range(5)
-"""Kinds of rules on the hostname, as numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,10 @@ class HostCaps:
             allowed = _allowed(hosts[row, first : first + count], kind, bound)
             caps = allowed if caps is None else np.minimum(caps, allowed)
         return caps
+
+    def arguments(self, state: State) -> tuple[Any, ...]:
+        """As the loops of kernel take them."""
+        return state.topology.hosts.table, len(state.bins), self.rows, self.kinds, self.bounds, self.more
 
 
 def _allowed(counted: Amounts, kind: int, bound: int) -> Amounts:

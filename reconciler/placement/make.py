@@ -19,7 +19,7 @@ from reconciler.placement.host_caps import Task
 from reconciler.placement.label_table import Mask
 from reconciler.placement.options import options_of
 from reconciler.placement.shapes import Wish
-from reconciler.placement.sizing import Option, Size, cheapest_mix, mix_price
+from reconciler.placement.sizing import Mix, Option, Size, cheapest_mix, mix_price
 from reconciler.placement.state import State
 
 _ROUNDING = 1e-9
@@ -31,7 +31,8 @@ def make_nodes(state: State, task: Task, count: int) -> int:
     placed = 0
     for wish in task.batch.needs.wishes:
         placed += fill_planned(state, task, wish, count - placed)
-        for pools in by_weight(state):
+        state.weights = state.weights or by_weight(state)
+        for pools in state.weights:
             if placed == count or (task.single and placed):
                 return placed
             placed += _from_pools(state, task, wish, pools, count - placed)
@@ -53,14 +54,27 @@ def _from_pools(state: State, task: Task, wish: Wish, pools: tuple[int, ...], co
     placed = 0
     while placed < count:
         options = options_of(state, task, wish, pools)
-        mix = _mix(options, count - placed, single=task.single)
-        price = mix_price(mix, [option.price for option in options]) if mix else PLENTY
+        mix, price = _priced_mix(state, options, count - placed, single=task.single)
         step = _enlarge(state, task, wish, pools, count=count - placed, price=price)
         step = step or _open(state, task, options, mix)
         placed += step
         if not step or task.single:
             break
     return placed
+
+
+def _priced_mix(state: State, options: tuple[Option, ...], count: int, *, single: bool) -> tuple[Mix, int]:
+    """The cheapest nodes for the chunks, and what they cost together (more than anything when there are none)."""
+    if single:
+        return _priced(options, _mix(options, count, single=True))
+    known = state.mixes.setdefault(id(options), (options, {}))[1]
+    if count not in known:
+        known[count] = _priced(options, _mix(options, count, single=False))
+    return known[count]
+
+
+def _priced(options: Sequence[Option], mix: Mix) -> tuple[Mix, int]:
+    return mix, mix_price(mix, [option.price for option in options]) if mix else PLENTY
 
 
 def _mix(options: Sequence[Option], count: int, *, single: bool) -> list[tuple[int, int]]:

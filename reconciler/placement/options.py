@@ -8,6 +8,7 @@ from reconciler.placement.amounts import PLENTY, times
 from reconciler.placement.fill import meets_minimums
 from reconciler.placement.host_caps import Task, allowed_on, host_bound
 from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.meetings import Meeting
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import Wish, ports_clash
 from reconciler.placement.sizing import Option
@@ -20,17 +21,24 @@ def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> 
     if not cap:
         return ()
     meeting = state.meetings.get(task.batch.needs, wish, task.where)
+    ports = task.batch.needs.shape.host_ports
+    key = (meeting.number, pools, task.batch.needs.request.tobytes(), cap, bool(ports))
+    known = None if ports else state.options.get(key)
+    if known is None:
+        known = state.options[key] = _options_in(state, task, meeting, pools, cap=cap)
+    if any(state.limits.is_limited(state.offers[number].pool.name) for number in pools):
+        return tuple(option for option in known if _is_within_limits(state, option))
+    return known
+
+
+def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ...], *, cap: int) -> tuple[Option, ...]:
     found: list[Option] = []
     for number in pools:
         offers = state.offers[number]
         rows = meeting.rows(number)
         if rows is None or ports_clash(task.batch.needs.shape.host_ports, offers.host_ports):
             continue
-        key = (meeting.number, number, task.batch.needs.request.tobytes(), cap)
-        known = state.options.get(key)
-        if known is None:
-            known = state.options[key] = _options(state, task, number, rows, cap=cap, wanted=meeting.wanted)
-        found += _within_limits(state, number, known)
+        found += _options(state, task, number, rows, cap=cap, wanted=meeting.wanted)
     return tuple(found)
 
 
@@ -51,12 +59,9 @@ def _options(
     )
 
 
-def _within_limits(state: State, number: int, options: tuple[Option, ...]) -> tuple[Option, ...]:
-    offers = state.offers[number]
-    name = offers.pool.name
-    if not state.limits.is_limited(name):
-        return options
-    return tuple(option for option in options if state.limits.shortage(name, offers.capacities[option.kind]) is None)
+def _is_within_limits(state: State, option: Option) -> bool:
+    offers = state.offers[option.pool]
+    return state.limits.shortage(offers.pool.name, offers.capacities[option.kind]) is None
 
 
 def new_node_cap(state: State, task: Task) -> int:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import groupby
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.balance import expect_planned, unbalanced
+from reconciler.placement.balance import Balance, expect_planned
 from reconciler.placement.batches import Batch
 from reconciler.placement.fill import fill_existing, has_room
 from reconciler.placement.host_caps import Task
 from reconciler.placement.make import make_nodes
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.spread import place_over_domains
 from reconciler.placement.state import State
 from reconciler.placement.stay import stay, stays_of
@@ -60,15 +60,9 @@ class Packer:
         bins: dict[int, set[int]] = {}
         for entry in self._state.log:
             bins.setdefault(entry.batch, set()).add(entry.bin)
+        balance = Balance(self._state)
         broken = {
-            item.number: unbalanced(
-                self._state,
-                item,
-                rules_of(self._state, item),
-                self._batches,
-                hosts=True,
-                bins=bins.get(item.number, ()),
-            )
+            item.number: balance.unbalanced(rules_of(self._state, item), bins.get(item.number, ()), hosts=True)
             for item in later
         }
         return {number: rules for number, rules in broken.items() if rules}
@@ -119,7 +113,7 @@ class Packer:
 
     def _stay(self, batch: Batch) -> int:
         rules = rules_of(self._state, batch)
-        return stay(self._state, batch, rules, self._stays, self._batches, per_node=self._per_node)
+        return stay(self._state, batch, rules, self._stays, per_node=self._per_node)
 
     def _place_whole(self, batches: Sequence[Batch], stayed: dict[int, int]) -> bool:
         """All chunks of a demand or none; returns whether all."""
@@ -186,7 +180,7 @@ class Packer:
 
         if keys:
             return place_over_domains(self._state, batch, rules, keys, fill, count=count, opening=opening)
-        return fill(Requirements(), count, opening)
+        return fill(ANYWHERE, count, opening)
 
 
 def _same_whole(one: Batch, other: Batch) -> bool:

@@ -22,6 +22,7 @@ from reconciler.placement.bins import bins_of
 from reconciler.placement.candidates import pool_offers, usable
 from reconciler.placement.daemons import daemons_of
 from reconciler.placement.excuses import Circumstances, excuses_of, unused
+from reconciler.placement.kernel import WORTH_COMPILING, compiled
 from reconciler.placement.offer import planned_node
 from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.pack import Packer
@@ -132,7 +133,8 @@ def _state(
     reservations = reservations_of(catalogue, view)
     limits = PoolLimits(node_pools, view, instance_types, reservations.left)
     offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
-    return State(bins, offers, topology, limits, columns)
+    kernel = compiled() if len(batches) >= WORTH_COMPILING else None
+    return State(bins, offers, topology, limits, columns, kernel=kernel)
 
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:

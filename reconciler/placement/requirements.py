@@ -235,6 +235,10 @@ class Requirements:
         return Requirements(tuple((key, replace(values, min_values=None)) for key, values in self.entries))
 
 
+ANYWHERE = Requirements()
+"""Nothing is asked."""
+
+
 def _larger(left: int | None, right: int | None) -> int | None:
     if left is None or right is None:
         return right if left is None else left

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from reconciler.placement.label_table import Mask
 from reconciler.placement.requirements import Requirements
+
+Mix: TypeAlias = list[tuple[int, int]]
+"""Nodes to make as (choice, chunks in it)."""
 
 _NODES = 2**20
 """More nodes than any mix has."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,12 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.bins import Bins
 from reconciler.placement.blueprints import Blueprint, Blueprints
 from reconciler.placement.candidates import PoolOffers
+from reconciler.placement.kernel import Kernel
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.meetings import Meetings
 from reconciler.placement.planned import Before, PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
-from reconciler.placement.sizing import Option
+from reconciler.placement.sizing import Mix, Option
 from reconciler.placement.topology import Domain, Inclusion, Topology
 
 Touched = tuple[tuple[int, Domain], ...]
@@ -65,8 +67,17 @@ class Saved:
 
 
 class State:
+    """kernel: compiled loops to use in place of numpy, for large placements."""
+
     def __init__(
-        self, bins: Bins, offers: Sequence[PoolOffers], topology: Topology, limits: PoolLimits, columns: ResourceColumns
+        self,
+        bins: Bins,
+        offers: Sequence[PoolOffers],
+        topology: Topology,
+        limits: PoolLimits,
+        columns: ResourceColumns,
+        *,
+        kernel: Kernel | None = None,
     ) -> None:
         self.bins = bins
         self.offers = offers
@@ -81,8 +92,15 @@ class State:
         self.blueprints = Blueprints(offers, limited, len(columns.names))
         self.planned = PlannedNodes(self.blueprints, len(columns.names))
         self.meetings = Meetings(self.blueprints)
-        self.options: dict[tuple[int, int, bytes, int], tuple[Option, ...]] = {}
-        """Sizes of new nodes that were worked out, by meeting, pool, request and cap (see options)."""
+        self.kernel = kernel
+        self.options: dict[tuple[int, tuple[int, ...], bytes, int, bool], tuple[Option, ...]] = {}
+        """Sizes of new nodes that were worked out, by meeting, pools, request, cap and host ports (see options)."""
+        self.combinations: dict[tuple[int, tuple[str, ...], bool], list[Any]] = {}
+        """Combinations of topology domains by kin and labels (see spread)."""
+        self.mixes: dict[int, tuple[tuple[Option, ...], dict[int, tuple[Mix, int]]]] = {}
+        """Mixes of sizes and their prices by identity of the options (kept beside them) and number of chunks (see make)."""
+        self.weights: list[tuple[int, ...]] = []
+        """Numbers of pools by weight, once they were sorted (see make)."""
         self.log: list[Entry] = []
         self.demand_bins: dict[ObjectRef, dict[int, int]] = {}
         """How many chunks of a demand are on which bins."""
@@ -119,6 +137,10 @@ class State:
         self._add_existing(put.batch, put.bin, -put.count)
         if put.batch.needs.shape.host_ports:
             self.ports[put.bin] = put.ports
+
+    def puts(self) -> list[Put]:
+        """Everything that was placed, in order."""
+        return [step for step in self._steps if isinstance(step, Put)]
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
         """Counts against the limits of a pool, if it has any."""
