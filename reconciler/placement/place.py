@@ -23,7 +23,7 @@ from reconciler.placement.candidates import pool_offers, usable
 from reconciler.placement.daemons import daemons_of
 from reconciler.placement.excuses import Circumstances, excuses_of, unused
 from reconciler.placement.kernel import WORTH_COMPILING, compiled
-from reconciler.placement.offer import planned_node
+from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.pack import Packer
 from reconciler.placement.pool_limits import RESERVATION_MARK, PoolLimits
@@ -176,13 +176,19 @@ def _placement(
             claim = origin.claim.name if origin.claim is not None else None
             occupied.append(OccupiedBin(node, claim, holdings[number]))
     planned = []
+    offerer = Offerer(state, options.instance_types)
     for index in range(state.planned.count):
         held = holdings[len(state.bins) + index]
-        made, sentence = planned_node(state, state.planned.bin(index), held, options.instance_types)
+        made, sentence = offerer.planned_node(index, held)
         planned.append(in_its_pool(made))
         if sentence:
             state.topology.assumptions.add(sentence.replace(RESERVATION_MARK, ", reservation "))
-    planned.sort(key=lambda node: (node.node_pool, node.instance_types, node.zones, node.capacity_types, node.holdings))
+    planned.sort(
+        key=lambda node: (
+            *(node.node_pool, node.instance_types, node.zones, node.capacity_types),
+            [_order(holding) for holding in node.holdings],
+        )
+    )
     occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
     return Placement(tuple(occupied), tuple(planned), tuple(unplaced), tuple(sorted(state.topology.assumptions)))
 
@@ -207,4 +213,10 @@ def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding
                 waiting[position][1] = wanted - taken
                 left -= taken
                 position += waiting[position][1] == 0
-    return {number: tuple(sorted(holdings)) for number, holdings in found.items()}
+    return {number: tuple(sorted(holdings, key=_order)) for number, holdings in found.items()}
+
+
+def _order(holding: Holding) -> tuple[str, str, str, str, int, int]:
+    """As holdings compare, only quicker."""
+    demand = holding.demand
+    return (demand.group, demand.kind, demand.namespace, demand.name, holding.group, holding.count)
