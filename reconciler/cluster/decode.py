@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from reconciler.cluster import wire
+from reconciler.cluster.device_wire import DECODERS as DEVICE_DECODERS
+from reconciler.cluster.device_wire import DeviceValue
 from reconciler.cluster.inventory import InventoryRecord, memory_of
 from reconciler.cluster.managers import field_managers, other_manager_of
 from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, CORE, PODS, Resource, group_of
@@ -66,6 +68,7 @@ Value = (
     | LiveObject
     | InventoryRecord
     | StorageValue
+    | DeviceValue
 )
 
 
@@ -345,6 +348,7 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("", "Namespace"): _reader(wire.NamespaceWire, _namespace),
     CONFIG_MAPS.key: _reader(wire.ConfigMapWire, _inventory),
     **STORAGE_DECODERS,
+    **DEVICE_DECODERS,
 }
 _OTHERS = {
     True: _reader(wire.NamespaceWire, _declared),

@@ -10,6 +10,8 @@ BATCH = "batch"
 SCHEDULING = "scheduling.k8s.io"
 STORAGE = "storage.k8s.io"
 NODE = "node.k8s.io"
+DRA = "resource.k8s.io"
+_DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 KARPENTER = "karpenter.sh"
 AUTOSCALING = "autoscaling.x-k8s.io"
 METRICS = "autoscaling.karpenter.sh"
@@ -19,7 +21,7 @@ METRICS = "autoscaling.karpenter.sh"
 class Resource:
     """One kind as the API serves it. versions: those that headroom understands, preferred first (() is any).
 
-    builtin: part of Kubernetes itself, so always there; others come with a CRD, now or later.
+    builtin: part of Kubernetes itself, so always there; others come with a CRD, or with a newer Kubernetes, now or later.
     declared: kept whole as a LiveObject, since manifests reads it as it reads a file.
     name, namespace: only this one object is read (the inventory), "" is all.
     """
@@ -66,6 +68,10 @@ PERSISTENT_VOLUMES = Resource(CORE, "PersistentVolume", "persistentvolumes", nam
 VOLUME_CLAIMS = Resource(CORE, "PersistentVolumeClaim", "persistentvolumeclaims")
 STORAGE_CLASSES = Resource(STORAGE, "StorageClass", "storageclasses", namespaced=False)
 CSI_NODES = Resource(STORAGE, "CSINode", "csinodes", namespaced=False)
+RESOURCE_SLICES = _custom(DRA, "ResourceSlice", _DRA_VERSIONS, namespaced=False, declared=False)
+DEVICE_CLASSES = _custom(DRA, "DeviceClass", _DRA_VERSIONS, namespaced=False, declared=False)
+RESOURCE_CLAIMS = _custom(DRA, "ResourceClaim", _DRA_VERSIONS, namespaced=True, declared=False)
+RESOURCE_CLAIM_TEMPLATES = _custom(DRA, "ResourceClaimTemplate", _DRA_VERSIONS, namespaced=True, declared=False)
 RUNTIME_CLASSES = Resource(NODE, "RuntimeClass", "runtimeclasses", namespaced=False)
 NODE_POOLS = _custom(KARPENTER, "NodePool", ("v1", "v1beta1"), namespaced=False)
 NODE_CLAIMS = _custom(KARPENTER, "NodeClaim", ("v1", "v1beta1"), namespaced=False, declared=False)
@@ -91,6 +97,10 @@ RESOURCES = (
     STORAGE_CLASSES,
     CSI_NODES,
     RUNTIME_CLASSES,
+    RESOURCE_SLICES,
+    DEVICE_CLASSES,
+    RESOURCE_CLAIMS,
+    RESOURCE_CLAIM_TEMPLATES,
     NODE_POOLS,
     NODE_CLAIMS,
     NODE_OVERLAYS,

@@ -1,4 +1,4 @@
-"""What a snapshot keeps of volumes, claims and classes: what placement looks at. Used by capture.
+"""What a snapshot keeps of volumes, devices, claims and classes: what placement looks at. Used by capture.
 
 Parameters and attributes of volumes are the driver's own business and may name secrets: they are never kept.
 """
@@ -10,7 +10,11 @@ from typing import Any
 
 from reconciler.cluster.resources import (
     CSI_NODES,
+    DEVICE_CLASSES,
     PERSISTENT_VOLUMES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     RUNTIME_CLASSES,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
@@ -21,6 +25,7 @@ from reconciler.cluster.storage_wire import BIND_COMPLETED, DEFAULT_CLASS
 Kept = Mapping[str, Any]
 """Field → what of it is kept: None for all, else the same again for what is in it."""
 
+_CLAIM: Kept = {"devices": {"constraints": None, "requests": None}}
 _SPECS: Mapping[tuple[str, str], Kept] = {
     PERSISTENT_VOLUMES.key: {
         "spec": {
@@ -40,6 +45,10 @@ _SPECS: Mapping[tuple[str, str], Kept] = {
     STORAGE_CLASSES.key: {"allowedTopologies": None, "provisioner": None, "volumeBindingMode": None},
     CSI_NODES.key: {"spec": {"drivers": {"allocatable": None, "name": None, "topologyKeys": None}}},
     RUNTIME_CLASSES.key: {"overhead": None, "scheduling": None},
+    RESOURCE_SLICES.key: {"spec": None},
+    DEVICE_CLASSES.key: {"spec": {"selectors": None}},
+    RESOURCE_CLAIMS.key: {"spec": _CLAIM, "status": {"allocation": {"devices": {"results": None}}}},
+    RESOURCE_CLAIM_TEMPLATES.key: {"spec": {"spec": _CLAIM}},
 }
 ANNOTATIONS = (BIND_COMPLETED, *DEFAULT_CLASS)
 """Annotations of these kinds that placement looks at."""

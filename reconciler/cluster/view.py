@@ -13,19 +13,24 @@ from reconciler.cluster.resources import (
     CONFIG_MAPS,
     CSI_NODES,
     DAEMON_SETS,
+    DEVICE_CLASSES,
     NAMESPACES,
     NODE_CLAIMS,
     NODES,
     PERSISTENT_VOLUMES,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
+    RESOURCE_SLICES,
     RUNTIME_CLASSES,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
     Resource,
 )
 from reconciler.cluster.shapes import ShapePool
+from reconciler.model.devices import Devices
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
@@ -47,6 +52,10 @@ _PARTS = {
     VOLUME_CLAIMS.key: "volume_claims",
     STORAGE_CLASSES.key: "storage_classes",
     CSI_NODES.key: "volume_limits",
+    RESOURCE_SLICES.key: "resource_slices",
+    DEVICE_CLASSES.key: "device_classes",
+    RESOURCE_CLAIMS.key: "resource_claims",
+    RESOURCE_CLAIM_TEMPLATES.key: "resource_claim_templates",
     NAMESPACES.key: "namespaces",
     CONFIG_MAPS.key: "inventory",
 }
@@ -190,6 +199,12 @@ class ViewStore:
                 self._sorted(VOLUME_CLAIMS),
                 self._sorted(STORAGE_CLASSES),
                 self._sorted(CSI_NODES),
+            ),
+            devices=Devices(
+                self._sorted(RESOURCE_SLICES),
+                self._sorted(DEVICE_CLASSES),
+                self._sorted(RESOURCE_CLAIMS),
+                self._sorted(RESOURCE_CLAIM_TEMPLATES),
             ),
             namespaces=self._part("namespaces", self._namespaces),
             objects=self._part("objects", self._objects),

@@ -98,8 +98,16 @@ def shape_of(
         volume_claims=_volume_claims(spec, pod_name),
         resource_claims=tuple(
             sorted(
-                claim.resource_claim_name or claim.resource_claim_template_name or claim.name
+                claim.resource_claim_name or claim.name
                 for claim in spec.resource_claims or ()
+                if not claim.resource_claim_template_name
+            ),
+        ),
+        resource_claim_templates=tuple(
+            sorted(
+                claim.resource_claim_template_name
+                for claim in spec.resource_claims or ()
+                if claim.resource_claim_template_name
             ),
         ),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from reconciler.model.devices import Devices
 from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
@@ -84,6 +85,7 @@ class ClusterView:
     resource_quotas: tuple[ResourceQuota, ...] = ()
     runtime_classes: tuple[RuntimeClass, ...] = ()
     storage: Storage = field(default_factory=Storage)
+    devices: Devices = field(default_factory=Devices)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     objects: Mapping[ObjectRef, LiveObject] = field(default_factory=dict)
     apis: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""What pods attach, judged before anything is placed: volumes become alternatives of node requirements and countable
-resources of their shapes. Called by place.
+"""What pods attach, judged before anything is placed: volumes and devices become alternatives of node requirements and
+countable resources of their shapes. Called by place.
 
-Only demands that name claims are looked at, which are pending pods: chunks never have any.
+Only demands that name claims are looked at: pending pods, and chunks with templates of resource claims.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.placement.requirements import Requirements
+from reconciler.placement.resource_claims import DEVICES, with_devices
 from reconciler.placement.volumes import ANYWHERE, Obstacle, Volumes
 
 ATTACHABLE = "attachable-volumes-csi-"
@@ -35,6 +36,12 @@ class Attached:
 
 def with_attachments(view: ClusterView, instance_types: Sequence[InstanceType], demands: Sequence[Demand]) -> Attached:
     """The very same objects when no demand has anything to attach."""
+    attached = _with_volumes(view, instance_types, demands)
+    equipped, judged, sentences = with_devices(attached.view, attached.demands)
+    return replace(attached, view=equipped, demands=judged, assumptions=(*attached.assumptions, *sentences))
+
+
+def _with_volumes(view: ClusterView, instance_types: Sequence[InstanceType], demands: Sequence[Demand]) -> Attached:
     if not any(group.shape.volume_claims for demand in demands for group in demand.groups):
         return Attached(view, instance_types, demands)
     judge = _Judge(view)
@@ -165,4 +172,6 @@ def _unlimited_type(kind: InstanceType, drivers: Sequence[str]) -> InstanceType:
 
 def without_attachable(requests: Resources) -> Resources:
     """What a NodeClaim may ask for: no instance type is sold with a number of volumes."""
-    return Resources.of((name, amount) for name, amount in requests.amounts if not name.startswith(ATTACHABLE))
+    return Resources.of(
+        (name, amount) for name, amount in requests.amounts if not name.startswith((ATTACHABLE, DEVICES))
+    )

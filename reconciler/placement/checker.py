@@ -19,6 +19,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.checked_sites import OPEN, Site, Tenant
+from reconciler.placement.device_checker import device_violations
 from reconciler.placement.node_checker import (
     Scene,
     existing_violations,
@@ -71,6 +72,7 @@ def violations(
     found += limit_violations(scene, placement.planned)
     found += topology_violations(sites, view.namespaces)
     found += volume_violations(view, sites)
+    found += device_violations(view, sites)
     found += reservation_violations(scene.types, placement.planned)
     return tuple(sorted(set(found)))
 

@@ -15,6 +15,7 @@ from reconciler.model.placement import Excuse
 from reconciler.model.quantity import format_amount
 from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import times
+from reconciler.placement.attachments import ATTACHABLE
 from reconciler.placement.batches import Batch
 from reconciler.placement.bins import BinOrigin
 from reconciler.placement.candidates import NoRows, PoolOffers
@@ -22,6 +23,7 @@ from reconciler.placement.label_table import Amounts
 from reconciler.placement.pool_limits import Shortage
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.reservations import is_reservation
+from reconciler.placement.resource_claims import DEVICES
 from reconciler.placement.shapes import NodeTerm, ports_clash, tolerated
 from reconciler.placement.state import State
 from reconciler.placement.topology import ApartRule, Rule, SpreadRule
@@ -278,6 +280,10 @@ def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterab
         yield Excuse("all or nothing", 1, f"{batch.demand} is placed as a whole or not at all")
     if batch.needs.shape.resource_claims:
         yield Excuse("resource claims", 1, "resource claims are not judged, so no node is made for them")
+    elif batch.opens_nodes and any(name.startswith(DEVICES) for name in batch.needs.shape.requests.names()):
+        yield Excuse(
+            "resource claims", 1, "what devices a new node has is not known, so none is made for resource claims"
+        )
     if circumstances.per_node is not None and not batch.pods and state.offers:
         yield Excuse("share of a node", 1, f"at most {circumstances.per_node} chunks of one demand go on a node")
 
@@ -288,4 +294,8 @@ def _taint(taint: Taint) -> str:
 
 
 def _resource(name: str) -> str:
+    if name.startswith(DEVICES):
+        return f"devices of class {name.removeprefix(DEVICES)}"
+    if name.startswith(ATTACHABLE):
+        return f"volumes of {name.removeprefix(ATTACHABLE)}"
     return "CPU" if name == "cpu" else name
