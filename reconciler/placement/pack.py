@@ -159,9 +159,7 @@ class Packer:
             return 0
         state = self._state
         rules = rules_of(state, batch)
-        keys = sorted(
-            {*state.topology.deciding_keys(batch.needs.shape), *(rule.key for rule in rules)} - {HOSTNAME_LABEL}
-        )
+        keys = self._keys(batch, rules)
         saved = state.save() if any(isinstance(rule, SpreadRule | TogetherRule) for rule in rules) else None
         placed = self._place_by_keys(batch, rules, keys, count, opening=False) if has_room(state, batch) else 0
         if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
@@ -169,7 +167,25 @@ class Packer:
         if saved is not None and placed:
             state.put_back(saved)
             placed = 0
+        else:
+            placed += self._place_preferred(batch, count - placed)
         return placed + self._place_by_keys(batch, rules, keys, count - placed, opening=True)
+
+    def _place_preferred(self, batch: Batch, count: int) -> int:
+        """Chunks that find no room, on new nodes that meet what they would rather have, as far as any can."""
+        placed = 0
+        for needs in batch.preferences:
+            firmer = replace(batch, needs=needs, preferences=())
+            rules = rules_of(self._state, firmer)
+            if placed < count:
+                keys = self._keys(firmer, rules)
+                placed += self._place_by_keys(firmer, rules, keys, count - placed, opening=True)
+        return placed
+
+    def _keys(self, batch: Batch, rules: Sequence[Rule]) -> list[str]:
+        """Labels, hostname apart, on which it matters where chunks go."""
+        keys = {*self._state.topology.deciding_keys(batch.needs.shape), *(rule.key for rule in rules)}
+        return sorted(keys - {HOSTNAME_LABEL})
 
     def _place_by_keys(
         self, batch: Batch, rules: tuple[Rule, ...], keys: Sequence[str], count: int, *, opening: bool

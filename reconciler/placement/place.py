@@ -27,6 +27,7 @@ from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.pack import Packer
 from reconciler.placement.pool_limits import RESERVATION_MARK, PoolLimits
+from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
 from reconciler.placement.shapes import Needs, needs_of
 from reconciler.placement.state import State
@@ -80,6 +81,7 @@ def place(
             draft.opens_nodes,
             draft.priority,
             draft.whole,
+            tuple(needs(shape) for shape in firmer_shapes(draft.shape)) if draft.opens_nodes else (),
         )
         for number, draft in enumerate(drafts)
     ]
@@ -126,7 +128,8 @@ def _state(
     bins = bins_of(view, every, daemons, columns, held=options.held, leaving=options.leaving)
     topology = Topology(bins, view.namespaces, needs)
     for batch in batches:
-        topology.watch(batch.needs.shape, chunks_only=batch.keeps_minimum)
+        for wanted in (batch.needs, *batch.preferences):
+            topology.watch(wanted.shape, chunks_only=batch.keeps_minimum)
     topology.count_pods()
     topology.assumptions.update(catalogue.left_out)
     topology.assumptions.update(_not_judged(batches))
