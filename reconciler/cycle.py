@@ -28,6 +28,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker import violations
+from reconciler.placement.memory import Memory
 from reconciler.placement.place import PlacementOptions, place
 from reconciler.plan.back_offs import launch_record, without_launches
 from reconciler.plan.limits import PlanCaps
@@ -121,6 +122,7 @@ class Cycle:
         self._rules = rules
         self._packaged_templates = packaged_templates
         self._progress = progress
+        self._placed = Memory()
         self._tree: SourceTree | None = None
         self._repository: Declared | None = None
 
@@ -215,6 +217,7 @@ class Cycle:
             demands=state.demands,
             overlays=state.effective.node_overlays,
             options=replace(self._rules.placement, include_pending=state.include_pending, leaving=replaced),
+            memory=self._placed,
         )
         broken = self._broken_rules(state, placement) if self._rules.check_placement else ()
         return replace(

@@ -18,11 +18,12 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.attachments import with_attachments
 from reconciler.placement.batches import Batch, drafts_of
-from reconciler.placement.bins import bins_of
+from reconciler.placement.bins import bins_of, frame_of
 from reconciler.placement.candidates import pool_offers, usable
 from reconciler.placement.daemons import daemons_of
 from reconciler.placement.excuses import Circumstances, excuses_of, unused
 from reconciler.placement.kernel import WORTH_COMPILING, compiled
+from reconciler.placement.memory import Memory
 from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.pack import Packer
@@ -57,8 +58,37 @@ def place(
     demands: Sequence[Demand],
     overlays: Sequence[NodeOverlay] = (),
     options: PlacementOptions = PlacementOptions(),
+    memory: Memory | None = None,
 ) -> Placement:
-    """Where each chunk goes. Never more than is sure to fit; what could not be judged is in `assumptions`."""
+    """Where each chunk goes. Never more than is sure to fit; what could not be judged is in `assumptions`. memory: of the
+    placement before, to work out again only what changed."""
+    memory = memory or Memory()
+    known = memory.recall(view, node_pools, instance_types, demands, overlays, options)
+    if known is not None:
+        return known
+    return memory.keep(
+        _place(
+            view,
+            node_pools=node_pools,
+            instance_types=instance_types,
+            demands=demands,
+            overlays=overlays,
+            options=options,
+            memory=memory,
+        )
+    )
+
+
+def _place(
+    view: ClusterView,
+    *,
+    node_pools: Sequence[NodePool],
+    instance_types: Sequence[InstanceType],
+    demands: Sequence[Demand],
+    overlays: Sequence[NodeOverlay],
+    options: PlacementOptions,
+    memory: Memory,
+) -> Placement:
     attached = with_attachments(view, instance_types, demands)
     view, instance_types, demands = attached.view, attached.instance_types, attached.demands
     drafts = drafts_of(demands, include_pending=options.include_pending)
@@ -94,6 +124,7 @@ def place(
         columns=columns,
         needs=needs,
         batches=batches,
+        memory=memory,
     )
     state.topology.assumptions.update(attached.assumptions)
     missing = Packer(state, batches, per_node=options.chunks_per_node).place_all()
@@ -119,13 +150,26 @@ def _state(
     columns: ResourceColumns,
     needs: Callable[[PodShape], Needs],
     batches: Sequence[Batch],
+    memory: Memory,
 ) -> State:
-    catalogue = offerings_of(instance_types, options.back_offs)
+    sold = (tuple(instance_types), options.back_offs)
+    catalogue = memory.once("catalogue", sold, lambda: offerings_of(instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
-    every = {
-        pool.name: pool_offers(pool, catalogue, daemons, overlays, columns) for pool in sorted(node_pools, key=_name)
-    }
-    bins = bins_of(view, every, daemons, columns, held=options.held, leaving=options.leaving)
+    pools = (*sold, tuple(node_pools), tuple(overlays), view.daemon_sets, columns.names)
+    every = memory.once(
+        "offers",
+        pools,
+        lambda: {
+            pool.name: pool_offers(pool, catalogue, daemons, overlays, columns)
+            for pool in sorted(node_pools, key=_name)
+        },
+    )
+    frame = memory.once(
+        "frame",
+        (*pools, view.nodes, view.node_claims, options.held, options.leaving),
+        lambda: frame_of(view, every, columns, held=options.held, leaving=options.leaving),
+    )
+    bins = bins_of(frame, memory.tally.count(view.pods), daemons, columns)
     topology = Topology(bins, view.namespaces, needs)
     for batch in batches:
         for wanted in (batch.needs, *batch.preferences):

@@ -47,6 +47,8 @@ def reservations_of(catalogue: Offerings, view: ClusterView) -> Reservations:
     """NodeClaims that ask for reserved capacity and are not launched yet have a node each of what they may take: whoever
     tells how much is left cannot know of them."""
     left = dict(catalogue.reserved)
+    if not left:
+        return Reservations(left)
     for claim in view.node_claims:
         asked = Requirements.of(claim.requirements).both(Requirements.labels(claim.labels))
         kinds = asked.get(CAPACITY_TYPE_LABEL)

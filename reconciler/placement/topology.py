@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
-from reconciler.placement.bins import Bins
+from reconciler.placement.bins import Bins, PlacedFlock
 from reconciler.placement.label_table import Mask
 from reconciler.placement.shapes import Needs, NodeTerm
 
@@ -340,21 +340,32 @@ class Topology:
 
     def count_pods(self) -> None:
         """Watches the anti-affinity of bound pods, then counts every bound pod once."""
-        shapes = {id(pod.shape): pod.shape for _, pod in self._bins.pods}
-        for shape in shapes.values():
+        for shape in {id(placed.flock.shape): placed.flock.shape for placed in self._bins.flocks}.values():
             for term in shape.pod_anti_affinity:
                 selection = self.selection(shape, term, generous=True)
                 self._counter(_owners(term.topology_key, selection, chunks_only=False))
         if not self.counters:
             return
-        counters = {key: self.counts_of(shape) for key, shape in shapes.items()}
-        for number, pod in self._bins.pods:
-            for index in counters[id(pod.shape)]:
+        for placed in self._bins.flocks:
+            for index in self.counts_of(placed.flock.shape):
                 counted = self.counters[index].counted
-                if not counted.chunks_only and (counted.leaving or not pod.deleting):
-                    domain = self.counted_domain(index, number)
-                    if domain is not None:
-                        self.counters[index].add(domain, 1)
+                if not counted.chunks_only and (counted.leaving or not placed.flock.deleting):
+                    self._count(self.counters[index], placed)
+
+    def _count(self, counter: Counter, placed: PlacedFlock) -> None:
+        rows, counts = placed.rows, placed.counts
+        if counter.included is not None:
+            rows, counts = rows[counter.included[rows]], counts[counter.included[rows]]
+        if counter.host_row >= 0:
+            counter.total += int(counts.sum())
+            self.hosts.table[counter.host_row, rows] += counts
+            return
+        codes, cells = self._bins.table.column(counter.counted.key)
+        by_cell = np.zeros(len(cells), dtype=np.int64)
+        np.add.at(by_cell, codes[rows], counts)
+        for cell, amount in zip(cells, by_cell.tolist(), strict=True):
+            if amount and isinstance(cell, str):
+                counter.add(cell, amount)
 
     def counted_domain(self, counter: int, number: int) -> Domain | None:
         """The domain in which a pod on an existing bin counts, None when it does not."""

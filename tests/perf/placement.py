@@ -23,6 +23,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
+from reconciler.placement.memory import Memory
 from reconciler.placement.place import PlacementOptions, place
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
 from tests.perf.karpenter_solver import solve, solver
@@ -96,9 +97,10 @@ def large_cluster() -> ClusterFigures:
     view = cluster(nodes=5000, pods=150_000)
     demands = workload_buffers(20, chunks=50)
     later = some_pods_changed(view, 100)
-    first, placement = _timed(view, demands)
-    changed, _ = _timed(later, demands)
-    unchanged, _ = _timed(later, demands)
+    memory = Memory()
+    first, placement = _timed(view, demands, memory)
+    changed, _ = _timed(later, demands, memory)
+    unchanged, _ = _timed(later, demands, memory)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return ClusterFigures(first, changed, unchanged, peak, _unplaced(placement))
 
@@ -114,10 +116,10 @@ def _best(inputs: Sequence[tuple[ClusterView, tuple[Demand, ...]]]) -> Run:
     return Run(min(took), took[0], len(placement.planned), price, _unplaced(placement))
 
 
-def _timed(view: ClusterView, demands: tuple[Demand, ...]) -> tuple[float, Placement]:
+def _timed(view: ClusterView, demands: tuple[Demand, ...], memory: Memory | None = None) -> tuple[float, Placement]:
     pools, types, options = (pool(),), synthetic_instance_types(), PlacementOptions(include_pending=True)
     began = time.perf_counter()
-    placement = place(view, node_pools=pools, instance_types=types, demands=demands, options=options)
+    placement = place(view, node_pools=pools, instance_types=types, demands=demands, options=options, memory=memory)
     return time.perf_counter() - began, placement
 
 
