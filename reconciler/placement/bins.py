@@ -77,7 +77,7 @@ class PlacedFlock:
 @dataclass(frozen=True, slots=True)
 class Frame:
     """Bins without the pods on them: what is the same for as long as nodes and NodeClaims are. base: allocatable; index: number
-    of a node's bin by its name; placed: flocks and where they were found last, by identity, with their version."""
+    of a node's bin by its name; holding: what bins were made or held for, in words; placed: flocks and where they were found last, by identity, with their version."""
 
     origins: list[BinOrigin]
     table: LabelTable
@@ -85,6 +85,7 @@ class Frame:
     rank: Amounts
     usable: Mask
     index: dict[str, int]
+    holding: dict[int, str]
     placed: dict[int, tuple[int, PlacedFlock]] = field(default_factory=dict)
 
     def place(self, flock: Flock) -> PlacedFlock:
@@ -104,7 +105,7 @@ class Bins:
     """Existing bins, nodes by name and then NodeClaims by name. Arrays have one row a bin.
 
     room: allocatable less daemon pods (those there and those to come); running: what other pods take; rank: HELD,
-    PLACEHOLDER or OTHER; flocks: bound pods with their bins.
+    PLACEHOLDER or OTHER; holding: what bins were made or held for, in words, by number; flocks: bound pods with their bins.
     """
 
     origins: list[BinOrigin]
@@ -114,6 +115,7 @@ class Bins:
     rank: Amounts
     usable: Mask
     ports: dict[int, tuple[HostPort, ...]]
+    holding: dict[int, str]
     flocks: list[PlacedFlock]
     _masks: dict[tuple[object, ...], Mask] = field(default_factory=dict)
 
@@ -177,6 +179,7 @@ def frame_of(
         rank=np.array([_rank(origin, held) for origin in origins], dtype=np.int64),
         usable=np.array([not origin.excuse for origin in origins], dtype=np.bool_),
         index={origin.name: number for number, origin in enumerate(origins) if origin.node is not None},
+        holding={number: words for number, origin in enumerate(origins) if (words := origin.held_for)},
     )
 
 
@@ -189,6 +192,7 @@ def bins_of(frame: Frame, flocks: Sequence[Flock], daemons: Sequence[Daemon], co
         rank=frame.rank,
         usable=frame.usable,
         ports={},
+        holding=frame.holding,
         flocks=[frame.place(flock) for flock in flocks],
     )
     _count_pods(bins, columns)

@@ -57,20 +57,20 @@ def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, singl
     for wanted in range(HELD, OTHER + 1):
         numbers = np.flatnonzero((rank == wanted) & (fits > 0))
         order = numbers[np.lexsort((numbers, fullness[numbers], -fits[numbers]))]
-        amounts = fits[order]
+        falling = -fits[order]
         first = 0
         while count > 0 and first < len(order):
-            enough = int(np.searchsorted(-amounts[first:], -count, side="right"))
-            if enough:
+            enough = int(np.searchsorted(falling, -count, side="right"))
+            if enough > first:
                 # Of equal amounts the fullest comes first in the order.
-                least = amounts[first + enough - 1]
-                position = first + int(np.searchsorted(-amounts[first:], -least, side="left"))
+                position = max(first, int(np.searchsorted(falling, falling[enough - 1], side="left")))
                 chosen.append((int(order[position]), count))
                 return chosen
             if single:
                 break
-            chosen.append((int(order[first]), int(amounts[first])))
-            count -= int(amounts[first])
+            amount = -int(falling[first])
+            chosen.append((int(order[first]), amount))
+            count -= amount
             first += 1
     if single and not chosen and fits.any():
         best = int(np.lexsort((np.arange(len(fits)), fullness, rank, -fits))[0])

@@ -19,7 +19,7 @@ from reconciler.placement.host_caps import Task
 from reconciler.placement.label_table import Mask
 from reconciler.placement.options import options_of
 from reconciler.placement.shapes import Wish
-from reconciler.placement.sizing import Mix, Option, Size, cheapest_mix, mix_price
+from reconciler.placement.sizing import Mix, Option, Size, cheapest_mix, mix_price, undominated
 from reconciler.placement.state import State
 
 _ROUNDING = 1e-9
@@ -66,20 +66,21 @@ def _from_pools(state: State, task: Task, wish: Wish, pools: tuple[int, ...], co
 def _priced_mix(state: State, options: tuple[Option, ...], count: int, *, single: bool) -> tuple[Mix, int]:
     """The cheapest nodes for the chunks, and what they cost together (more than anything when there are none)."""
     if single:
-        return _priced(options, _mix(options, count, single=True))
-    known = state.mixes.setdefault(id(options), (options, {}))[1]
-    if count not in known:
-        known[count] = _priced(options, _mix(options, count, single=False))
-    return known[count]
+        mix = _single(options, count)
+        return mix, options[mix[0][0]].price if mix else PLENTY
+    known = state.mixes.get(id(options))
+    if known is None:
+        sizes = undominated([Size(option.chunks, option.price, number) for number, option in enumerate(options)])
+        known = state.mixes[id(options)] = (options, sizes, {})
+    _, sizes, mixes = known
+    if count not in mixes:
+        mix = cheapest_mix(count, sizes)
+        mixes[count] = (mix, mix_price(mix, [option.price for option in options]) if mix else PLENTY)
+    return mixes[count]
 
 
-def _priced(options: Sequence[Option], mix: Mix) -> tuple[Mix, int]:
-    return mix, mix_price(mix, [option.price for option in options]) if mix else PLENTY
-
-
-def _mix(options: Sequence[Option], count: int, *, single: bool) -> list[tuple[int, int]]:
-    if not single:
-        return cheapest_mix(count, [Size(option.chunks, option.price, number) for number, option in enumerate(options)])
+def _single(options: Sequence[Option], count: int) -> Mix:
+    """One node that holds most of them, the cheapest of those."""
     most = max((min(option.chunks, count) for option in options), default=0)
     best = [
         (option.price, number) for number, option in enumerate(options) if most and min(option.chunks, count) == most

@@ -49,15 +49,15 @@ class Offerer:
     def __init__(self, state: State, most_types: int) -> None:
         self._state = state
         self._most_types = most_types
-        self._known: dict[tuple[int, bytes, int], Offer] = {}
+        self._known: dict[tuple[int, int, bytes], Offer] = {}
         self._requests: dict[bytes, Resources] = {}
 
     def planned_node(self, index: int, holdings: tuple[Holding, ...]) -> tuple[PlannedNode, str]:
         """The node, and a sentence when something is left to be desired. Charges the pool for larger alternatives."""
-        planned = self._state.planned.bin(index)
-        offers = self._state.offers[planned.pool]
-        offer = self._offer(index, planned)
-        asked = planned.used + offer.daemons
+        planned = self._state.planned
+        offers = planned.of(index).offers
+        offer = self._offer(index, offers)
+        asked = planned.used[index] + offer.daemons
         requests = self._requests.get(asked.tobytes())
         if requests is None:
             requests = without_attachable(self._state.columns.resources(asked))
@@ -76,13 +76,16 @@ class Offerer:
         )
         return node, offer.sentence
 
-    def _offer(self, index: int, planned: PlannedBin) -> Offer:
-        if self._state.limits.is_limited(self._state.offers[planned.pool].pool.name):
-            return _offer_of(self._state, planned, self._most_types)
-        key = (int(self._state.planned.blueprint[index]), planned.rows.tobytes(), planned.primary)
-        if key not in self._known:
-            self._known[key] = _offer_of(self._state, planned, self._most_types)
-        return self._known[key]
+    def _offer(self, index: int, offers: PoolOffers) -> Offer:
+        planned = self._state.planned
+        if self._state.limits.is_limited(offers.pool.name):
+            return _offer_of(self._state, planned.bin(index), self._most_types)
+        holding = (offers.room >= planned.used[index]).all(axis=1)
+        key = (int(planned.blueprint[index]), int(planned.place[index]), holding.tobytes())
+        offer = self._known.get(key)
+        if offer is None:
+            offer = self._known[key] = _offer_of(self._state, planned.bin(index), self._most_types)
+        return offer
 
 
 def _offer_of(state: State, planned: PlannedBin, most_types: int) -> Offer:

@@ -30,7 +30,7 @@ from reconciler.placement.pack import Packer
 from reconciler.placement.pool_limits import RESERVATION_MARK, PoolLimits
 from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
-from reconciler.placement.shapes import Needs, needs_of
+from reconciler.placement.shapes import KnownNeeds, Needs
 from reconciler.placement.state import State
 from reconciler.placement.topology import Topology
 
@@ -94,13 +94,7 @@ def _place(
     drafts = drafts_of(demands, include_pending=options.include_pending)
     shapes = [draft.shape for draft in drafts]
     columns = ResourceColumns(shape.requests for shape in shapes)
-    known: dict[PodShape, Needs] = {}
-
-    def needs(shape: PodShape) -> Needs:
-        if shape not in known:
-            known[shape] = needs_of(shape, columns.request(shape.requests))
-        return known[shape]
-
+    needs = KnownNeeds(columns.request).of
     batches = [
         Batch(
             number,

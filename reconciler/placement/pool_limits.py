@@ -32,7 +32,7 @@ class Shortage:
 
 
 class PoolLimits:
-    """Running account of every pool's limits; copied and put back around attempts."""
+    """Running account of every pool's limits; what an attempt charged is charged back."""
 
     def __init__(
         self,
@@ -48,12 +48,6 @@ class PoolLimits:
         types = {kind.name: kind for kind in instance_types}
         used = _usage(view, types, frozenset(self._limits))
         self._used = {name: dict(used[name].amounts) for name in self._limits}
-
-    def copy(self) -> dict[str, dict[str, int]]:
-        return {name: dict(used) for name, used in self._used.items()}
-
-    def put_back(self, used: Mapping[str, Mapping[str, int]]) -> None:
-        self._used = {name: dict(amounts) for name, amounts in used.items()}
 
     def is_limited(self, pool: str) -> bool:
         name, mark, _ = pool.partition(RESERVATION_MARK)
@@ -90,6 +84,8 @@ class PoolLimits:
 
 def _usage(view: ClusterView, types: Mapping[str, InstanceType], pools: frozenset[str]) -> dict[str, Resources]:
     usage: dict[str, list[Resources]] = {name: [] for name in pools}
+    if not pools:
+        return {}
     nodes = {node.name: node for node in view.nodes}
     claimed = set()
     for claim in view.node_claims:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
+from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement, Taint, Toleration
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.requirements import Requirements
@@ -53,6 +54,30 @@ class Needs:
 def needs_of(shape: PodShape, request: Amounts) -> Needs:
     terms = () if shape.obstacle else tuple(_terms(shape, shape.attachment_terms))
     return Needs(shape, request, terms, tuple(_wishes(shape, terms)))
+
+
+class KnownNeeds:
+    """Needs of every shape that came up, worked out once. Shapes that ask for the same nodes share their terms and wishes."""
+
+    def __init__(self, request: Callable[[Resources], Amounts]) -> None:
+        self._request = request
+        self._known: dict[int, Needs] = {}
+        """By identity, since hashing a shape is slow; needs keep their shape, so that its identity stays its own."""
+        self._alike: dict[tuple[object, ...], Needs] = {}
+
+    def of(self, shape: PodShape) -> Needs:
+        needs = self._known.get(id(shape))
+        if needs is None:
+            request = self._request(shape.requests)
+            key = (
+                *(shape.node_selector, shape.required_node_terms, shape.preferred_node_terms),
+                *(shape.attachment_terms, shape.obstacle),
+            )
+            alike = self._alike.get(key)
+            if alike is None:
+                alike = self._alike[key] = needs_of(shape, request)
+            needs = self._known[id(shape)] = Needs(shape, request, alike.terms, alike.wishes)
+        return needs
 
 
 def _terms(shape: PodShape, places: Sequence[NodeSelectorTerm]) -> Iterable[NodeTerm]:

@@ -45,7 +45,7 @@ def cheapest_mix(count: int, sizes: Sequence[Size]) -> list[tuple[int, int]]:
     Exact for equal chunks up to a few times the largest size, by dynamic programming over (price, nodes); beyond that
     most are taken of the size with the lowest price a chunk. Of equal prices fewer nodes win, then the first choice.
     """
-    useful = _undominated([size for size in sizes if size.chunks > 0])
+    useful = undominated(sizes)
     if not useful:
         return []
     best = min(useful, key=lambda size: (size.price / size.chunks, -size.chunks))
@@ -65,10 +65,11 @@ def mix_price(mix: Sequence[tuple[int, int]], prices: Sequence[int]) -> int:
     return sum(prices[choice] for choice, _ in mix)
 
 
-def _undominated(sizes: list[Size]) -> list[Size]:
-    """Sizes for which no other holds as much for less, smallest first."""
+def undominated(sizes: Sequence[Size]) -> list[Size]:
+    """Sizes that hold something and for which no other holds as much for less, smallest first."""
     kept: list[Size] = []
-    for size in sorted(sizes, key=lambda size: (-size.chunks, size.price, size.choice)):
+    useful = [size for size in sizes if size.chunks > 0]
+    for size in sorted(useful, key=lambda size: (-size.chunks, size.price, size.choice)):
         if not kept or size.price < kept[-1].price:
             kept.append(size)
     return kept[::-1]

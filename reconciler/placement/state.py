@@ -22,7 +22,7 @@ from reconciler.placement.label_table import Amounts
 from reconciler.placement.meetings import Meetings
 from reconciler.placement.planned import Before, PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
-from reconciler.placement.sizing import Mix, Option
+from reconciler.placement.sizing import Mix, Option, Size
 from reconciler.placement.topology import Domain, Inclusion, Topology
 
 Touched = tuple[tuple[int, Domain], ...]
@@ -97,8 +97,8 @@ class State:
         """Sizes of new nodes that were worked out, by meeting, pools, request, cap and host ports (see options)."""
         self.combinations: dict[tuple[int, tuple[str, ...], bool], list[Any]] = {}
         """Combinations of topology domains by kin and labels (see spread)."""
-        self.mixes: dict[int, tuple[tuple[Option, ...], dict[int, tuple[Mix, int]]]] = {}
-        """Mixes of sizes and their prices by identity of the options (kept beside them) and number of chunks (see make)."""
+        self.mixes: dict[int, tuple[tuple[Option, ...], list[Size], dict[int, tuple[Mix, int]]]] = {}
+        """Useful sizes, and mixes of them with their prices by number of chunks, by identity of the options (see make)."""
         self.weights: list[tuple[int, ...]] = []
         """Numbers of pools by weight, once they were sorted (see make)."""
         self.log: list[Entry] = []

@@ -27,8 +27,8 @@ Stays = dict[tuple[str, int], list[tuple[int, int]]]
 
 def stays_of(state: State) -> Stays:
     stays: Stays = {}
-    for number, origin in enumerate(state.bins.origins):
-        for key, count in read_holdings(origin.held_for).items():
+    for number, words in state.bins.holding.items():
+        for key, count in read_holdings(words).items():
             stays.setdefault(key, []).append((number, count))
     return stays
 

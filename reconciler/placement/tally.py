@@ -39,17 +39,19 @@ class Tally:
 
     def __init__(self) -> None:
         self._flocks: dict[Alike, Flock] = {}
-        self._counted: dict[int, Pod] = {}
-        """By identity; the pods are kept so that their identity, and that of their shapes, stays their own."""
+        self._counted: set[int] = set()
         self._pods: Sequence[Pod] = ()
+        """Kept so that their identity, by which they were counted, and that of their shapes stays their own."""
 
     def count(self, pods: Sequence[Pod]) -> list[Flock]:
         """Flocks of these pods. An unchanged pod must be the same object as before to be known again."""
         if pods is not self._pods:
-            now = dict(zip(map(id, pods), pods, strict=True))
-            gone = self._counted.keys() - now.keys()
-            self._add((self._counted[key] for key in gone), -1)
-            self._add((now[key] for key in now.keys() - self._counted.keys()), 1)
+            now = set(map(id, pods))
+            gone, come = self._counted - now, now - self._counted
+            if gone:
+                self._add([pod for pod in self._pods if id(pod) in gone], -1)
+            if come:
+                self._add([pod for pod in pods if id(pod) in come], 1)
             self._counted, self._pods = now, pods
             if gone:
                 self._flocks = {key: flock for key, flock in self._flocks.items() if flock.nodes}

@@ -326,17 +326,12 @@ class Topology:
         """Counters in which a pod of this shape counts."""
         kin = self.kin(shape)
         if kin.counts_of is None:
-            counters = enumerate(self.counters)
-            kin.counts_of = tuple(number for number, counter in counters if self._is_counted(shape, counter.counted))
+            terms = shape.pod_anti_affinity
+            owned = {(term.topology_key, self.selection(shape, term, generous=True)) for term in terms}
+            kin.counts_of = tuple(
+                number for number, counter in enumerate(self.counters) if _is_counted(shape, counter.counted, owned)
+            )
         return kin.counts_of
-
-    def _is_counted(self, shape: PodShape, counted: Counted) -> bool:
-        if not counted.owners:
-            return all(selection.selects(shape) for selection in counted.selections)
-        return any(
-            (self.selection(shape, term, generous=True),) == counted.selections and term.topology_key == counted.key
-            for term in shape.pod_anti_affinity
-        )
 
     def count_pods(self) -> None:
         """Watches the anti-affinity of bound pods, then counts every bound pod once."""
@@ -371,6 +366,13 @@ class Topology:
         """The domain in which a pod on an existing bin counts, None when it does not."""
         item = self.counters[counter]
         return self.domains(item.counted.key)[number] if item.included is None or item.included[number] else None
+
+
+def _is_counted(shape: PodShape, counted: Counted, owned: set[tuple[str, Selection]]) -> bool:
+    """owned: the anti-affinity terms of the shape."""
+    if counted.owners:
+        return bool(owned) and (counted.key, counted.selections[0]) in owned
+    return all(selection.selects(shape) for selection in counted.selections)
 
 
 def _owners(key: str, selection: Selection, *, chunks_only: bool) -> Counted:
