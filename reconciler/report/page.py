@@ -57,9 +57,7 @@ def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[s
         "sections": [
             section
             for section in (
-                _section(
-                    "Launched for pending pods, were it Karpenter's turn", [_launch(row) for row in launches(plan)]
-                ),
+                _section("What Karpenter would launch for pending pods", [_launch(row) for row in launches(plan)]),
                 _section("Pending pods that can be placed nowhere", [_left_over(row) for row in left_over(plan)]),
                 _section("Nodes to create", [_creation(item) for item in plan.node_claims.create]),
                 _section("Nodes to hold", [_action(item) for item in plan.node_claims.hold]),
@@ -174,7 +172,7 @@ def _creation(creation: NodeClaimCreation) -> dict[str, Any]:
 
 
 def _launch(row: Launch) -> dict[str, Any]:
-    return {"name": f"NodePool {row.node_pool}", "what": row.words, "why": "a what-if for pending pods", "fields": []}
+    return {"name": f"NodePool {row.node_pool}", "what": row.size, "why": row.kinds, "fields": []}
 
 
 def _left_over(row: LeftOver) -> dict[str, Any]:

@@ -33,11 +33,15 @@ class Launch:
         return sum(count for _, count in self.types)
 
     @property
-    def words(self) -> str:
-        """`4 nodes for 12 pods, $2.2000/h: 2 × m-16x and 2 × m-4x; on-demand in zone-a`."""
+    def size(self) -> str:
+        """`4 nodes for 12 pods, $2.2000/h`."""
         price = "price not known" if self.price is None else hourly(self.price)
-        kinds = listed(f"{count:,} × {name}" for name, count in self.types)
-        return f"{counted(self.nodes, 'node')} for {counted(self.pods, 'pod')}, {price}: {kinds}; {self.places}"
+        return f"{counted(self.nodes, 'node')} for {counted(self.pods, 'pod')}, {price}"
+
+    @property
+    def kinds(self) -> str:
+        """`2 × m-16x and 2 × m-4x; on-demand in zone-a`."""
+        return f"{listed(f'{count:,} × {name}' for name, count in self.types)}; {self.places}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ def _pending_lines(plan: Plan, paint: Paint) -> list[str]:
     if not plan.include_pending:
         return ["", f"{words}."]
     lines = ["", paint("bold", "Pending pods"), f"  {words}."]
-    lines += [f"  {paint('green', '+')} NodePool {row.node_pool}: {row.words}" for row in launches(plan)]
+    lines += [f"  {paint('green', '+')} NodePool {row.node_pool}: {row.size}: {row.kinds}" for row in launches(plan)]
     rows = left_over(plan)
     for row in rows[:MOST_ROWS]:
         lines.append(f"  {paint('red', '!')} {row.title}")

@@ -130,5 +130,7 @@ def summary(plan: Plan) -> str:
         if items
     ]
     objects = f"{counted(len(plan.objects), 'object')} to apply" if plan.objects else ""
-    parts = [part for part in (listed(nodes), objects) if part]
+    for_pods = sum(any(holding.demand.kind == POD_KIND for holding in item.planned.holdings) for item in claims.create)
+    what_if = f"{for_pods:,} of the nodes to create only as a what-if for pending pods" if for_pods else ""
+    parts = [part for part in (listed(nodes), objects, what_if) if part]
     return "; ".join(parts) if parts else "No change: the cluster is as declared"

@@ -89,7 +89,10 @@ def test_without_the_flag_only_the_sum_is_told() -> None:
 def test_a_page_says_the_same() -> None:
     page = plan_page(what_if(), cluster="production")
     launched, left = page["sections"][:2]
-    assert launched["rows"][0]["name"] == "NodePool general"
+    row = launched["rows"][0]
+    assert (row["name"], row["what"]) == ("NodePool general", "2 nodes for 6 pods, $0.6000/h")
+    assert row["why"] == "1 × m-4x and 1 × m-8x; on-demand in zone-a or zone-b"
+    assert page["summary"] == "2 nodes to create; 2 of the nodes to create only as a what-if for pending pods"
     assert [row["what"] for row in left["rows"]] == ["5 pods", "1 pod"]
     assert left["rows"][0]["why"] == (
         "node-1 lacks 200m CPU (node full: 3 candidates); NodePool gpu is at its nvidia.com/gpu limit of 2"
