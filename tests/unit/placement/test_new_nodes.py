@@ -112,6 +112,20 @@ def test_min_values_make_the_list_longer_and_the_nodes_smaller() -> None:
     assert sum(item.holdings[0].count for item in placement.planned) == 4
 
 
+def test_min_values_are_met_where_the_cheapest_is_sold_another_way_than_the_rest() -> None:
+    medium = instance_type("medium", price=0.2, zones=("zone-a",), capacity_types=("on-demand", "spot"))
+    large = instance_type("large", cpu="16", memory="64Gi", price=0.8, zones=("zone-a",))
+    pool = node_pool(requirements=(Requirement("node.kubernetes.io/instance-type", Operator.EXISTS, (), 2),))
+
+    placement = placed(demand(count=1), pools=(pool,), types=(medium, large))
+
+    planned = placement.planned[0]
+    assert planned.instance_types == ("medium", "large")
+    assert planned.capacity_types == ("on-demand",)
+    assert planned.price == pytest.approx(0.2)
+    assert placement.assumptions == ()
+
+
 def test_a_custom_requirement_gets_one_concrete_label() -> None:
     pool = node_pool(
         requirements=[
