@@ -14,7 +14,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
 from reconciler.placement.host_caps import least_on_hosts
 from reconciler.placement.state import State
-from reconciler.placement.topology import Domain, Rule, SpreadRule
+from reconciler.placement.topology import Domain, Kin, Rule, SpreadRule
 
 
 class Balance:
@@ -24,8 +24,8 @@ class Balance:
         self._state = state
         self._least: dict[SpreadRule, int] = {}
         self._loose: dict[SpreadRule, dict[Domain, int]] = {}
-        self._batches: dict[int, Batch] = {}
-        self._added: dict[int, dict[tuple[int, Domain], int]] | None = None
+        self._added: dict[int, dict[tuple[int, bool, Domain], int]] | None = None
+        self._kin: dict[int, Kin] = {}
 
     def unbalanced(self, rules: Sequence[Rule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
         """Spread rules that do not hold for the chunks that are under them on these bins. hosts: hostname rules too."""
@@ -59,25 +59,26 @@ class Balance:
         return min((counter.count(domain) for domain in domains), default=0) if len(domains) >= rule.min_domains else 0
 
     def _loose_of(self, rule: SpreadRule) -> dict[Domain, int]:
-        """What batches that do not bring this rule themselves add to its counter."""
+        """What chunks that do not bring this rule themselves add to its counter."""
         if rule not in self._loose:
             topology = self._state.topology
             counts: dict[Domain, int] = {}
-            for (number, domain), count in self._added_to(rule.counter).items():
-                batch = self._batches[number]
-                if rule not in topology.own_rules(batch.needs.shape, chunks_only=batch.keeps_minimum):
+            for (kin, chunks_only, domain), count in self._added_to(rule.counter).items():
+                if rule not in topology.own_rules(self._kin[kin].shape, chunks_only=chunks_only):
                     counts[domain] = counts.get(domain, 0) + count
             self._loose[rule] = counts
         return self._loose[rule]
 
-    def _added_to(self, counter: int) -> dict[tuple[int, Domain], int]:
+    def _added_to(self, counter: int) -> dict[tuple[int, bool, Domain], int]:
+        """By kin, whether only chunks count, and domain."""
         if self._added is None:
             self._added = {}
             for put in self._state.puts():
-                self._batches[put.batch.number] = put.batch
+                kin = self._state.topology.kin(put.batch.needs.shape)
+                self._kin[kin.number] = kin
                 for position, domain in put.touched:
                     by_batch = self._added.setdefault(position, {})
-                    key = (put.batch.number, domain)
+                    key = (kin.number, put.batch.keeps_minimum, domain)
                     by_batch[key] = by_batch.get(key, 0) + put.count
         return self._added.get(counter, {})
 

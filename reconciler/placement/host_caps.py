@@ -96,10 +96,21 @@ def host_caps(state: State, task: Task) -> HostCaps:
 
 
 def rule_caps(state: State, task: Task) -> HostCaps:
+    state.topology.hosts.reach(len(state.bins) + state.planned.count)
+    if not task.bare:
+        return _rule_caps(state, task)
+    # Where new nodes come up empty the bounds never change.
+    known = state.bare_caps.get((id(task.rules), task.single))
+    if known is None or known[0] is not task.rules:
+        known = state.bare_caps[id(task.rules), task.single] = (task.rules, _rule_caps(state, task))
+    caps: HostCaps = known[1]
+    return caps
+
+
+def _rule_caps(state: State, task: Task) -> HostCaps:
     rules = [rule for rule in task.host_rules if not (isinstance(rule, TogetherRule) and task.single)]
     if not rules:
         return UNCAPPED
-    state.topology.hosts.reach(len(state.bins) + state.planned.count)
     rows = [state.topology.counters[rule.counter].host_row for rule in rules]
     bounds = [host_bound(state, rule, bare=task.bare) for rule in rules]
     return HostCaps(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 SPREAD_ITSELF, SPREAD_OTHERS, APART_ITSELF, APART_OTHERS, TOGETHER = range(5)
 """Kinds of rules on the hostname, as numbers."""
-WORTH_COMPILING = 200
+WORTH_COMPILING = 400
 """Batches from which on loading the compiled loops takes less time than they save."""
 
 _PLENTY = 2**62

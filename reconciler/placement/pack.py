@@ -205,11 +205,7 @@ def _same_whole(one: Batch, other: Batch) -> bool:
 
 def rules_of(state: State, batch: Batch) -> tuple[Rule, ...]:
     """Topology rules that chunks of the batch are under: their shape's own and those of pods that keep it off."""
-    shape = batch.needs.shape
-    return (
-        *state.topology.own_rules(shape, chunks_only=batch.keeps_minimum),
-        *state.topology.others_rules(shape, chunks_only=batch.keeps_minimum),
-    )
+    return state.topology.rules(batch.needs.shape, chunks_only=batch.keeps_minimum)
 
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:

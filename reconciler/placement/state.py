@@ -23,7 +23,7 @@ from reconciler.placement.meetings import Meetings
 from reconciler.placement.planned import Before, PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
 from reconciler.placement.sizing import Mix, Option, Size
-from reconciler.placement.topology import Domain, Inclusion, Topology
+from reconciler.placement.topology import Domain, Inclusion, Rule, Topology
 
 Touched = tuple[tuple[int, Domain], ...]
 """Counters and the domains in which they counted something."""
@@ -99,6 +99,8 @@ class State:
         """Combinations of topology domains by kin and labels (see spread)."""
         self.mixes: dict[int, tuple[tuple[Option, ...], list[Size], dict[int, tuple[Mix, int]]]] = {}
         """Useful sizes, and mixes of them with their prices by number of chunks, by identity of the options (see make)."""
+        self.bare_caps: dict[tuple[int, bool], tuple[tuple[Rule, ...], Any]] = {}
+        """What rules allow on new nodes, by identity of the rules, which are kept beside it (see host_caps)."""
         self.weights: list[tuple[int, ...]] = []
         """Numbers of pools by weight, once they were sorted (see make)."""
         self.log: list[Entry] = []

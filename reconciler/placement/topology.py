@@ -151,12 +151,14 @@ class Kin:
     number: int
     own_rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
     others_rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
+    rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
     deciding_keys: tuple[str, ...] | None = None
     counts_of: tuple[int, ...] | None = None
 
     def forget(self) -> None:
         """A new counter may count these shapes too, or keep them off."""
         self.others_rules.clear()
+        self.rules.clear()
         self.deciding_keys = self.counts_of = None
 
 
@@ -251,6 +253,14 @@ class Topology:
             and counter.counted.chunks_only == chunks_only
             and all(selection.selects(shape) for selection in counter.counted.selections)
         )
+
+    def rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
+        """All rules that a shape is under: its own and those of pods that keep it off."""
+        known = self.kin(shape).rules
+        if chunks_only not in known:
+            own = self.own_rules(shape, chunks_only=chunks_only)
+            known[chunks_only] = (*own, *self.others_rules(shape, chunks_only=chunks_only))
+        return known[chunks_only]
 
     def deciding_keys(self, shape: PodShape) -> tuple[str, ...]:
         """Labels (hostname apart) on which a new node for this shape must be decided, since somebody counts it there."""
