@@ -50,10 +50,17 @@ def timeline(schedule: Schedule, start: datetime, end: datetime, now: datetime) 
     instants, active = _activities(schedule, _seconds(start), _seconds_up(end))
     winners = _winners(schedule, active)
     begins = _first_of_each(winners)
-    times = [start, *(_instant(second) for second in instants[begins[1:]].tolist()), end]
+    times = [start, *map(_instant, instants[begins[1:]].tolist()), end]
+    found = winners[begins]
+    indexes: list[int | None] = [*range(len(schedule.behaviors)), None]
     spans = tuple(
-        ScheduleSpan(times[index], times[index + 1], _value(schedule, winner), None if winner == _NONE else winner)
-        for index, winner in enumerate(winners[begins].tolist())
+        map(
+            ScheduleSpan,
+            times[:-1],
+            times[1:],
+            _values(schedule)[found].tolist(),
+            (indexes[winner] for winner in found.tolist()),
+        )
     )
     collisions = _collisions(schedule, instants, active, start, end)
     return ScheduleTimeline(schedule, state_at(schedule, now), start, end, spans, collisions)
@@ -99,11 +106,12 @@ def _activities(schedule: Schedule, start: int, end: int) -> tuple[Seconds, Acti
     (rows) are active from each on."""
     edges = [_edges(behavior, schedule.timezone, start, end) for behavior in schedule.behaviors]
     first = np.array([start], dtype=np.int64)
-    instants = np.unique(np.concatenate((first, *(times for _, times in edges))))
+    instants = np.sort(np.concatenate((first, *(times for _, times in edges))), kind="stable")
+    instants = instants[_first_of_each(instants)]
     active = np.empty((len(edges), len(instants)), dtype=bool)
     for row, (at_start, times) in enumerate(edges):
-        passed = np.searchsorted(times, instants, side="right")
-        active[row] = (passed % 2 == 1) != at_start
+        passed = times.searchsorted(instants, side="right")
+        active[row] = (passed & 1) != at_start
     return instants, active
 
 
@@ -116,13 +124,15 @@ def _edges(behavior: Behavior, zone: str, start: int, end: int) -> tuple[bool, S
     order = np.argsort(times, kind="stable")
     begins = order >= len(ends)
     times = times[order]
-    counts = np.append(times[1:] != times[:-1], True)[: len(times)]  # of an end and a start at once, the start
+    counts = _last_of_each(times)  # of an end and a start at once, the start
     times, begins = times[counts], begins[counts]
-    now = int(np.searchsorted(times, start, side="right"))
+    now = int(times.searchsorted(start, side="right"))
     active = bool(begins[now - 1]) if now else _was_active(behavior, zone, earliest)
     times, begins = times[now:], begins[now:]
-    changed = begins != np.append(active, begins[:-1])[: len(begins)]
-    return active, times[changed]
+    changes_state = np.empty(len(begins), dtype=bool)
+    changes_state[:1] = begins[:1] != active
+    np.not_equal(begins[1:], begins[:-1], out=changes_state[1:])
+    return active, times[changes_state]
 
 
 def _was_active(behavior: Behavior, zone: str, before: int) -> bool:
@@ -158,13 +168,20 @@ def _values(schedule: Schedule) -> Seconds:
     return np.array([*(item.replicas for item in schedule.behaviors), schedule.default_replicas], dtype=np.int64)
 
 
-def _value(schedule: Schedule, winner: int) -> int:
-    return schedule.default_replicas if winner == _NONE else schedule.behaviors[winner].replicas
-
-
 def _first_of_each(values: Seconds) -> Seconds:
     """Where runs of equal values begin."""
-    return np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    differs = np.empty(len(values), dtype=bool)
+    differs[:1] = True
+    np.not_equal(values[1:], values[:-1], out=differs[1:])
+    return differs.nonzero()[0]
+
+
+def _last_of_each(values: Seconds) -> Activity:
+    """Which values are the last of a run of equal ones."""
+    differs = np.empty(len(values), dtype=bool)
+    differs[-1:] = True
+    np.not_equal(values[1:], values[:-1], out=differs[:-1])
+    return differs
 
 
 def _collisions(

@@ -29,10 +29,10 @@ def matches(pattern: TimePattern, zone: str, start: int, end: int) -> Seconds:
     first, last = start // DAY - _MARGIN, end // DAY + _MARGIN
     first_year, last_year = year_of(first * DAY), year_of(last * DAY)
     days = _days(pattern.days, pattern.months, pattern.weekdays, first_year, last_year)
-    days = days[np.searchsorted(days, first) : np.searchsorted(days, last, side="right")]
+    days = days[days.searchsorted(first) : days.searchsorted(last, side="right")]
     local = (days[:, None] * DAY + _times(pattern.hours, pattern.minutes)[None, :]).ravel()
     instants = zone_offsets(zone, first_year, last_year).to_utc(local)
-    instants = instants[np.searchsorted(instants, start) : np.searchsorted(instants, end)]
+    instants = instants[instants.searchsorted(start) : instants.searchsorted(end)]
     again = instants[1:] == instants[:-1]  # several local times of one gap are one instant
     return instants[np.append(True, ~again)] if again.any() else instants
 

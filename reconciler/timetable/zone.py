@@ -36,7 +36,7 @@ class ZoneOffsets:
 
     def to_utc(self, local: Seconds) -> Seconds:
         """The instant of each local time. Rising local times give rising instants (equal ones inside a gap)."""
-        index = np.searchsorted(self.turns, local, side="right")
+        index = self.turns.searchsorted(local, side="right")
         # Inside a gap the new offset leads to an instant before the change: the change itself is the next local time.
         instants: Seconds = np.maximum(local - self.offsets[index], self.begins[index])
         return instants
