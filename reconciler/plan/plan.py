@@ -13,6 +13,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
+from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
 from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, launch_record
 from reconciler.plan.bins import Bin, all_bins
@@ -23,6 +24,7 @@ from reconciler.plan.names import creations
 from reconciler.plan.objects import object_changes
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import prune
+from reconciler.timetable.capacity_schedule import state_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,10 @@ class PlanInputs:
     """Everything a plan is made from.
 
     declared: the repository's own documents (`manifests` in the version that the cluster serves); live: the cluster's,
-    typed; demands: in the order in which they were placed; node_pools: those in force, the repository's over the live
-    ones; price_source: where prices come from and as of when; blocked: why nothing may be pruned, released or deleted (a
-    rewound branch, a stalled source; gaps of the view are added here); replaced: what `unavailable_bins` named before
-    placement; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
+    typed; demands: in the order in which they were placed; node_pools, schedules: those in force, the repository's over
+    the live ones; price_source: where prices come from and as of when; blocked: why nothing may be pruned, released or
+    deleted (a rewound branch, a stalled source; gaps of the view are added here); replaced: what `unavailable_bins` named
+    before placement; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
     """
 
     revision: str | None
@@ -44,6 +46,7 @@ class PlanInputs:
     demands: tuple[Demand, ...] = ()
     placement: Placement = field(default_factory=Placement)
     node_pools: tuple[NodePool, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
     instance_types: tuple[InstanceType, ...] = ()
     price_source: str = ""
     caps: PlanCaps = field(default_factory=PlanCaps)
@@ -107,6 +110,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         demands=tuple(item for item in outcomes if inputs.include_pending or not item.demand.is_pending_pod),
         node_claims=NodeClaimChanges(created, held.delete, held.hold, held.release),
         objects=(*objects.changes, *pruning.changes),
+        schedules=tuple(state_at(schedule, inputs.now) for schedule in inputs.schedules),
         cost=cost,
         findings=tuple(sorted({*inputs.findings, *objects.findings}, key=_finding_order)),
         pending=pending_outcome(outcomes),
