@@ -15,9 +15,11 @@ from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.combine import demands as combine_demands
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.schedules import follow_schedules, next_edge
 from reconciler.manifests.declared import live_declared, read, with_last_good
 from reconciler.manifests.in_force import in_force
 from reconciler.manifests.rendered import read_rendered
+from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
@@ -25,7 +27,9 @@ from reconciler.model.errors import Failure, Waiting
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL, InstanceType
 from reconciler.model.placement import Placement
+from reconciler.model.schedules import Schedule
 from reconciler.model.source import SourceTree
+from reconciler.model.timelines import Edge
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import PlacementOptions, place
 from reconciler.plan.back_offs import launch_record, without_launches
@@ -119,6 +123,7 @@ class Cycle:
         self._progress = progress
         self._tree: SourceTree | None = None
         self._repository: Declared | None = None
+        self._effective: Declared | None = None
 
     def plan(self, *, include_pending: bool = False, tree: SourceTree | None = None) -> PassResult:
         """The stages up to the plan: nothing is written. tree: plan this one instead of the source's newest."""
@@ -133,6 +138,15 @@ class Cycle:
         if not self._rules.suspend:
             stages = (*stages, *self._applying)
         return self._run(PassState(self._clock.now()), stages)
+
+    def next_edge(self, after: datetime) -> Edge | None:
+        """The first instant after this one at which what is declared asks for something else; as the last pass read it."""
+        return None if self._effective is None else next_edge(self._effective, after)
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """Every schedule in force, the cluster's own among them, as the last pass read them."""
+        return () if self._effective is None else self._effective.schedules
 
     @property
     def _reading(self) -> tuple[tuple[str, Stage], ...]:
@@ -188,19 +202,31 @@ class Cycle:
             live=live,
             repository=forms.repository,
             effective=forms.effective,
-            findings=(*forms.repository.findings, *forms.findings),
+            findings=(
+                *forms.repository.findings,
+                *forms.findings,
+                *schedule_findings(forms.repository.schedules, state.now),
+            ),
             instance_types=launch_record(view, state.now).without(self._catalog.instance_types(view), state.now),
         )
 
     def _find_demand(self, state: PassState) -> PassState:
+        followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
+        self._effective = followed.effective
         demands, findings = combine_demands(
-            state.effective,
+            followed.effective,
             state.view,
             dialect=self._rules.dialect,
             include_pending=state.include_pending,
             instance_types=state.instance_types,
         )
-        return replace(state, demands=demands, findings=(*state.findings, *findings))
+        return replace(
+            state,
+            effective=followed.effective,
+            repository=followed.repository,
+            demands=demands,
+            findings=(*state.findings, *followed.findings, *findings),
+        )
 
     def _place(self, state: PassState) -> PassState:
         replaced = unavailable_bins(state.view, state.effective.node_pools, state.now)
@@ -225,6 +251,7 @@ class Cycle:
                 demands=state.demands,
                 placement=state.placement,
                 node_pools=state.effective.node_pools,
+                schedules=state.effective.schedules,
                 instance_types=state.instance_types,
                 price_source=self._catalog.source,
                 caps=self._rules.caps,

@@ -247,10 +247,12 @@ def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
 def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
     """The daemon with everything around it, until it is stopped or settled. Returns the exit code."""
     from reconciler.daemon import Daemon  # noqa: PLC0415 - see above
+    from reconciler.report.daemon_status import with_next_edge  # noqa: PLC0415 - see above
     from reconciler.source.latest import LatestTree  # noqa: PLC0415 - see above
     from reconciler.telemetry.last_pass import LastPass  # noqa: PLC0415 - see above
     from reconciler.telemetry.logs import configure_logs, logger  # noqa: PLC0415 - see above
     from reconciler.telemetry.metrics import Metrics  # noqa: PLC0415 - see above
+    from reconciler.telemetry.scheduled_capacity import ScheduledCapacity  # noqa: PLC0415 - see above
     from reconciler.timetable.agenda import Pacing, Trigger  # noqa: PLC0415 - see above
     from reconciler.web.pages import check_page, json_page, text_page  # noqa: PLC0415 - see above
     from reconciler.web.server import PageServer  # noqa: PLC0415 - see above
@@ -267,6 +269,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         cycle = make_cycle(
             settings, source=source, cluster=cluster, catalog=open_catalog(settings, cluster, clock), clock=clock
         )
+        metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
         last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)
         show = _plan_printer(cluster.name) if settings.logs.form == "console" else None
 
@@ -285,6 +288,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             on_result=on_result,
             on_poll=metrics.observe_poll,
             is_leader=_leadership(settings, cluster, stack, metrics.set_leader),
+            next_edge=cycle.next_edge,
             log=log,
         )
         server = PageServer(
@@ -293,7 +297,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
                 "/healthz": check_page(daemon.health),
                 "/readyz": check_page(daemon.readiness),
                 "/metrics": text_page(metrics.exposition),
-                "/status": json_page(last.document),
+                "/status": json_page(lambda: with_next_edge(last.document(), daemon.state.next_edge)),
             },
         )
         stack.callback(server.close)

@@ -63,3 +63,11 @@ class DemandSpan:
     end: datetime
     replicas: int
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An instant at which what is declared comes to ask for something else. why: in words, for status and logs."""
+
+    at: datetime
+    why: str

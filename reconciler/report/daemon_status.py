@@ -10,7 +10,8 @@ from reconciler import __version__
 from reconciler.model.changes import ChangeSet, Outcome, Plan
 from reconciler.model.errors import Failure
 from reconciler.model.source import SourceTree
-from reconciler.report.machine import demand_row, finding_row, timestamp
+from reconciler.model.timelines import Edge
+from reconciler.report.machine import demand_row, finding_row, schedule_row, timestamp
 from reconciler.report.text import Paint, plain
 from reconciler.report.words import counted, moment, short_revision, summary
 
@@ -66,8 +67,17 @@ def daemon_status_document(
         "blocked": [] if plan is None else list(plan.blocked),
         "notes": [] if plan is None else list(plan.notes),
         "findings": [] if plan is None else [finding_row(finding) for finding in plan.findings],
+        "schedules": [] if plan is None else [schedule_row(row) for row in plan.schedules],
+        "nextEdge": None,
         "timings": {stage: round(seconds, 6) for stage, seconds in timings.items()},
     }
+
+
+def with_next_edge(document: Mapping[str, Any] | None, edge: Edge | None) -> Mapping[str, Any] | None:
+    """The document with when a schedule next asks for something else, as it is now; None before the first pass."""
+    if document is None:
+        return None
+    return {**document, "nextEdge": None if edge is None else {"time": timestamp(edge.at), "schedule": edge.why}}
 
 
 def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> str:
@@ -84,6 +94,9 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
     ]
     if document["summary"]:
         lines.append(f"  it planned  {document['summary']}")
+    edge = document.get("nextEdge")
+    if edge:
+        lines.append(f"  next edge   {moment(datetime.fromisoformat(edge['time']), None)}, {edge['schedule']}")
     if document["stalled"]:
         lines.append(paint("red", f"  stalled     {document['stalled']['reason']}: {document['stalled']['message']}"))
     if document["message"]:

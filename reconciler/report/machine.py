@@ -61,7 +61,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             if change.ref.kind == NODE_POOL
         ],
         "objects": [object_row(change) for change in plan.objects if change.ref.kind != NODE_POOL],
-        "schedules": [_schedule(row) for row in plan.schedules],
+        "schedules": [schedule_row(row) for row in plan.schedules],
         "budgets": [_budget(row) for row in plan.budgets],
         "cost": {
             "perHourBefore": _money(plan.cost.per_hour_before),
@@ -196,7 +196,7 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
     }
 
 
-def _schedule(row: ScheduleOutcome) -> dict[str, Any]:
+def schedule_row(row: ScheduleOutcome) -> dict[str, Any]:
     return {
         "namespace": row.namespace,
         "name": row.name,

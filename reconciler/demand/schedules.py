@@ -1,0 +1,207 @@
+"""What schedules make of buffers and static NodePools at an instant: replicas, and whether they exist. Called by the cycle.
+
+The rules are semantics, scheduled capacity (seed 004; seed 000's buffer schedule). Nothing is written back to Git: the typed
+values and the manifests that are applied carry the schedule's value. A schedule that is not known changes nothing: what is
+in the cluster stays as it is, and a finding says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from reconciler.demand import codes
+from reconciler.model.buffers import Buffer
+from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.durations import format_duration
+from reconciler.model.findings import Finding
+from reconciler.model.following import Following, following_of
+from reconciler.model.nodes import NodePool
+from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.schedules import Schedule
+from reconciler.model.timelines import Edge
+from reconciler.model.view import LiveObject, Manifest
+from reconciler.timetable.lead_time import next_look, value_with_lead
+
+NODE_POOL = "NodePool"
+_POOL_GROUP = "karpenter.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """effective: what demand and placement work with; repository: what is applied. Both as the schedules have it now."""
+
+    effective: Declared
+    repository: Declared
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """replicas None: no schedule gives them; active: the object is to exist; unknown: schedules that are not there."""
+
+    replicas: int | None
+    active: bool
+    unknown: tuple[ObjectRef, ...] = ()
+
+
+def follow_schedules(
+    effective: Declared,
+    repository: Declared,
+    objects: Mapping[ObjectRef, LiveObject],
+    now: datetime,
+) -> Followed:
+    """`effective` is the repository over the cluster; its buffers may be the cluster's alone, which are sized but never
+    written. objects: the cluster's, for what stays when a schedule is not known."""
+    schedules = {schedule.ref: schedule for schedule in effective.schedules}
+    manifests = {item.ref: item for item in repository.manifests}
+    dormant: dict[ObjectRef, str] = {}
+    held: set[ObjectRef] = set()
+    findings: list[Finding] = []
+    buffers = []
+    for buffer in effective.buffers:
+        following = following_of(buffer.ref, buffer.annotations)
+        if following is None:
+            buffers.append(buffer)
+            continue
+        sizes = _sizes(following, schedules, now)
+        findings += _unknown(buffer.ref, buffer.position, sizes, repository)
+        if sizes.unknown:
+            buffers.append(_unsized(buffer, sizes, objects.get(buffer.ref)))
+            held.add(buffer.ref)
+            continue
+        followed = followed_buffer(buffer, following, sizes.replicas, active=sizes.active)
+        buffers.append(followed)
+        if followed.dormant:
+            dormant[buffer.ref] = followed.dormant
+        elif sizes.replicas is not None and buffer.ref in manifests:
+            manifests[buffer.ref] = _sized_manifest(manifests[buffer.ref], sizes.replicas)
+    pools = {pool.name: pool for pool in effective.node_pools}
+    for item in repository.manifests:
+        pool_following = following_of(item.ref, _annotations(item.manifest)) if item.ref.kind == NODE_POOL else None
+        if pool_following is None:
+            continue
+        sizes = _sizes(pool_following, schedules, now)
+        findings += _unknown(item.ref, item.position, sizes, repository)
+        if sizes.replicas is None:
+            held.add(item.ref)
+            continue
+        manifests[item.ref] = _sized_manifest(item, sizes.replicas)
+        pool = pools.get(item.ref.name)
+        if pool is not None and _is_static(objects.get(item.ref)):
+            pools[pool.name] = replace(pool, replicas=sizes.replicas)
+    kept = tuple(
+        manifests[item.ref] for item in repository.manifests if item.ref not in dormant and item.ref not in held
+    )
+    broken = repository.broken | held
+    parts: dict[str, Any] = {"manifests": kept, "broken": broken, "dormant": dormant}
+    return Followed(
+        replace(effective, buffers=tuple(buffers), node_pools=tuple(pools[name] for name in sorted(pools)), **parts),
+        replace(repository, **parts),
+        tuple(findings),
+    )
+
+
+def next_edge(effective: Declared, after: datetime) -> Edge | None:
+    """The first instant after this one at which a schedule's value changes, or a follower with a lead must look again."""
+    leads: dict[ObjectRef, set[timedelta]] = {schedule.ref: {timedelta(0)} for schedule in effective.schedules}
+    for _, following in followers(effective):
+        for ref in following.schedules:
+            leads.setdefault(ref, set()).add(following.lead)
+    first: Edge | None = None
+    for schedule in effective.schedules:
+        for lead in sorted(leads[schedule.ref]):
+            at = next_look(schedule, lead, after)
+            if at is not None and (first is None or at < first.at):
+                first = Edge(at, f"{schedule.ref}{_ahead(lead)}")
+    return first
+
+
+def followers(declared: Declared) -> Iterator[tuple[Buffer | NodePool, Following]]:
+    """Every buffer and NodePool that follows a schedule, and what it follows."""
+    for buffer in declared.buffers:
+        following = following_of(buffer.ref, buffer.annotations)
+        if following is not None:
+            yield buffer, following
+    for pool in declared.node_pools:
+        following = following_of(pool_ref(pool), pool.annotations)
+        if following is not None:
+            yield pool, following
+
+
+def followed_buffer(buffer: Buffer, following: Following, replicas: int | None, *, active: bool) -> Buffer:
+    """The buffer with these replicas (None: its own), asleep unless it is active."""
+    if not active:
+        return replace(buffer, dormant=f"{following.active_during} is at 0")
+    if replicas is None:
+        return replace(buffer, dormant="")
+    return replace(buffer, dormant="", replicas=replicas, sized_by=f"{following.replicas_from}{_ahead(following.lead)}")
+
+
+def pool_ref(pool: NodePool) -> ObjectRef:
+    return ObjectRef(_POOL_GROUP, NODE_POOL, "", pool.name)
+
+
+def _ahead(lead: timedelta) -> str:
+    return f", {format_duration(lead)} ahead" if lead else ""
+
+
+def _sizes(following: Following, schedules: Mapping[ObjectRef, Schedule], now: datetime) -> _Sizes:
+    unknown = tuple(ref for ref in dict.fromkeys(following.schedules) if ref not in schedules)
+    if unknown:
+        return _Sizes(None, True, unknown)
+    replicas, active = following.replicas_from, following.active_during
+    return _Sizes(
+        None if replicas is None else value_with_lead(schedules[replicas], following.lead, now),
+        active is None or value_with_lead(schedules[active], following.lead, now) > 0,
+    )
+
+
+def _unsized(buffer: Buffer, sizes: _Sizes, live: LiveObject | None) -> Buffer:
+    """As it is in the cluster, if it is there; else it waits for its schedule."""
+    if live is None:
+        return replace(buffer, waits_for=", ".join(str(ref) for ref in sizes.unknown))
+    replicas = (live.body.get("spec") or {}).get("replicas")
+    return replace(buffer, replicas=replicas) if isinstance(replicas, int) else buffer
+
+
+def _unknown(
+    ref: ObjectRef,
+    position: SourcePosition | None,
+    sizes: _Sizes,
+    repository: Declared,
+) -> Iterator[Finding]:
+    code = codes.SCHEDULE_NOT_FOUND
+    for schedule in sizes.unknown:
+        if schedule in repository.broken:
+            message = f"{schedule} has errors, and no earlier version of it is known: the size stays as it is"
+            hint = "mend the schedule"
+        else:
+            message = f"{schedule} is neither in the repository nor in the cluster: the size stays as it is"
+            hint = "declare a MetricsProducer of that name, or correct the annotation"
+        yield Finding(code.name, code.severity, message, position, ref, hint=hint)
+
+
+def _annotations(manifest: Manifest) -> tuple[tuple[str, str], ...]:
+    found = (manifest.get("metadata") or {}).get("annotations") or {}
+    return tuple(sorted((key, value) for key, value in found.items() if isinstance(value, str)))
+
+
+def _is_static(live: LiveObject | None) -> bool:
+    """Whether a pool is, or will be, static; one that is dynamic stays so, and plan says that it cannot change."""
+    return live is None or "replicas" in (live.body.get("spec") or {})
+
+
+def _sized_manifest(item: DeclaredManifest, replicas: int) -> DeclaredManifest:
+    """The document as it is applied: with the schedule's value where its kind has the number."""
+    spec = dict(item.manifest.get("spec") or {})
+    capacity = spec.get("capacity")
+    if not isinstance(capacity, Mapping):
+        spec["replicas"] = replicas
+    elif "pods" in capacity:
+        spec["capacity"] = {**capacity, "pods": {**capacity["pods"], "replicaNum": replicas}}
+    elif "exactly" in (capacity.get("replicas") or {}):
+        spec["capacity"] = {**capacity, "replicas": {**capacity["replicas"], "exactly": replicas}}
+    return replace(item, manifest={**item.manifest, "spec": spec})
