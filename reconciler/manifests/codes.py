@@ -45,6 +45,7 @@ SERVER_FIELD = _info("server-field")
 OLD_SPELLING = _warning("old-spelling")
 UNKNOWN_ANNOTATION = _warning("unknown-annotation")
 INVALID_ANNOTATION = _error("invalid-annotation")
+ANNOTATION_WITHOUT_EFFECT = _warning("annotation-without-effect")
 
 # Buffers.
 TEMPLATE_AND_SCALABLE = _error("template-and-scalable")
@@ -72,6 +73,7 @@ REQUIREMENT_VALUES = _error("requirement-values")
 RESTRICTED_LABEL = _error("restricted-label")
 UNKNOWN_CAPACITY_TYPE = _warning("unknown-capacity-type")
 STATIC_POOL = _error("static-pool")
+STATIC_BY_SCHEDULE = _warning("static-by-schedule")
 NOT_CONVERTED = _warning("not-converted")
 PRICE_AND_ADJUSTMENT = _error("price-and-adjustment")
 STANDARD_RESOURCE = _error("standard-resource")
@@ -79,6 +81,11 @@ STANDARD_RESOURCE = _error("standard-resource")
 # Schedules.
 LIST_ONLY = _error("list-only")
 UNKNOWN_TIME_ZONE = _error("unknown-time-zone")
+START_NEVER_COMES = _warning("start-never-comes")
+END_NEVER_COMES = _warning("end-never-comes")
+OVERLAPPING_BEHAVIORS = _warning("overlapping-behaviors")
+OVERLAP_SETTLED = _info("overlap-settled")
+UNREACHABLE_BEHAVIOR = _warning("unreachable-behavior")
 
 # Across objects.
 DUPLICATE_OBJECT = _error("duplicate-object")
