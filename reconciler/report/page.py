@@ -62,7 +62,7 @@ def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[s
             )
             if section["count"]
         ],
-        "findings": _cut([_finding(item) for item in plan.findings]),
+        "findings": _cut([finding_row(item) for item in plan.findings]),
         "notes": [*(f"Nothing is deleted or released: {reason}" for reason in plan.blocked), *plan.notes],
     }
 
@@ -100,7 +100,7 @@ def difference_page(change: Difference, *, cluster: str, zone: tzinfo | None = N
             )
             if section["count"]
         ],
-        "findings": _cut([_finding(item) for item in change.new_findings]),
+        "findings": _cut([finding_row(item) for item in change.new_findings]),
         "notes": [*(f"Nothing is deleted or released: {reason}" for reason in change.head.blocked), *change.head.notes],
     }
 
@@ -180,7 +180,7 @@ def _object(change: ObjectChange) -> dict[str, Any]:
     return {"name": str(change.ref), "what": str(change.action), "why": why, "fields": fields}
 
 
-def _finding(finding: Finding) -> dict[str, str]:
+def finding_row(finding: Finding) -> dict[str, str]:
     return {
         "where": str(finding.position) if finding.position else "",
         "severity": str(finding.severity),

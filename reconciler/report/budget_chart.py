@@ -1,0 +1,116 @@
+"""Disruption budgets as a heat map: a row for each NodePool and reason, hour by hour. Called by `headroom budgets`.
+
+A box is told by its number and colour: 0 is struck through, unbounded is an empty dashed box with ∞. A pointer that rests
+on a box reads its times and which budget binds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, tzinfo
+from itertools import groupby
+
+from reconciler.model.timelines import BudgetSpan
+from reconciler.report.drawing import Drawing, fitting, step_of, width_of
+from reconciler.report.lanes import UNBOUNDED, draw_budgets
+from reconciler.report.time_axis import TimeAxis, span_words
+from reconciler.report.words import counted, moment
+
+WIDTH = 980
+LEFT = 118
+GRID = WIDTH - LEFT - 12
+ROW = 24
+MOST_LEGEND = 12
+"""Values of the scale that the legend names; the boxes carry their numbers."""
+
+
+def by_row(spans: Sequence[BudgetSpan]) -> dict[str, dict[str, tuple[BudgetSpan, ...]]]:
+    """Spans by NodePool and reason, pools by name, reasons and spans as they come."""
+    pools: dict[str, dict[str, tuple[BudgetSpan, ...]]] = {}
+    for pool in sorted({span.outcome.node_pool for span in spans}):
+        own = [span for span in spans if span.outcome.node_pool == pool]
+        reasons = dict.fromkeys(span.outcome.reason for span in own)
+        pools[pool] = {reason: tuple(span for span in own if span.outcome.reason == reason) for reason in reasons}
+    return pools
+
+
+def budget_chart(spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime) -> str:
+    """One SVG over all that the spans cover, which are in order within each NodePool and reason; times in `zone`."""
+    pools = by_row(spans)
+    drawing = Drawing(WIDTH, "Disruption budgets", _description(pools, zone))
+    drawing.text(12, 26, "Disruption budgets", "head")
+    drawing.text(WIDTH - 12, 26, moment(now, zone), "soft small", anchor="end")
+    if not spans:
+        drawing.text(12, 50, "There is no NodePool.", "soft")
+        return drawing.svg(66)
+    values = [span.outcome.allowed for span in spans if span.outcome.allowed]
+    _legend(drawing, values, 48)
+    axis = TimeAxis(min(span.start for span in spans), max(span.end for span in spans), zone, LEFT, GRID)
+    y = 84.0
+    for pool, reasons in pools.items():
+        y = draw_pool(drawing, axis, pool, reasons, top=y, values=values, now=now)
+    return drawing.svg(y)
+
+
+def draw_pool(
+    drawing: Drawing,
+    axis: TimeAxis,
+    pool: str,
+    reasons: Mapping[str, Sequence[BudgetSpan]],
+    *,
+    top: float,
+    values: Sequence[int],
+    now: datetime,
+) -> float:
+    """One NodePool: its name and size, then a row for each reason. Returns where the next one begins."""
+    outcome = next(iter(reasons.values()))[0].outcome
+    size = [counted(outcome.total, "node")]
+    size += [f"{outcome.not_ready:,} not ready"] if outcome.not_ready else []
+    size += [f"{outcome.disrupting:,} disrupting"] if outcome.disrupting else []
+    drawing.text(12, top + 8, fitting(f"NodePool/{pool}", 620), "strong small", tells=f"NodePool/{pool}")
+    drawing.text(WIDTH - 12, top + 8, ", ".join(size), "soft small", anchor="end")
+    rows_top = top + 34
+    bottom = rows_top + ROW * len(reasons)
+    axis.draw(drawing, rows_top, bottom)
+    for index, (reason, spans) in enumerate(reasons.items()):
+        y = rows_top + ROW * index
+        drawing.text(LEFT - 8, y + 15, fitting(reason, LEFT - 20), "small", anchor="end", tells=reason)
+        draw_budgets(drawing, axis, spans, top=y + 1, height=ROW - 3, values=values)
+    if axis.start < now < axis.end:
+        drawing.line(axis.x(now), rows_top - 3, axis.x(now), bottom, "now")
+    return bottom + 20
+
+
+def _legend(drawing: Drawing, values: Sequence[int], y: float) -> None:
+    x = 12.0
+    drawing.text(x, y, "Nodes that may be disrupted at once:", "soft small")
+    x += width_of("Nodes that may be disrupted at once:") + 8
+    drawing.crossed(x, y - 11, 16, 14, tells="none")
+    drawing.text(x + 21, y, "none", "small")
+    x += 60
+    for value in sorted(set(values))[:MOST_LEGEND]:
+        drawing.rectangle(x, y - 11, 16, 14, f"v{step_of(value, values)}")
+        drawing.text(x + 21, y, f"{value:,}", "small")
+        x += 34 + width_of(f"{value:,}")
+    drawing.rectangle(x + 0.5, y - 10.5, 15, 13, "free")
+    drawing.text(x + 21, y, f"{UNBOUNDED} any number", "small")
+
+
+def _description(pools: Mapping[str, Mapping[str, Sequence[BudgetSpan]]], zone: tzinfo) -> str:
+    """What the picture shows, for who cannot see it: for each row what is allowed first, and how often that changes."""
+    lines = []
+    for pool, reasons in pools.items():
+        for reason, spans in reasons.items():
+            levels = [
+                (allowed, next(group)) for allowed, group in groupby(spans, key=lambda span: span.outcome.allowed)
+            ]
+            first = _number(levels[0][0])
+            if len(levels) > 1:
+                after = f", {_number(levels[1][0])} {span_words(levels[1][1].start, levels[1][1].end, zone)}"
+                first += f"{after}, {counted(len(levels) - 1, 'change')}"
+            lines.append(f"{pool} {reason}: {first}")
+    return "; ".join(lines) or "There is no NodePool."
+
+
+def _number(allowed: int | None) -> str:
+    return "any number" if allowed is None else f"{allowed:,}"

@@ -1,0 +1,61 @@
+"""Schedules as plain rows for `schedule.html.j2`, the page on which a person checks one while writing it. Called by `headroom schedule`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from reconciler.model.findings import Finding
+from reconciler.model.timelines import ScheduleTimeline
+from reconciler.report.page import finding_row
+from reconciler.report.schedule_chart import schedule_chart
+from reconciler.report.schedule_document import schedule_document
+from reconciler.report.words import moment, short_revision
+
+EXAMPLE = """apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata:
+  name: office-hours
+spec:
+  schedule:
+    timezone: UTC
+    defaultReplicas: 0
+    behaviors:
+      - replicas: 3
+        start: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: 9}
+        end: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: 17}
+"""
+"""What the editor begins with where there is no schedule yet."""
+
+
+def schedule_page(
+    timelines: Sequence[ScheduleTimeline],
+    *,
+    now: datetime,
+    revision: str | None,
+    findings: Sequence[Finding] = (),
+    zone: tzinfo | None = None,
+) -> dict[str, Any]:
+    """The page computes by itself from the documents; the charts are for who reads it without scripts."""
+    schedules = [
+        {
+            "name": f"{timeline.schedule.ref.namespace}/{timeline.schedule.ref.name}",
+            "document": schedule_document(timeline.schedule),
+            "chart": schedule_chart(timeline, now=now, findings=of_schedule(findings, timeline)),
+        }
+        for timeline in timelines
+    ]
+    return {
+        "title": "Capacity schedules",
+        "when": moment(now, zone),
+        "now": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "revision": None if revision is None else short_revision(revision),
+        "schedules": schedules or [{"name": "an example", "document": EXAMPLE, "chart": ""}],
+        "findings": [finding_row(finding) for finding in findings],
+    }
+
+
+def of_schedule(findings: Sequence[Finding], timeline: ScheduleTimeline) -> tuple[Finding, ...]:
+    """What is said of one schedule."""
+    return tuple(finding for finding in findings if finding.ref == timeline.schedule.ref)
