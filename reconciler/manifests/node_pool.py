@@ -30,6 +30,7 @@ from reconciler.model.conditions import ConditionStatus
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
+from reconciler.model.marks import REPLICAS_FROM_ANNOTATION
 from reconciler.model.nodes import (
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
@@ -61,7 +62,7 @@ def check(inspection: Inspection) -> None:
     _check_taints(inspection, node_spec)
     for index, budget in enumerate(mapping_at(spec, "disruption").get("budgets", [])):
         _check_budget(inspection, budget, ("spec", "disruption", "budgets", index))
-    if "replicas" in spec:
+    if "replicas" in spec or REPLICAS_FROM_ANNOTATION in mapping_at(inspection.body, "metadata", "annotations"):
         _check_static(inspection, spec)
 
 

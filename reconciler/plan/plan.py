@@ -18,12 +18,14 @@ from reconciler.model.view import ClusterView
 from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, launch_record
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices, cost_of
+from reconciler.plan.disruption_budgets import budget_outcomes, pool_states
 from reconciler.plan.hold import holds
 from reconciler.plan.limits import Capped, PlanCaps, cap_notes, within_caps
 from reconciler.plan.names import creations
 from reconciler.plan.objects import object_changes
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import prune
+from reconciler.plan.static_pools import static_pool_findings
 from reconciler.timetable.capacity_schedule import state_at
 
 
@@ -68,6 +70,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     created = creations(capped.kept, (claim.name for claim in view.node_claims))
     held = holds(
         bins,
+        now=inputs.now,
         node_pools={pool.name: pool for pool in inputs.node_pools},
         replaced=inputs.replaced,
         replacement_waits=bool(created) or any(item.is_on_its_way and item.chunks for item in bins),
@@ -92,6 +95,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         released=held.release,
         assumptions=(inputs.price_source, *placement.assumptions, *_overlay_notes(inputs)),
     )
+    static = static_pool_findings(inputs.node_pools, bins, view.pods, inputs.now)
     record = launch_record(view, inputs.now)
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     notes = [*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)]
@@ -111,8 +115,9 @@ def make_plan(inputs: PlanInputs) -> Plan:
         node_claims=NodeClaimChanges(created, held.delete, held.hold, held.release),
         objects=(*objects.changes, *pruning.changes),
         schedules=tuple(state_at(schedule, inputs.now) for schedule in inputs.schedules),
+        budgets=budget_outcomes(inputs.node_pools, pool_states(bins), inputs.now),
         cost=cost,
-        findings=tuple(sorted({*inputs.findings, *objects.findings}, key=_finding_order)),
+        findings=tuple(sorted({*inputs.findings, *objects.findings, *static}, key=_finding_order)),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
         include_pending=inputs.include_pending,
