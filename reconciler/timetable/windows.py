@@ -9,7 +9,7 @@ open always or never.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
@@ -68,20 +68,21 @@ def open_ticks(schedule: str, duration: timedelta, start: int, end: int) -> tupl
     return tuple(merged(_windows(cron, length, start, end), start, end))
 
 
-def merged(spans: Iterable[Ticks], start: int, end: int) -> Iterator[Ticks]:
-    """Spans, ascending by their start, cut to [start, end) and joined where they overlap or touch."""
-    low = high = start
+def merged(spans: Iterable[Ticks], start: int, end: int) -> list[Ticks]:
+    """Spans, ascending by their start, joined where they overlap or touch, and cut to [start, end)."""
+    joined: list[Ticks] = []
+    low: int = 0
+    high: int | None = None
     for first, last in spans:
-        begin, finish = max(first, start), min(last, end)
-        if begin >= finish:
-            continue
-        if begin > high:
-            if high > low:
-                yield (low, high)
-            low = begin
-        high = max(high, finish)
-    if high > low:
-        yield (low, high)
+        if high is None or first > high:
+            if high is not None:
+                joined.append((low, high))
+            low, high = first, last
+        elif last > high:
+            high = last
+    if high is not None:
+        joined.append((low, high))
+    return [(max(low, start), min(high, end)) for low, high in joined if low < end and high > start]
 
 
 def _windows(cron: Cron, length: int, start: int, end: int) -> list[Ticks]:

@@ -14,7 +14,18 @@ from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
 from reconciler.plan.hold import Holds, holds
 from tests.builders import node, node_pool, pod
-from tests.unit.plan.worlds import A_PERSONS, HELD, chunks, claim, occupied, pool_node, together, waiting_pod, with_node
+from tests.unit.plan.worlds import (
+    A_PERSONS,
+    HELD,
+    NOW,
+    chunks,
+    claim,
+    occupied,
+    pool_node,
+    together,
+    waiting_pod,
+    with_node,
+)
 
 NEVER = node_pool(consolidate_after=None, budgets=(DisruptionBudget("100%"),))
 
@@ -31,6 +42,7 @@ def held(
     pool = pool or node_pool()
     return holds(
         all_bins(view, places),
+        now=NOW,
         node_pools={pool.name: pool},
         replaced=replaced,
         replacement_waits=replacement_waits,
