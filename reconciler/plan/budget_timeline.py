@@ -9,7 +9,6 @@ fifty budgets has thousands.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
@@ -18,23 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from reconciler.model.nodes import NodePool
-from reconciler.model.timelines import BudgetSpan
-from reconciler.plan.disruption_budgets import UNBOUNDED, PoolState, Terms, reasons_of, terms_of
+from reconciler.model.timelines import UNBOUNDED, BudgetCells, BudgetSpan
+from reconciler.plan.disruption_budgets import PoolState, Terms, reasons_of, terms_of
 from reconciler.timetable.windows import instant_of, open_ticks, ticks
 
 Schedule = tuple[str, timedelta]
-_HOUR = timedelta(hours=1)
 _MOST_SMALL_RANKS = 255
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetHours:
-    """What may be disrupted in each hour at all times of it: the least. allowed: one a full hour, `UNBOUNDED` where nothing
-    bounds it."""
-
-    node_pool: str
-    reason: str
-    allowed: npt.NDArray[np.int64]
 
 
 def budget_spans(
@@ -55,23 +43,22 @@ def budget_timeline(
     return tuple(spans)
 
 
-def budget_hours(
-    pools: Iterable[NodePool], states: Mapping[str, PoolState], start: datetime, hours: int
-) -> tuple[BudgetHours, ...]:
-    """Every pool and reason, hour by hour from `start`, in the order of the pools. hours: at least 1."""
-    end = start + hours * _HOUR
-    edges = ticks(start) + np.arange(hours, dtype=np.int64) * (_HOUR // timedelta(microseconds=1))
-    rows: list[BudgetHours] = []
+def budget_cells(
+    pools: Iterable[NodePool], states: Mapping[str, PoolState], edges: Sequence[datetime]
+) -> tuple[BudgetCells, ...]:
+    """What is allowed at all times of each cell between two of the edges, which ascend; every pool and reason."""
+    begins = np.array([ticks(edge) for edge in edges[:-1]], np.int64)
+    rows: list[BudgetCells] = []
     for pool in pools:
         state = states.get(pool.name, PoolState())
         reasons = [terms_of(pool, reason, state) for reason in reasons_of(pool)]
-        pieces = _Pieces(reasons, ticks(start), ticks(end), edges)
-        begins = np.searchsorted(pieces.edges, edges)
+        pieces = _Pieces(reasons, ticks(edges[0]), ticks(edges[-1]), begins)
+        cells = np.searchsorted(pieces.edges, begins)
         for terms in reasons:
             left = [terms.left(term) for term in (*terms.terms, None)]
             allowed = np.array([UNBOUNDED if item is None else item for item in left], np.int64)
-            binding = pieces.binding(terms)
-            rows.append(BudgetHours(pool.name, terms.reason, np.minimum.reduceat(allowed[binding], begins)))
+            least = np.minimum.reduceat(allowed[pieces.binding(terms)], cells)
+            rows.append(BudgetCells(pool.name, terms.reason, tuple(least.tolist())))
     return tuple(rows)
 
 

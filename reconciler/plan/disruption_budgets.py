@@ -20,6 +20,7 @@ from reconciler.model.changes import BudgetOutcome
 from reconciler.model.durations import format_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import DISRUPTED_TAINT, INITIALIZED_LABEL, DisruptionBudget, NodePool
+from reconciler.model.timelines import UNBOUNDED
 from reconciler.plan.bins import Bin
 from reconciler.timetable.cron import parse_cron
 from reconciler.timetable.windows import is_open
@@ -28,8 +29,6 @@ UNDERUTILIZED = "Underutilized"
 EMPTY = "Empty"
 DRIFTED = "Drifted"
 REASONS = (UNDERUTILIZED, EMPTY, DRIFTED)
-UNBOUNDED = 2**31 - 1
-"""What Karpenter counts with where nothing bounds a reason; a budget this large is none."""
 _DEFAULT = (DisruptionBudget(),)
 _HUNDRED = 100
 _INT32, _INT64 = 2**32, 2**63

@@ -62,7 +62,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         ],
         "objects": [object_row(change) for change in plan.objects if change.ref.kind != NODE_POOL],
         "schedules": [schedule_row(row) for row in plan.schedules],
-        "budgets": [_budget(row) for row in plan.budgets],
+        "budgets": [budget_row(row) for row in plan.budgets],
         "cost": {
             "perHourBefore": _money(plan.cost.per_hour_before),
             "perHourAfter": _money(plan.cost.per_hour_after),
@@ -206,7 +206,7 @@ def schedule_row(row: ScheduleOutcome) -> dict[str, Any]:
     }
 
 
-def _budget(row: BudgetOutcome) -> dict[str, Any]:
+def budget_row(row: BudgetOutcome) -> dict[str, Any]:
     return {
         "nodePool": row.node_pool,
         "reason": row.reason,
