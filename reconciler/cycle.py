@@ -31,6 +31,7 @@ from reconciler.model.schedules import Schedule
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import Edge
 from reconciler.model.view import ClusterView
+from reconciler.outlook import Outlook
 from reconciler.placement.place import PlacementOptions, place
 from reconciler.plan.back_offs import launch_record, without_launches
 from reconciler.plan.limits import PlanCaps
@@ -97,6 +98,15 @@ class PassState:
     change_set: ChangeSet | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What is declared and what is there, before anything is planned. effective: the repository over the cluster."""
+
+    effective: Declared
+    view: ClusterView
+    findings: tuple[Finding, ...]
+
+
 Stage = Callable[[PassState], PassState]
 
 
@@ -124,12 +134,21 @@ class Cycle:
         self._tree: SourceTree | None = None
         self._repository: Declared | None = None
         self._effective: Declared | None = None
+        self._outlook: Outlook | None = None
 
     def plan(self, *, include_pending: bool = False, tree: SourceTree | None = None) -> PassResult:
         """The stages up to the plan: nothing is written. tree: plan this one instead of the source's newest."""
         stages = self._reading if tree is None else self._reading[1:]
         state = PassState(self._clock.now(), include_pending=include_pending, tree=tree or SourceTree(None))
         return self._run(state, (*stages, *self._planning))
+
+    def observe(self) -> Observation:
+        """The reading stages alone. Raises what ends a pass."""
+        state = PassState(self._clock.now())
+        for name, stage in self._reading:
+            self._progress(name)
+            state = stage(state)
+        return Observation(state.effective, state.view, state.findings)
 
     def run(self, trigger: str) -> PassResult:
         """A whole pass. `trigger` says in events and logs why it was made."""
@@ -147,6 +166,11 @@ class Cycle:
     def schedules(self) -> tuple[Schedule, ...]:
         """Every schedule in force, the cluster's own among them, as the last pass read them."""
         return () if self._effective is None else self._effective.schedules
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """What the last pass knew of the time to come; None before one has got that far."""
+        return self._outlook
 
     @property
     def _reading(self) -> tuple[tuple[str, Stage], ...]:
@@ -213,6 +237,7 @@ class Cycle:
     def _find_demand(self, state: PassState) -> PassState:
         followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
         self._effective = followed.effective
+        self._outlook = Outlook(state.now, followed.effective, state.view, self._rules.dialect, state.instance_types)
         demands, findings = combine_demands(
             followed.effective,
             state.view,

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from reconciler.model.timelines import BudgetSpan
 from reconciler.report.drawing import Drawing, fitting, step_of, width_of
-from reconciler.report.lanes import UNBOUNDED, draw_budgets
+from reconciler.report.lanes import UNBOUNDED, allowed_spans, draw_allowed, number_of
 from reconciler.report.time_axis import TimeAxis, span_words
 from reconciler.report.words import counted, moment
 
@@ -75,7 +75,7 @@ def draw_pool(
     for index, (reason, spans) in enumerate(reasons.items()):
         y = rows_top + ROW * index
         drawing.text(LEFT - 8, y + 15, fitting(reason, LEFT - 20), "small", anchor="end", tells=reason)
-        draw_budgets(drawing, axis, spans, top=y + 1, height=ROW - 3, values=values)
+        draw_allowed(drawing, axis, allowed_spans(spans), top=y + 1, height=ROW - 3, values=values)
     if axis.start < now < axis.end:
         drawing.line(axis.x(now), rows_top - 3, axis.x(now), bottom, "now")
     return bottom + 20
@@ -104,13 +104,9 @@ def _description(pools: Mapping[str, Mapping[str, Sequence[BudgetSpan]]], zone: 
             levels = [
                 (allowed, next(group)) for allowed, group in groupby(spans, key=lambda span: span.outcome.allowed)
             ]
-            first = _number(levels[0][0])
+            first = number_of(levels[0][0])
             if len(levels) > 1:
-                after = f", {_number(levels[1][0])} {span_words(levels[1][1].start, levels[1][1].end, zone)}"
+                after = f", {number_of(levels[1][0])} {span_words(levels[1][1].start, levels[1][1].end, zone)}"
                 first += f"{after}, {counted(len(levels) - 1, 'change')}"
             lines.append(f"{pool} {reason}: {first}")
     return "; ".join(lines) or "There is no NodePool."
-
-
-def _number(allowed: int | None) -> str:
-    return "any number" if allowed is None else f"{allowed:,}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.model.timelines import BudgetSpan
-from reconciler.report.drawing import Drawing, on_step, step_of, width_of
+from reconciler.report.drawing import NORMAL, Drawing, on_step, step_of, width_of
 from reconciler.report.time_axis import TimeAxis, span_words
 from reconciler.report.words import counted
 
@@ -18,12 +18,17 @@ UNBOUNDED = "∞"
 
 @dataclass(frozen=True, slots=True)
 class ValueSpan:
-    """A value that holds over [start, end), and why in words."""
+    """A value that holds over [start, end), and why in words; None: unbounded."""
 
     start: datetime
     end: datetime
-    value: int
+    value: int | None
     why: str = ""
+
+
+def allowed_spans(spans: Sequence[BudgetSpan]) -> list[ValueSpan]:
+    """What one NodePool's budgets for one reason allow, as values."""
+    return [ValueSpan(span.start, span.end, span.outcome.allowed, span.outcome.why) for span in spans]
 
 
 def merged(spans: Sequence[ValueSpan]) -> list[ValueSpan]:
@@ -40,68 +45,62 @@ def merged(spans: Sequence[ValueSpan]) -> list[ValueSpan]:
 
 def draw_values(drawing: Drawing, axis: TimeAxis, spans: Sequence[ValueSpan], *, top: float, height: float) -> None:
     """Bars on a base line, each with its number above it where there is room; 0 is a line alone."""
-    values = [span.value for span in spans]
+    values = [span.value or 0 for span in spans]
     most = max((*values, 1))
     room = height - NUMBER_ROOM
     base = top + height
     for span in merged(spans):
         left, right = axis.x(span.start), axis.x(span.end)
-        words = f"{span.value:,}: {span_words(span.start, span.end, axis.zone)}" + (f", {span.why}" if span.why else "")
-        tall = max(3.0, room * span.value / most) if span.value else 1.5
+        value = span.value or 0
+        words = f"{value:,}: {span_words(span.start, span.end, axis.zone)}" + (f", {span.why}" if span.why else "")
+        tall = max(3.0, room * value / most) if value else 1.5
         drawing.rectangle(
-            left, base - tall, max(1.0, right - left - 0.5), tall, f"v{step_of(span.value, values)}", tells=words
+            left, base - tall, max(1.0, right - left - 0.5), tall, f"v{step_of(value, values)}", tells=words
         )
-        number = f"{span.value:,}"
+        number = f"{value:,}"
         if width_of(number) <= right - left + 1:
             drawing.text((left + right) / 2, base - tall - 3, number, "small", anchor="middle", tells=words)
     drawing.line(axis.left, base, axis.left + axis.width, base)
 
 
-def draw_budgets(
-    drawing: Drawing, axis: TimeAxis, spans: Sequence[BudgetSpan], *, top: float, height: float, values: Sequence[int]
+def draw_allowed(
+    drawing: Drawing,
+    axis: TimeAxis,
+    spans: Sequence[ValueSpan],
+    *,
+    top: float,
+    height: float,
+    values: Sequence[int],
 ) -> None:
     """Boxes: 0 is struck through, unbounded is an empty dashed one with ∞, others have a colour of the scale of `values`."""
-    for span in _merged_budgets(spans):
+    for span in merged(spans):
         left, right = axis.x(span.start), axis.x(span.end)
         width = max(1.0, right - left - 1)
-        allowed = span.outcome.allowed
-        words = f"{span_words(span.start, span.end, axis.zone)}: {allowed_words(allowed)}. {span.outcome.why}"
+        allowed = span.value
+        words = f"{span_words(span.start, span.end, axis.zone)}: {allowed_words(allowed)}. {span.why}"
+        number, look = number_of(allowed), "strong bad" if allowed == 0 else "soft"
         if allowed == 0:
             drawing.crossed(left, top, width, height, tells=words)
-            number, look = "0", "strong bad"
         elif allowed is None:
             drawing.rectangle(left, top, width, height, "page", tells=words)
             drawing.rectangle(left + 0.5, top + 0.5, max(0.5, width - 1), height - 1, "free", tells=words)
-            number, look = UNBOUNDED, "soft"
         else:
             step = step_of(allowed, values)
             drawing.rectangle(left, top, width, height, f"v{step}", tells=words)
-            number, look = f"{allowed:,}", on_step(step)
-        room = width_of(number)
-        if room + 4 <= width:
+            look = on_step(step)
+        room = width_of(number, NORMAL)
+        if room + 2 <= width:
             middle = left + width / 2
             if allowed == 0:
                 drawing.rectangle(middle - room / 2 - 3, top + 1.5, room + 6, height - 3, "page", tells=words)
             drawing.text(middle, top + height / 2 + 4, number, look, anchor="middle", tells=words)
 
 
+def number_of(value: int | None) -> str:
+    return UNBOUNDED if value is None else f"{value:,}"
+
+
 def allowed_words(allowed: int | None) -> str:
     if allowed is None:
         return "any number of nodes may be disrupted"
     return "no node may be disrupted" if allowed == 0 else f"{counted(allowed, 'node')} at once may be disrupted"
-
-
-def _merged_budgets(spans: Sequence[BudgetSpan]) -> list[BudgetSpan]:
-    """Spans that allow the same for the same reason in words, as one."""
-    found: list[BudgetSpan] = []
-    for span in spans:
-        last = found[-1] if found else None
-        if last is not None and (last.outcome.allowed, last.outcome.why, last.end) == (
-            span.outcome.allowed,
-            span.outcome.why,
-            span.start,
-        ):
-            found[-1] = BudgetSpan(last.start, span.end, last.outcome)
-        else:
-            found.append(span)
-    return found

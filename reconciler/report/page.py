@@ -18,7 +18,11 @@ from reconciler.model.changes import (
     Plan,
 )
 from reconciler.model.findings import Finding
+from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference import DemandChange, Difference
+from reconciler.report.time_axis import local_zone
+from reconciler.report.timeline_chart import difference_chart, timeline_chart
+from reconciler.report.timeline_rows import change_rows, week_rows
 from reconciler.report.words import (
     dollars,
     held,
@@ -36,8 +40,11 @@ MOST_ROWS = 60
 """Rows of one section: GitHub takes 65,536 characters a comment, and the summary must always be whole."""
 
 
-def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[str, Any]:
-    """For `report.md.j2` and `report.html.j2`."""
+def plan_page(
+    plan: Plan, *, cluster: str, timeline: CapacityTimeline | None = None, zone: tzinfo | None = None
+) -> dict[str, Any]:
+    """For `report.md.j2` and `report.html.j2`. timeline: the time to come, told where it is there."""
+    place = zone or local_zone(plan.now)
     before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
     return {
         "title": f"Capacity plan for {cluster}",
@@ -64,11 +71,20 @@ def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[s
         ],
         "findings": _cut([finding_row(item) for item in plan.findings]),
         "notes": [*(f"Nothing is deleted or released: {reason}" for reason in plan.blocked), *plan.notes],
+        "week": None if timeline is None else week_rows(timeline, place),
+        "week_chart": "" if timeline is None else timeline_chart(timeline, zone=place),
     }
 
 
-def difference_page(change: Difference, *, cluster: str, zone: tzinfo | None = None) -> dict[str, Any]:
-    """The same shape as `plan_page`, for what merging would change."""
+def difference_page(
+    change: Difference,
+    *,
+    cluster: str,
+    timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
+    zone: tzinfo | None = None,
+) -> dict[str, Any]:
+    """The same shape as `plan_page`, for what merging would change. timelines: the base's and the head's."""
+    place = zone or local_zone(change.head.now)
     nodes = len(change.added_nodes) - len(change.removed_nodes)
     objects = len(change.objects)
     parts = []
@@ -102,6 +118,8 @@ def difference_page(change: Difference, *, cluster: str, zone: tzinfo | None = N
         ],
         "findings": _cut([finding_row(item) for item in change.new_findings]),
         "notes": [*(f"Nothing is deleted or released: {reason}" for reason in change.head.blocked), *change.head.notes],
+        "week": None if timelines is None else change_rows(*timelines, place),
+        "week_chart": "" if timelines is None else difference_chart(*timelines, zone=place),
     }
 
 

@@ -18,6 +18,13 @@ MOST_DAYS = 400
 """Days that an axis marks one by one at most; a longer span has no marks."""
 
 
+def local_zone(now: datetime) -> tzinfo:
+    """The machine's own zone as of now, for who names no other."""
+    zone = now.astimezone().tzinfo
+    assert zone is not None
+    return zone
+
+
 def day_words(day: date) -> str:
     """`Mon 23 Nov`."""
     return f"{_WEEKDAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]}"
