@@ -136,6 +136,19 @@ def open_source(settings: Settings, clock: Clock) -> Source:
     )
 
 
+def repository_tree(settings: Settings, now: datetime) -> SourceTree:
+    """The tree that the settings name, for a command that needs no cluster. Raises as `tree_at`."""
+    from reconciler.source.opening import tree_at  # noqa: PLC0415 - Git only where it is used
+
+    return tree_at(
+        settings.repository or ".",
+        settings.revision or None,
+        settings.path,
+        clock=FixedClock(now),
+        options=_git_options(settings),
+    )
+
+
 def _git_options(settings: Settings) -> GitOptions:
     from reconciler.source.credentials import Credentials  # noqa: PLC0415 - Git only where it is used
     from reconciler.source.opening import GitOptions  # noqa: PLC0415 - likewise

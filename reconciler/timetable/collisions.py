@@ -10,7 +10,10 @@ import numpy as np
 from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import Collision
 from reconciler.timetable.activity import Activity, activities, instant_of, ranking, seconds_of, winners_of
-from reconciler.timetable.zone import Seconds
+from reconciler.timetable.zone import DAY, Seconds
+
+_LOOK_BACK = 400
+"""Days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,15 @@ def overlaps(schedule: Schedule, start: datetime, end: datetime) -> Overlaps:
         if index not in counting and active[index].any()
     ]
     return Overlaps(collisions_in(schedule, instants, active, start, end), tuple(hidden))
+
+
+def began(schedule: Schedule, collision: Collision) -> datetime | None:
+    """When a collision that was there at the beginning of its span began; None: longer ago than is looked back."""
+    at = seconds_of(collision.start)
+    instants, active = activities(schedule, at - _LOOK_BACK * DAY, at + 1)
+    both = active[collision.winner] & active[collision.loser]
+    apart = np.flatnonzero(~both)
+    return instant_of(int(instants[apart[-1] + 1])) if len(apart) else None
 
 
 def collisions_in(
