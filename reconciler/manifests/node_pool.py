@@ -222,6 +222,17 @@ def lay_over(partial: DeclaredManifest, live: LiveObject) -> NodePool:
     return replace(pool, position=partial.position)
 
 
+def budgets_alone(partial: DeclaredManifest) -> NodePool | None:
+    """A partial document as a pool of which nothing but its budgets is known; None when it declares none.
+
+    For what needs only these (`headroom budgets` without a cluster). Raises `Invalid`.
+    """
+    budgets = mapping_at(partial.manifest, "spec", "disruption").get("budgets")
+    if budgets is None:
+        return None
+    return NodePool(partial.ref.name, NodeClaimTemplate(), budgets=_budgets(budgets), position=partial.position)
+
+
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Mappings merge, everything else is replaced: as a server-side apply of these fields would do."""
     merged = dict(below)

@@ -97,7 +97,8 @@ class HourGrid:
         after = (before.astimezone(UTC) + timedelta(days=1)).astimezone(self._zone)
         if before.utcoffset() == after.utcoffset():
             return ""
-        return f"clocks change to {after.tzname()}, UTC{after:%z}"
+        offset = f"{after:%z}"
+        return f"clocks change to {after.tzname()}, UTC{offset[:3]}:{offset[3:5]}"
 
 
 def _run(value: int, width: int, values: Sequence[int], paint: Paint) -> str:
