@@ -72,7 +72,7 @@ class Consolidation:
         if node is None or claim is None or claim.deleting or claim.condition("Initialized") != "True":
             return None
         pool = pools.get(claim.label(NODEPOOL_LABEL) or "")
-        if pool is None or pool.consolidate_after is None or _is_protected(node, claim):
+        if pool is None or pool.consolidate_after is None or pool.replicas is not None or _is_protected(node, claim):
             return None
         if not self._world.is_empty(name):
             return None
