@@ -23,21 +23,43 @@ _GRID = WIDTH - _LEFT - 12
 _ROW = 26
 _WEEK = 7
 MOST_COLLISIONS = 9
+_MARKED = {"overlapping-behaviors", "overlap-settled"}
+"""Findings that the numbered marks tell already."""
 
 
-def schedule_chart(timeline: ScheduleTimeline, *, now: datetime, findings: Sequence[Finding] = ()) -> str:
-    """One SVG, in the schedule's own zone. findings: what is said of the schedule below the picture."""
-    schedule = timeline.schedule
-    zone = ZoneInfo(schedule.timezone)
-    drawing = Drawing(WIDTH, f"Schedule {schedule.ref.namespace}/{schedule.ref.name}", _description(timeline, zone))
-    drawing.text(12, 26, fitting(str(schedule.ref), WIDTH - 300, 15), "head", tells=str(schedule.ref))
-    drawing.text(WIDTH - 12, 26, moment(now, zone), "soft", anchor="end", tells=moment(now, zone))
-    drawing.text(12, 46, _now_words(timeline, zone))
-    y = _legend(drawing, timeline, 66)
+def schedule_chart(timelines: Sequence[ScheduleTimeline], *, now: datetime, findings: Sequence[Finding] = ()) -> str:
+    """One SVG with the schedules below one another, each in its own zone. findings: told below the schedule they are of."""
+    title = "Capacity schedules" if len(timelines) != 1 else f"Schedule {_ref(timelines[0])}"
+    told = " ".join(f"{_ref(item)}: {_description(item)}" for item in timelines) or "There is no schedule."
+    drawing = Drawing(WIDTH, title, told)
+    y = 0.0
+    for timeline in timelines:
+        own = [finding for finding in findings if finding.ref == timeline.schedule.ref]
+        y = _schedule(drawing, timeline, own, now, y)
+    if not timelines:
+        drawing.text(12, 26, "There is no schedule.", "soft")
+        y = 42.0
+    return drawing.svg(y)
+
+
+def _schedule(
+    drawing: Drawing, timeline: ScheduleTimeline, findings: Sequence[Finding], now: datetime, top: float
+) -> float:
+    """Returns the bottom."""
+    zone = ZoneInfo(timeline.schedule.timezone)
+    ref = str(timeline.schedule.ref)
+    drawing.text(12, top + 26, fitting(ref, WIDTH - 300, 15), "head", tells=ref)
+    drawing.text(WIDTH - 12, top + 26, moment(now, zone), "soft small", anchor="end")
+    drawing.text(12, top + 46, _now_words(timeline, zone))
+    y = _legend(drawing, timeline, top + 66)
     y = _week(drawing, timeline, zone, now, y + 26)
     if timeline.end - timeline.start > timedelta(days=_WEEK + 1):
         y = _span(drawing, timeline, zone, now, y + 42)
-    return drawing.svg(_notes(drawing, timeline, zone, findings, y + 24))
+    return _notes(drawing, timeline, zone, findings, y + 24)
+
+
+def _ref(timeline: ScheduleTimeline) -> str:
+    return f"{timeline.schedule.ref.namespace}/{timeline.schedule.ref.name}"
 
 
 def _now_words(timeline: ScheduleTimeline, zone: ZoneInfo) -> str:
@@ -181,11 +203,11 @@ def _notes(
     if left > 0:
         lines.append(("soft", f"… and {left:,} more pairs that collide"))
     seen = {span.behavior for span in timeline.spans}
-    told = " ".join(finding.message + finding.path for finding in findings)
+    told = " ".join(finding.message for finding in findings)
     for index, behavior in enumerate(timeline.schedule.behaviors):
         if index not in seen and f"behaviors[{index}]" not in told:
             lines.append(("soft", f"behaviors[{index}] ({behavior.replicas:,}) counts at no time in this span"))
-    lines += [("bad", finding.message) for finding in findings if "collid" not in finding.message]
+    lines += [("bad", finding.message) for finding in findings if finding.code not in _MARKED]
     lines.append(("soft", f"Times are {timeline.schedule.timezone}."))
     for look, words in lines:
         for line in lines_of(words, WIDTH - 24):

@@ -42,7 +42,7 @@ def schedule_page(
         {
             "name": f"{timeline.schedule.ref.namespace}/{timeline.schedule.ref.name}",
             "document": schedule_document(timeline.schedule),
-            "chart": schedule_chart(timeline, now=now, findings=of_schedule(findings, timeline)),
+            "chart": schedule_chart([timeline], now=now, findings=findings),
         }
         for timeline in timelines
     ]
@@ -54,8 +54,3 @@ def schedule_page(
         "schedules": schedules or [{"name": "an example", "document": EXAMPLE, "chart": ""}],
         "findings": [finding_row(finding) for finding in findings],
     }
-
-
-def of_schedule(findings: Sequence[Finding], timeline: ScheduleTimeline) -> tuple[Finding, ...]:
-    """What is said of one schedule."""
-    return tuple(finding for finding in findings if finding.ref == timeline.schedule.ref)
