@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.controlplane import eventually
-from tests.controlplane.rest import Document, condition
+from tests.controlplane.rest import Document
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import ROOT, DaemonProcess
 from tests.e2e.shop import NODE_POOL, Shop
@@ -115,11 +115,12 @@ def daemon(shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_pat
     definition = yaml.safe_load(CRD.read_text())
     shop.api.apply(definition)
     name = definition["metadata"]["name"]
-    eventually(
-        lambda: condition(shop.api.get(*DEFINITION, name), "Established") == "True",
-        within=30,
-        what="the MetricsProducer is defined",
-    )
+
+    def established() -> bool:
+        rows = ((shop.api.get(*DEFINITION, name) or {}).get("status") or {}).get("conditions") or ()
+        return any(row["type"] == "Established" and row["status"] == "True" for row in rows)
+
+    eventually(established, within=30, what="the MetricsProducer is defined")
     return DaemonProcess(repository.folder, kubeconfig, tmp_path, passes_interval="600s")
 
 
