@@ -30,7 +30,10 @@ _MARKED = {"overlapping-behaviors", "overlap-settled"}
 def schedule_chart(timelines: Sequence[ScheduleTimeline], *, now: datetime, findings: Sequence[Finding] = ()) -> str:
     """One SVG with the schedules below one another, each in its own zone. findings: told below the schedule they are of."""
     title = "Capacity schedules" if len(timelines) != 1 else f"Schedule {_ref(timelines[0])}"
-    told = " ".join(f"{_ref(item)}: {_description(item)}" for item in timelines) or "There is no schedule."
+    told = (
+        " ".join(f"{_ref(item)}: {_description(item, ZoneInfo(item.schedule.timezone))}" for item in timelines)
+        or "There is no schedule."
+    )
     drawing = Drawing(WIDTH, title, told)
     y = 0.0
     for timeline in timelines:
