@@ -18,6 +18,7 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import follow_schedules, next_edge
 from reconciler.manifests.declared import live_declared, read, with_last_good
 from reconciler.manifests.in_force import in_force
+from reconciler.manifests.local_budgets import in_utc, next_renewal
 from reconciler.manifests.rendered import read_rendered
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
@@ -25,6 +26,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.errors import Failure, Waiting
 from reconciler.model.findings import Finding
+from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL, InstanceType
 from reconciler.model.placement import Placement
 from reconciler.model.schedules import Schedule
@@ -87,6 +89,7 @@ class PassState:
     view: ClusterView = field(default_factory=ClusterView)
     live: Declared = field(default_factory=Declared)
     effective: Declared = field(default_factory=Declared)
+    local_budgets: tuple[PoolBudgets, ...] = ()
     instance_types: tuple[InstanceType, ...] = ()
     replaced: frozenset[str] = frozenset()
     demands: tuple[Demand, ...] = ()
@@ -160,7 +163,11 @@ class Cycle:
 
     def next_edge(self, after: datetime) -> Edge | None:
         """The first instant after this one at which what is declared asks for something else; as the last pass read it."""
-        return None if self._effective is None else next_edge(self._effective, after)
+        first = None if self._effective is None else next_edge(self._effective, after)
+        renewal = None if self._repository is None else next_renewal(self._repository, after)
+        if renewal is None or (first is not None and first.at <= renewal):
+            return first
+        return Edge(renewal, "disruption budgets in local time are compiled anew")
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:
@@ -219,16 +226,19 @@ class Cycle:
     def _read_cluster(self, state: PassState) -> PassState:
         view = self._cluster.view()
         live = live_declared(view)
-        forms = in_force(state.repository, live, view.objects, view.apis)
+        local = in_utc(state.repository, state.now)
+        forms = in_force(local.declared, live, view.objects, view.apis)
         return replace(
             state,
             view=view,
             live=live,
             repository=forms.repository,
             effective=forms.effective,
+            local_budgets=local.pools,
             findings=(
                 *forms.repository.findings,
                 *forms.findings,
+                *local.findings,
                 *schedule_findings(forms.repository.schedules, state.now),
             ),
             instance_types=launch_record(view, state.now).without(self._catalog.instance_types(view), state.now),
@@ -283,6 +293,7 @@ class Cycle:
                 findings=state.findings,
                 blocked=_reasons_to_keep(state.tree),
                 replaced=state.replaced,
+                local_budgets=state.local_budgets,
                 include_pending=state.include_pending,
                 suspended=self._rules.suspend,
                 applyset_id=self._rules.inventory.id,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from reconciler.manifests import codes
 from reconciler.manifests.following import check_following
 from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
 from reconciler.manifests.structure import nearest
 from reconciler.model.buffers import Fulfilment
@@ -63,3 +64,4 @@ def check_annotations(inspection: Inspection) -> None:
         elif not known[0](value):
             inspection.report(codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=known[1])
     check_following(inspection)
+    check_local_budgets(inspection)

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.manifests import codes
+from reconciler.manifests.budget_lints import check_budgets
 from reconciler.manifests.capacity_buffer import amounts_of
 from reconciler.manifests.document import Path
 from reconciler.manifests.inspection import Inspection, mapping_at
@@ -60,8 +61,11 @@ def check(inspection: Inspection) -> None:
     check_requirements(inspection, requirements, (*_NODE_SPEC, "requirements"), of_pool=True)
     _check_labels(inspection)
     _check_taints(inspection, node_spec)
-    for index, budget in enumerate(mapping_at(spec, "disruption").get("budgets", [])):
+    budgets = mapping_at(spec, "disruption").get("budgets")
+    for index, budget in enumerate(budgets or ()):
         _check_budget(inspection, budget, ("spec", "disruption", "budgets", index))
+    if budgets is not None:
+        check_budgets(inspection, budgets)
     if "replicas" in spec or REPLICAS_FROM_ANNOTATION in mapping_at(inspection.body, "metadata", "annotations"):
         _check_static(inspection, spec)
 
@@ -150,7 +154,7 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodePool | None:
         template=_template(spec["template"]),
         weight=spec.get("weight", 0),
         limits=amounts_of(spec.get("limits"), "spec.limits"),
-        budgets=_budgets(disruption["budgets"]),
+        budgets=budgets_of(disruption["budgets"]),
         consolidate_after=_duration(disruption["consolidateAfter"]),
         consolidation_policy=disruption["consolidationPolicy"],
         replicas=spec.get("replicas"),
@@ -186,7 +190,7 @@ def _taints(taints: Sequence[Mapping[str, Any]] | None) -> tuple[Taint, ...]:
     return tuple(Taint(taint["key"], taint.get("value", ""), taint["effect"]) for taint in taints or ())
 
 
-def _budgets(budgets: Sequence[Mapping[str, Any]]) -> tuple[DisruptionBudget, ...]:
+def budgets_of(budgets: Sequence[Mapping[str, Any]]) -> tuple[DisruptionBudget, ...]:
     return tuple(
         DisruptionBudget(
             nodes=budget["nodes"],
@@ -230,7 +234,7 @@ def budgets_alone(partial: DeclaredManifest) -> NodePool | None:
     budgets = mapping_at(partial.manifest, "spec", "disruption").get("budgets")
     if budgets is None:
         return None
-    return NodePool(partial.ref.name, NodeClaimTemplate(), budgets=_budgets(budgets), position=partial.position)
+    return NodePool(partial.ref.name, NodeClaimTemplate(), budgets=budgets_of(budgets), position=partial.position)
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from reconciler.model.changes import NodeClaimChanges, Plan
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
+from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.schedules import Schedule
@@ -37,7 +38,7 @@ class PlanInputs:
     typed; demands: in the order in which they were placed; node_pools, schedules: those in force, the repository's over
     the live ones; price_source: where prices come from and as of when; blocked: why nothing may be pruned, released or
     deleted (a rewound branch, a stalled source; gaps of the view are added here); replaced: what `unavailable_bins` named
-    before placement; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
+    before placement; local_budgets: what was compiled into UTC; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
     """
 
     revision: str | None
@@ -55,6 +56,7 @@ class PlanInputs:
     findings: tuple[Finding, ...] = ()
     blocked: tuple[str, ...] = ()
     replaced: frozenset[str] = frozenset()
+    local_budgets: tuple[PoolBudgets, ...] = ()
     include_pending: bool = False
     suspended: bool = False
     applyset_id: str = ""
@@ -120,6 +122,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         findings=tuple(sorted({*inputs.findings, *objects.findings, *static}, key=_finding_order)),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
+        local_budgets=inputs.local_budgets,
         include_pending=inputs.include_pending,
         blocked=blocked,
         notes=tuple(notes),

@@ -134,7 +134,7 @@ def test_documents_that_are_none_of_ours(text: str, code: str | None, hint: str)
         ("headroom.dev/fulfilment: pods", "invalid-annotation"),
         ("headroom.dev/lead-time: 10m", None),
         ("headroom.dev/lead-time: 10 minutes", "invalid-annotation"),
-        ("headroom.dev/timezone: Europe/Berlin", None),
+        ("headroom.dev/timezone: Europe/Berlin", "annotation-without-effect"),
         ("headroom.dev/timezone: Berlin", "invalid-annotation"),
         ("headroom.dev/suspend: 'true'", None),
         ("example.com/anything: x", None),
