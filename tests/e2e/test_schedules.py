@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.controlplane import eventually
-from tests.controlplane.rest import Document
+from tests.controlplane.rest import Document, condition
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import ROOT, DaemonProcess
 from tests.e2e.shop import NODE_POOL, Shop
@@ -139,10 +139,11 @@ def metric(daemon: DaemonProcess) -> str:
 
 
 def wait_for_status(shop: Shop, value: int, following: int, at: datetime, *, within: float) -> None:
-    def said() -> None:
+    def said() -> bool:
         found = {key: status(shop).get(key) for key in ("currentValue", "nextValue", "nextValueTime")}
         moment = at.strftime("%Y-%m-%dT%H:%M:%SZ")
         assert found == {"currentValue": value, "nextValue": following, "nextValueTime": moment}
+        return True
 
     eventually(said, within=within, what=f"the schedule's status says {value}, then {following}", every=0.5)
 
@@ -207,7 +208,7 @@ def test_a_static_pool_follows_its_schedule_to_zero_and_back_and_tells_what_keep
 
         eventually(lambda: replicas(shop) == 2, within=until(start), what="the pool is at 2", every=0.2)
         assert now() >= start
-        eventually(lambda: len(shop.claims()) == 2, within=60, what="Karpenter makes two nodes", every=0.5)
+        eventually(lambda: initialized(shop) == 2, within=50, what="Karpenter makes two nodes", every=0.5)
         shop.api.apply(REPORT)
         eventually(lambda: len(shop.running()) == 1, within=40, what="the report runs", every=0.5)
 
@@ -223,6 +224,14 @@ def test_a_static_pool_follows_its_schedule_to_zero_and_back_and_tells_what_keep
 def replicas(shop: Shop) -> int | None:
     pool = shop.api.get("karpenter.sh/v1", "NodePool", "reports") or {}
     found: int | None = pool.get("spec", {}).get("replicas")
+    return found
+
+
+def initialized(shop: Shop) -> int:
+    """NodeClaims whose nodes take pods."""
+    claims = shop.claims()
+    found = sum(condition(claim, "Initialized") == "True" for claim in claims)
+    assert found == len(claims), [claim.get("status") for claim in claims]
     return found
 
 
