@@ -73,7 +73,7 @@ spec:
       requirements:
         - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
         - {key: kubernetes.io/arch, operator: In, values: [amd64]}
-        - {key: karpenter.kwok.sh/instance-cpu, operator: In, values: ["4"]}
+        - {key: node.kubernetes.io/instance-type, operator: In, values: [c-4x-amd64-linux]}  # KWOK wants it named
 """
 REPORT = {
     "apiVersion": "v1",
