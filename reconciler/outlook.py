@@ -25,9 +25,9 @@ WEEK = timedelta(days=7)
 """How far a report looks ahead."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """What a pass knew. declared: what is in force, the repository over the cluster; now: the pass's instant."""
+    """What a pass knew, which is another one after the next. declared: what is in force, the repository over the cluster; now: the pass's instant."""
 
     now: datetime
     declared: Declared

@@ -21,12 +21,13 @@ from reconciler.model.errors import Invalid
 from reconciler.model.source import SourceTree
 from reconciler.packaged import packaged_texts
 from reconciler.ports import Catalog, Clock, Cluster, PassResult, Source
-from reconciler.render.environment import Templates
+from reconciler.render.environment import MOST_PAGE, Templates
 from reconciler.settings import Settings
 
 if TYPE_CHECKING:
     from reconciler.cluster.inventory import InventoryParent
     from reconciler.source.opening import GitOptions
+    from reconciler.web.pages import Page
 
 CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:SNAPSHOT]"
 Count = Callable[[str, str, str], None]
@@ -120,8 +121,10 @@ def make_cycle(
     )
 
 
-def packaged_templates(own: Mapping[str, str] | None = None) -> Templates:
-    return Templates(packaged_texts("templates", suffix=".j2"), own)
+def rendered_page(name: str, page: Mapping[str, object]) -> str:
+    """One of the packaged pages: `report.html.j2`, `schedule.html.j2`, …"""
+    templates = Templates(packaged_texts("templates", suffix=".j2"))
+    return templates.render(name, page, most_output=MOST_PAGE)
 
 
 def open_source(settings: Settings, clock: Clock) -> Source:
@@ -311,6 +314,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
                 "/readyz": check_page(daemon.readiness),
                 "/metrics": text_page(metrics.exposition),
                 "/status": json_page(lambda: with_next_edge(last.document(), daemon.state.next_edge)),
+                "/capacity": _capacity_page(cycle, cluster.name, clock),
             },
         )
         stack.callback(server.close)
@@ -328,6 +332,23 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         )
         log.info("ended", exit_code=code)
         return code
+
+
+def _capacity_page(cycle: Cycle, cluster: str, clock: Clock) -> Page:
+    """All capacity over the coming week, as the last pass knew it; drawn once a minute at most."""
+    from reconciler.report.timeline_page import timeline_page  # noqa: PLC0415 - see above
+    from reconciler.web.pages import html_page  # noqa: PLC0415 - see above
+
+    def version() -> tuple[object, datetime] | None:
+        outlook = cycle.outlook
+        return None if outlook is None else (outlook, clock.now().replace(second=0, microsecond=0))
+
+    def drawn() -> str:
+        outlook = cycle.outlook
+        assert outlook is not None
+        return rendered_page("timeline.html.j2", timeline_page(outlook.ahead(clock.now()), cluster=cluster))
+
+    return html_page(version, drawn)
 
 
 def _leadership(

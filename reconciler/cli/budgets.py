@@ -19,6 +19,7 @@ from reconciler.plan.disruption_budgets import PoolState
 
 _WEEK = timedelta(days=7)
 _LONGEST = timedelta(days=10 * 366)
+_LONGEST_PICTURE = timedelta(weeks=9)
 _MOST_NODES = 10**6
 _KIND = "NodePool"
 
@@ -69,7 +70,7 @@ class Pools:
 )
 @click.option("--time-zone", "zone", type=Zone(), help="Show times in this zone.  [default: the machine's]")
 @options("config")
-@output_option("text", "json")
+@output_option("text", "json", "svg", "html")
 def command(
     *,
     now: datetime | None,
@@ -90,6 +91,7 @@ def command(
         headroom budgets --path clusters/production
         headroom budgets --nodes 20 --from 2026-12-24T00:00:00Z --to 2027-01-02T00:00:00Z
         headroom budgets --nodes 20 --nodes batch=200 --output json
+        headroom budgets --nodes 20 --output svg > budgets.svg
     """
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - heavy, and only for this command
 
@@ -128,6 +130,8 @@ def _printed(
 
         spans = budget_timeline(pools, states, *span)
         return to_json(budget_spans_document(spans, now=now, findings=found.findings))
+    if output in {"svg", "html"}:
+        return _picture(output, found, now, span, zone=zone)
     from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
     from reconciler.plan.budget_timeline import budget_cells  # noqa: PLC0415 - likewise
     from reconciler.report.budget_grid import HourGrid  # noqa: PLC0415 - likewise
@@ -147,6 +151,27 @@ def _printed(
     grid = HourGrid(*span, zone=zone)
     cells = budget_cells(pools, states, grid.edges)
     return f"{text}\n{hours_text(cells, grid, now=now, zone=zone, paint=paint)}"
+
+
+def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, datetime], *, zone: tzinfo | None) -> str:
+    from reconciler.plan.budget_timeline import budget_timeline  # noqa: PLC0415 - numpy, where a span is asked for
+    from reconciler.plan.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
+    from reconciler.report.budget_chart import budget_chart  # noqa: PLC0415 - likewise
+    from reconciler.report.time_axis import local_zone  # noqa: PLC0415 - likewise
+
+    if span[1] - span[0] > _LONGEST_PICTURE:
+        raise click.UsageError(
+            "A picture shows at most nine weeks: give --from and --to, or take --output text or json."
+        )
+    spans = budget_timeline(found.pools, found.states, *span)
+    if output == "svg":
+        return budget_chart(spans, zone=zone or local_zone(now), now=now)
+    from reconciler.report.budget_page import budget_page  # noqa: PLC0415 - likewise
+    from reconciler.wiring import rendered_page  # noqa: PLC0415 - likewise
+
+    outcomes = budget_outcomes(found.pools, found.states, now)
+    page = budget_page(outcomes, spans, heading=found.heading, now=now, zone=zone, findings=found.findings)
+    return rendered_page("budgets.html.j2", page)
 
 
 def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[datetime, datetime]:

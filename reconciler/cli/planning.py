@@ -43,10 +43,10 @@ def print_difference(
 
 
 def _print_page(page: Mapping[str, Any], output: str) -> None:
-    from reconciler.wiring import packaged_templates  # noqa: PLC0415 - Jinja2 only where a page is asked for
+    from reconciler.wiring import rendered_page  # noqa: PLC0415 - Jinja2 only where a page is asked for
 
     name = {"markdown": "report.md.j2", "html": "report.html.j2"}[output]
-    click.echo(packaged_templates().render(name, page), nl=False)
+    click.echo(rendered_page(name, page), nl=False)
 
 
 STAGES = ("git", "manifests", "view", "demand", "placement", "plan", "render", "apply")

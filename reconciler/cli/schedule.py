@@ -50,7 +50,7 @@ class Span:
 @click.option("--to", "end", type=Moment(), help="Where it ends, instead of --span.")
 @click.option("--span", type=click.Choice(list(_DAYS)), help="How long it is.  [default: week]")
 @options("config")
-@output_option("text", "json", "ics")
+@output_option("text", "json", "svg", "html", "ics")
 def command(
     *,
     paths: tuple[str, ...],
@@ -70,6 +70,7 @@ def command(
     \b
         headroom schedule clusters/production --span month
         headroom schedule --schedule shop/business-hours --from 2026-12-24T00:00:00Z --to 2027-01-02T00:00:00Z
+        headroom schedule --output html > capacity.html
         headroom schedule --output ics > capacity.ics
     """
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - heavy, and only for this command
@@ -107,6 +108,16 @@ def _printed(
             timeline(schedule, _moved(start, -_EVENT_MARGIN), _moved(end, _EVENT_MARGIN), now) for schedule in schedules
         ]
         return schedules_calendar(wide, now=now, start=start, end=end)
+    if output == "svg":
+        from reconciler.report.schedule_chart import schedule_chart  # noqa: PLC0415 - likewise
+
+        return schedule_chart(in_whole_days(schedules, asked, now), now=now, findings=findings)
+    if output == "html":
+        from reconciler.report.schedule_page import schedule_page  # noqa: PLC0415 - likewise
+        from reconciler.wiring import rendered_page  # noqa: PLC0415 - likewise
+
+        page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings)
+        return rendered_page("schedule.html.j2", page)
     from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
     from reconciler.report.schedule_text import schedules_text  # noqa: PLC0415 - likewise
 

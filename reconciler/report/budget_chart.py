@@ -7,12 +7,12 @@ on a box reads its times and which budget binds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from itertools import groupby
 
 from reconciler.model.timelines import BudgetSpan
 from reconciler.report.drawing import Drawing, fitting, step_of, width_of
-from reconciler.report.lanes import UNBOUNDED, allowed_spans, draw_allowed, number_of
+from reconciler.report.lanes import UNBOUNDED, ValueSpan, allowed_spans, draw_allowed, number_of
 from reconciler.report.time_axis import TimeAxis, span_words
 from reconciler.report.words import counted, moment
 
@@ -20,6 +20,7 @@ WIDTH = 980
 LEFT = 118
 GRID = WIDTH - LEFT - 12
 ROW = 24
+_WEEK = timedelta(days=7)
 MOST_LEGEND = 12
 """Values of the scale that the legend names; the boxes carry their numbers."""
 
@@ -45,40 +46,54 @@ def budget_chart(spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime) ->
         return drawing.svg(66)
     values = [span.outcome.allowed for span in spans if span.outcome.allowed]
     _legend(drawing, values, 48)
-    axis = TimeAxis(min(span.start for span in spans), max(span.end for span in spans), zone, LEFT, GRID)
+    first, last = min(span.start for span in spans), max(span.end for span in spans)
     y = 84.0
     for pool, reasons in pools.items():
-        y = draw_pool(drawing, axis, pool, reasons, top=y, values=values, now=now)
+        y = _pool(drawing, pool, reasons, top=y)
+        begins = first
+        while begins < last:
+            # A row holds a week: an hour is then wide enough to be seen.
+            ends = min(last, begins + _WEEK)
+            y = _week(drawing, TimeAxis(begins, ends, zone, LEFT, GRID), reasons, top=y, values=values, now=now)
+            begins = ends
     return drawing.svg(y)
 
 
-def draw_pool(
-    drawing: Drawing,
-    axis: TimeAxis,
-    pool: str,
-    reasons: Mapping[str, Sequence[BudgetSpan]],
-    *,
-    top: float,
-    values: Sequence[int],
-    now: datetime,
-) -> float:
-    """One NodePool: its name and size, then a row for each reason. Returns where the next one begins."""
+def _pool(drawing: Drawing, pool: str, reasons: Mapping[str, Sequence[BudgetSpan]], *, top: float) -> float:
+    """A NodePool's name and size. Returns where its rows begin."""
     outcome = next(iter(reasons.values()))[0].outcome
     size = [counted(outcome.total, "node")]
     size += [f"{outcome.not_ready:,} not ready"] if outcome.not_ready else []
     size += [f"{outcome.disrupting:,} disrupting"] if outcome.disrupting else []
     drawing.text(12, top + 8, fitting(f"NodePool/{pool}", 620), "strong small", tells=f"NodePool/{pool}")
     drawing.text(WIDTH - 12, top + 8, ", ".join(size), "soft small", anchor="end")
-    rows_top = top + 34
-    bottom = rows_top + ROW * len(reasons)
-    axis.draw(drawing, rows_top, bottom)
+    return top + 34
+
+
+def _week(
+    drawing: Drawing,
+    axis: TimeAxis,
+    reasons: Mapping[str, Sequence[BudgetSpan]],
+    *,
+    top: float,
+    values: Sequence[int],
+    now: datetime,
+) -> float:
+    """A row for each reason. Returns where what is below begins."""
+    bottom = top + ROW * len(reasons)
+    axis.draw(drawing, top, bottom)
     for index, (reason, spans) in enumerate(reasons.items()):
-        y = rows_top + ROW * index
+        y = top + ROW * index
         drawing.text(LEFT - 8, y + 15, fitting(reason, LEFT - 20), "small", anchor="end", tells=reason)
-        draw_allowed(drawing, axis, allowed_spans(spans), top=y + 1, height=ROW - 3, values=values)
+        shown = [
+            ValueSpan(max(span.start, axis.start), min(span.end, axis.end), span.value, span.why)
+            for span in allowed_spans(spans)
+            if span.start < axis.end and span.end > axis.start
+        ]
+        draw_allowed(drawing, axis, shown, top=y + 1, height=ROW - 3, values=values)
     if axis.start < now < axis.end:
-        drawing.line(axis.x(now), rows_top - 3, axis.x(now), bottom, "now")
-    return bottom + 20
+        drawing.line(axis.x(now), top - 3, axis.x(now), bottom, "now")
+    return bottom + 24
 
 
 def _legend(drawing: Drawing, values: Sequence[int], y: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 
 from reconciler.model.timelines import BudgetSpan
 from reconciler.report.drawing import NORMAL, Drawing, on_step, step_of, width_of
@@ -43,13 +44,30 @@ def merged(spans: Sequence[ValueSpan]) -> list[ValueSpan]:
     return found
 
 
+def visible(spans: Sequence[ValueSpan], axis: TimeAxis, *, lowest: bool) -> list[ValueSpan]:
+    """Merged spans, those narrower than a pixel put together: of their values the lowest or the highest is drawn."""
+    found: list[ValueSpan] = []
+    for span in merged(spans):
+        last = found[-1] if found else None
+        if last is None or axis.x(last.end) - axis.x(last.start) >= 1:
+            found.append(span)
+            continue
+        chosen = (min if lowest else max)(last, span, key=_size)
+        found[-1] = ValueSpan(last.start, span.end, chosen.value, chosen.why)
+    return found
+
+
+def _size(span: ValueSpan) -> float:
+    return inf if span.value is None else span.value
+
+
 def draw_values(drawing: Drawing, axis: TimeAxis, spans: Sequence[ValueSpan], *, top: float, height: float) -> None:
     """Bars on a base line, each with its number above it where there is room; 0 is a line alone."""
     values = [span.value or 0 for span in spans]
     most = max((*values, 1))
     room = height - NUMBER_ROOM
     base = top + height
-    for span in merged(spans):
+    for span in visible(spans, axis, lowest=False):
         left, right = axis.x(span.start), axis.x(span.end)
         value = span.value or 0
         words = f"{value:,}: {span_words(span.start, span.end, axis.zone)}" + (f", {span.why}" if span.why else "")
@@ -73,7 +91,7 @@ def draw_allowed(
     values: Sequence[int],
 ) -> None:
     """Boxes: 0 is struck through, unbounded is an empty dashed one with ∞, others have a colour of the scale of `values`."""
-    for span in merged(spans):
+    for span in visible(spans, axis, lowest=True):
         left, right = axis.x(span.start), axis.x(span.end)
         width = max(1.0, right - left - 1)
         allowed = span.value

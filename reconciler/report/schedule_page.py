@@ -11,8 +11,10 @@ from reconciler.model.timelines import ScheduleTimeline
 from reconciler.report.page import finding_row
 from reconciler.report.schedule_chart import schedule_chart
 from reconciler.report.schedule_document import schedule_document
-from reconciler.report.words import moment, short_revision
+from reconciler.report.words import moment
 
+MOST_DRAWN = 20
+"""Schedules in the picture; the page itself has all of them."""
 EXAMPLE = """apiVersion: autoscaling.karpenter.sh/v1alpha1
 kind: MetricsProducer
 metadata:
@@ -33,16 +35,14 @@ def schedule_page(
     timelines: Sequence[ScheduleTimeline],
     *,
     now: datetime,
-    revision: str | None,
     findings: Sequence[Finding] = (),
     zone: tzinfo | None = None,
 ) -> dict[str, Any]:
-    """The page computes by itself from the documents; the charts are for who reads it without scripts."""
+    """The page computes by itself from the documents; the picture is for who reads it without scripts."""
     schedules = [
         {
             "name": f"{timeline.schedule.ref.namespace}/{timeline.schedule.ref.name}",
             "document": schedule_document(timeline.schedule),
-            "chart": schedule_chart([timeline], now=now, findings=findings),
         }
         for timeline in timelines
     ]
@@ -50,7 +50,7 @@ def schedule_page(
         "title": "Capacity schedules",
         "when": moment(now, zone),
         "now": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "revision": None if revision is None else short_revision(revision),
-        "schedules": schedules or [{"name": "an example", "document": EXAMPLE, "chart": ""}],
+        "schedules": schedules or [{"name": "an example", "document": EXAMPLE}],
+        "chart": schedule_chart(timelines[:MOST_DRAWN], now=now, findings=findings),
         "findings": [finding_row(finding) for finding in findings],
     }

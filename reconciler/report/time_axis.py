@@ -82,9 +82,10 @@ class TimeAxis:
             if begins > self.start:
                 drawing.line(x, top - 4, x, bottom)
             words = day_words(day)
-            # A first day that is nearly over has no room before the next one.
-            room = self.x(midnight(day + timedelta(days=1), self.zone)) - x
-            if x >= free_from and x + width_of(words) <= self.left + self.width and (room > 20 or begins > self.start):  # noqa: PLR2004 - pixels
+            # A first day that is nearly over leaves its room to the next one.
+            next_day = self.x(midnight(day + timedelta(days=1), self.zone))
+            fits = begins > self.start or next_day - x > width_of(words)
+            if fits and x >= free_from and x + width_of(words) <= self.left + self.width:
                 drawing.text(x + 3, top - 8, words, "soft small")
                 free_from = x + width_of(words) + 6
 

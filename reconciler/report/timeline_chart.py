@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import tzinfo
 
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.report.drawing import Drawing, fitting
+from reconciler.report.drawing import Drawing, fitting, width_of
 from reconciler.report.lanes import draw_allowed, draw_values, number_of
 from reconciler.report.time_axis import TimeAxis
 from reconciler.report.timeline_lanes import ALLOWED, Lane, LaneChange, lane_changes, lanes
@@ -75,7 +75,7 @@ def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence
     y = begins
     for row in rows:
         for name, lane in row:
-            drawing.text(12, y + height / 2 + 4, fitting(name, LEFT - 24), "small", tells=name)
+            drawing.text(12, y + height / 2 + 4, _fitting(name), "small", tells=name)
             if lane is None:
                 drawing.text(LEFT + 4, y + height / 2 + 4, "absent", "soft small")
             elif group == ALLOWED:
@@ -84,6 +84,13 @@ def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence
                 draw_values(drawing, axis, lane.spans, top=y + 1, height=height - 5)
             y += height
     return bottom + 18
+
+
+def _fitting(name: str) -> str:
+    """A name that is too long goes without its kind first, which the heading tells."""
+    if width_of(name) > LEFT - 24:
+        name = name.partition("/")[2] or name
+    return fitting(name, LEFT - 24)
 
 
 def _description(rows: Sequence[Sequence[_Row]]) -> str:
