@@ -68,6 +68,7 @@ def _is_kept(pod: Pod, now: datetime) -> bool:
     if text is None or text == "true":
         return text is not None
     try:
-        return pod.created is None or now - pod.created < parse_duration(text)
+        duration = parse_duration(text)
     except (Invalid, OverflowError):
-        return False
+        return False  # Karpenter passes over what is neither
+    return pod.created is None or now - pod.created < duration
