@@ -36,6 +36,7 @@ from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.place import PlacementOptions, place
 from reconciler.plan.back_offs import launch_record, without_launches
+from reconciler.plan.drift import Drift
 from reconciler.plan.limits import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from reconciler.plan.replacement import unavailable_bins
@@ -55,6 +56,7 @@ class Rules:
     inventory: InventoryParent
     templates_folder: str = "templates"
     suspend: bool = False
+    drift: Drift = Drift.CORRECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +299,7 @@ class Cycle:
                 include_pending=state.include_pending,
                 suspended=self._rules.suspend,
                 applyset_id=self._rules.inventory.id,
+                drift=self._rules.drift,
             ),
         )
         return replace(state, plan=plan)

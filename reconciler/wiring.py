@@ -97,6 +97,7 @@ def make_cycle(
 ) -> Cycle:
     from reconciler.demand.dialect import Dialect  # noqa: PLC0415 - see above
     from reconciler.placement.place import PlacementOptions  # noqa: PLC0415 - see above
+    from reconciler.plan.drift import Drift  # noqa: PLC0415 - see above
     from reconciler.plan.limits import PlanCaps  # noqa: PLC0415 - see above
 
     caps, placement = settings.caps, settings.placement
@@ -115,6 +116,7 @@ def make_cycle(
             inventory=_inventory(settings),
             templates_folder=settings.templates,
             suspend=settings.suspend,
+            drift=Drift(settings.drift),
         ),
         packaged_templates=packaged_texts("templates", suffix=".j2"),
         progress=progress,

@@ -34,6 +34,7 @@ _KNOWN: dict[str, tuple[Callable[[str], bool], str]] = {
     "active-during": _ANY,
     "allow-windows": _ANY,
     "applied-hash": _ANY,
+    "drift": _one_of("correct", "report"),
     "fulfilment": _one_of(*(fulfilment.value for fulfilment in Fulfilment)),
     "lead-time": (_is_duration, 'write a duration such as "10m"'),
     "prune": _one_of("disabled", "enabled"),

@@ -158,16 +158,17 @@ def _always_zero(inspection: Inspection, budgets: Sequence[_Budget]) -> bool:
 
 
 def _never_binding(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
-    silent: set[int] = set()
-    for item in budgets:
+    silent: dict[int, list[_Budget]] = {}
+    for item in reversed(budgets):  # of two that say the same, the later one is told
         stricter = [
             other for other in budgets if other is not item and other.index not in silent and other.holds_back(item)
         ]
-        covered = {reason for other in stricter for reason in other.reasons}
-        if not item.reasons <= covered:
+        if item.reasons <= {reason for other in stricter for reason in other.reasons}:
+            silent[item.index] = stricter
+    for item in budgets:
+        if item.index not in silent:
             continue
-        silent.add(item.index)
-        by = ", ".join(f"budgets[{other.index}]" for other in stricter if other.reasons & item.reasons)
+        by = ", ".join(f"budgets[{other.index}]" for other in silent[item.index] if other.reasons & item.reasons)
         inspection.report(
             codes.BUDGET_NEVER_BINDS,
             item.path,

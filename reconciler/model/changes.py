@@ -34,7 +34,10 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """A manifest from Git that the cluster must get (or lose, when it was ours and is gone from Git)."""
+    """A manifest from Git that the cluster must get (or lose, when it was ours and is gone from Git).
+
+    force: what it changes was changed by a person since headroom applied it, and is taken back.
+    """
 
     ref: ObjectRef
     action: Action
@@ -42,6 +45,7 @@ class ObjectChange:
     manifest: Manifest | None = None
     position: SourcePosition | None = None
     reason: str = ""
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, launch_record
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.disruption_budgets import budget_outcomes, pool_states
+from reconciler.plan.drift import Drift
 from reconciler.plan.hold import holds
 from reconciler.plan.limits import Capped, PlanCaps, cap_notes, within_caps
 from reconciler.plan.names import creations
@@ -60,6 +61,7 @@ class PlanInputs:
     include_pending: bool = False
     suspended: bool = False
     applyset_id: str = ""
+    drift: Drift = Drift.CORRECT
 
 
 def make_plan(inputs: PlanInputs) -> Plan:
@@ -79,7 +81,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         price_of=prices.of,
         blocked=bool(blocked),
     )
-    objects = object_changes(inputs.declared, view, inputs.applyset_id)
+    objects = object_changes(inputs.declared, view, inputs.applyset_id, inputs.drift)
     pruning = prune(
         inputs.declared,
         view,

@@ -23,6 +23,7 @@ from reconciler.model.changes import (
 from reconciler.model.conditions import Condition
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Excuse, Holding, OccupiedBin
+from reconciler.report.local_budgets import local_budgets_row
 
 PLAN_SCHEMA = "headroom.dev/plan/v1"
 FINDINGS_SCHEMA = "headroom.dev/findings/v1"
@@ -63,6 +64,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "objects": [object_row(change) for change in plan.objects if change.ref.kind != NODE_POOL],
         "schedules": [schedule_row(row) for row in plan.schedules],
         "budgets": [budget_row(row) for row in plan.budgets],
+        "localBudgets": [local_budgets_row(pool) for pool in plan.local_budgets],
         "cost": {
             "perHourBefore": _money(plan.cost.per_hour_before),
             "perHourAfter": _money(plan.cost.per_hour_after),

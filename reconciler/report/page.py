@@ -20,6 +20,7 @@ from reconciler.model.changes import (
 from reconciler.model.findings import Finding
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference import DemandChange, Difference
+from reconciler.report.local_budgets import changing_local_budgets, written_and_compiled
 from reconciler.report.time_axis import local_zone
 from reconciler.report.timeline_chart import difference_chart, timeline_chart
 from reconciler.report.timeline_rows import change_rows, week_rows
@@ -66,6 +67,7 @@ def plan_page(
                 _section("Nodes to release", [_action(item) for item in plan.node_claims.release]),
                 _section("Nodes to delete", [_action(item) for item in plan.node_claims.delete]),
                 _section("Objects to apply", [_object(item) for item in plan.objects]),
+                _local_budgets(plan),
             )
             if section["count"]
         ],
@@ -113,6 +115,7 @@ def difference_page(
                 _section("Nodes released to Karpenter", [_action(item) for item in change.released]),
                 _section("Nodes kept", [_action(item) for item in change.kept]),
                 _section("Objects that change", [_object(item) for item in change.objects]),
+                _local_budgets(change.head),
             )
             if section["count"]
         ],
@@ -125,6 +128,21 @@ def difference_page(
 
 def _cut(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"rows": rows[:MOST_ROWS], "count": len(rows), "left": max(0, len(rows) - MOST_ROWS)}
+
+
+def _local_budgets(plan: Plan) -> dict[str, Any]:
+    rows = [
+        {
+            "name": f"NodePool/{pool.node_pool}",
+            "what": f"{written}, in {pool.written.time_zone}",
+            "fields": compiled,
+            "why": "never open until then",
+        }
+        for pool in changing_local_budgets(plan)
+        for written, compiled in written_and_compiled(pool)
+    ]
+    section = _section("Budgets in local time", rows)
+    return {**section, "columns": ["Name", "Written", "Applied, in UTC"]}
 
 
 def _section(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:

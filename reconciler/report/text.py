@@ -8,6 +8,7 @@ from datetime import tzinfo
 from reconciler.model.changes import HOURS_PER_MONTH, Action, ChangeSet, DemandOutcome, ObjectChange, Outcome, Plan
 from reconciler.model.findings import Finding, Severity
 from reconciler.report.difference import Difference
+from reconciler.report.local_budgets import changing_local_budgets, local_budget_lines
 from reconciler.report.words import (
     counted,
     dollars,
@@ -37,6 +38,7 @@ def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Pa
     lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {moment(plan.now, zone)}")]
     lines += _demand_lines(plan, paint)
     lines += _change_lines(plan, paint)
+    lines += _local_budget_lines(plan, zone, paint)
     lines += _pending_lines(plan)
     if plan.findings:
         lines += ["", paint("bold", "Findings"), *finding_lines(plan.findings, paint)]
@@ -118,6 +120,11 @@ def _change_lines(plan: Plan, paint: Paint) -> list[str]:
         lines += _object_lines(change, paint)
     lines += _rest(plan.objects)
     return ["", paint("bold", "Changes"), *lines] if lines else []
+
+
+def _local_budget_lines(plan: Plan, zone: tzinfo | None, paint: Paint) -> list[str]:
+    lines = local_budget_lines(changing_local_budgets(plan), zone)
+    return ["", paint("bold", "Budgets in local time, and the form in UTC that is applied"), *lines] if lines else []
 
 
 _SIGNS = {Action.CREATE: ("green", "+"), Action.UPDATE: ("yellow", "~"), Action.DELETE: ("red", "-")}
