@@ -13,7 +13,7 @@ import click
 from reconciler.cli.options import Moment, options, output_option, settings_from
 from reconciler.cli.progress import Progress
 from reconciler.model.errors import Invalid
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import NodePool
 from reconciler.plan.disruption_budgets import PoolState
 
@@ -204,9 +204,8 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
         raise click.UsageError(
             f"How many nodes has {missing[0]}? Give --nodes {missing[0]}=N, or --nodes N for every other NodePool."
         )
-    findings = tuple(finding for finding in declared.findings if finding.ref is None or finding.ref.kind == _KIND)
     where = settings.path or settings.repository or "this folder"
-    return Pools(f"Disruption budgets in {where}", tuple(pools), _counted(pools, counts), findings)
+    return Pools(f"Disruption budgets in {where}", tuple(pools), _counted(pools, counts), _told(declared.findings))
 
 
 def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime | None) -> Pools:
@@ -220,8 +219,7 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
         cluster = session.cluster.name
     pools = seen.effective.node_pools
     states = {**pool_states(all_bins(seen.view)), **_counted(pools, counts)}
-    findings = tuple(finding for finding in seen.findings if finding.ref is None or finding.ref.kind == _KIND)
-    return Pools(f"Disruption budgets on {cluster}", pools, states, findings)
+    return Pools(f"Disruption budgets on {cluster}", pools, states, _told(seen.findings))
 
 
 def _counted(pools: Sequence[NodePool], counts: Mapping[str, int]) -> dict[str, PoolState]:
@@ -232,3 +230,13 @@ def _counted(pools: Sequence[NodePool], counts: Mapping[str, int]) -> dict[str, 
             raise Invalid(f"there is no NodePool {name}", hint=f"there are: {', '.join(names[:8]) or 'none'}")
     others = dict.fromkeys(names, counts[""]) if "" in counts else {}
     return {name: PoolState(total) for name, total in {**others, **counts}.items() if name}
+
+
+def _told(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What leaves a NodePool out, and what is said about budgets; the rest is `headroom validate`'s."""
+    return tuple(
+        finding
+        for finding in findings
+        if (finding.ref is None or finding.ref.kind == _KIND)
+        and (finding.severity is Severity.ERROR or finding.path.startswith("spec.disruption"))
+    )

@@ -205,7 +205,8 @@ def _why_bound(budgets: Sequence[DisruptionBudget], term: Term, state: PoolState
 
 def _limit_words(nodes: str, limit: int, total: int) -> str:
     if nodes.endswith("%"):
-        return f"{nodes} of {total:,} {'node' if total == 1 else 'nodes'}, rounded up, is {limit:,}"
+        share = f"{nodes} of {total:,} {'node' if total == 1 else 'nodes'}"
+        return f"{share} {'is' if limit * _HUNDRED == total * int(nodes[:-1]) else 'rounds up to'} {limit:,}"
     if _integer(nodes) != limit:
         return f"{nodes} is more than Karpenter can count and becomes {limit:,}"
     return f"{limit:,} {'node' if limit == 1 else 'nodes'} at most" if limit else "no node at all"

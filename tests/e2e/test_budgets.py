@@ -159,8 +159,10 @@ def test_karpenter_allows_what_headroom_predicts_and_takes_no_more(
             ("[{nodes: 40%}]", 2, 2),
             # One window that is open, one that is not; nothing names Underutilized.
             (
-                "[{nodes: '1', reasons: [Drifted], schedule: '* * * * *', duration: 1h},"
-                " {nodes: '0', schedule: '0 0 29 2 *', duration: 1m}]",
+                (
+                    "[{nodes: '1', reasons: [Drifted], schedule: '* * * * *', duration: 1h},"
+                    " {nodes: '0', schedule: '0 0 29 2 *', duration: 1m}]"
+                ),
                 UNBOUNDED,
                 1,
             ),
