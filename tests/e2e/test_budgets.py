@@ -36,14 +36,13 @@ kind: NodePool
 metadata:
   name: general
 spec:
-  limits: {{cpu: "{cpu}"}}
   disruption:
     consolidationPolicy: WhenEmptyOrUnderutilized
     consolidateAfter: 0s
     budgets: {budgets}
   template:
     metadata:
-      labels: {{image: {image}}}
+      labels: {{image: {image}, revision: {revision}}}
     spec:
       nodeClassRef: {{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}
       expireAfter: 720h
@@ -53,12 +52,14 @@ spec:
 """
 
 
-def pool(budgets: str, *, image: str = "new", cpu: int = 4 * NODES) -> str:
-    return POOL_OF_ONE_TYPE.format(budgets=budgets, image=image, cpu=cpu)
+def pool(budgets: str, *, image: str = "new", revision: str = "first") -> str:
+    return POOL_OF_ONE_TYPE.format(budgets=budgets, image=image, revision=revision)
 
 
 def one_pod_a_node(replicas: int) -> Document:
+    """Pods of the old image: what has drifted to the new one is a candidate, and cannot be replaced."""
     document = deployment(replicas)
+    document["spec"]["template"]["spec"]["nodeSelector"] = {"image": "old"}
     alone = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
     document["spec"]["template"]["spec"]["affinity"] = {
         "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}
@@ -76,17 +77,13 @@ class Budgets:
         self._kubeconfig = kubeconfig
 
     def push(self, document: str) -> None:
-        """Commit the pool's document, and wait until the live pool has its budgets and limits."""
+        """Commit the pool's document, and wait until the live pool has its budgets and template."""
         self._repository.push({"nodepool.yaml": document})
-        budgets = re.search(r"budgets: (.*)", document)
-        cpu = re.search(r'cpu: "(\d+)"', document)
-        assert budgets is not None
-        assert cpu is not None
-        wanted = yaml.safe_load(budgets[1])
+        declared = yaml.safe_load(document)["spec"]
 
         def landed() -> bool:
             spec = (self.api.get(*POOL, "general") or {})["spec"]
-            return bool(spec["disruption"]["budgets"] == wanted and spec["limits"]["cpu"] == cpu[1])
+            return bool(spec["disruption"] == declared["disruption"] and spec["template"] == declared["template"])
 
         eventually(landed, within=60, what="the pushed budgets are on the NodePool", every=0.5)
 
@@ -136,7 +133,6 @@ def test_karpenter_allows_what_headroom_predicts_and_takes_no_more(
     with DaemonProcess(repository.folder, kubeconfig, tmp_path):
         shop.api.apply(one_pod_a_node(NODES))
         eventually(lambda: len(shop.running()) == NODES, within=120, what="a pod runs on each of four nodes", every=0.5)
-        # No room for a fifth node: what has drifted is a candidate, and cannot be replaced.
         budgets.push(pool(CLOSED))
         eventually(lambda: len(budgets.drifted()) == NODES, within=90, what="all four nodes have drifted", every=0.5)
         shop.scale(NODES - 1)
@@ -153,7 +149,6 @@ def test_karpenter_allows_what_headroom_predicts_and_takes_no_more(
         assert {claim["status"]["nodeName"] for claim in budgets.claims()} == held
         assert len(budgets.drifted()) == NODES - 1
 
-        full = 4 * (NODES - 1)
         for written, underutilized, drifted in (
             # Forty percent of three nodes, rounded up.
             ("[{nodes: 40%}]", 2, 2),
@@ -173,15 +168,16 @@ def test_karpenter_allows_what_headroom_predicts_and_takes_no_more(
             # An empty list of reasons matches nothing; no budgets at all bound nothing.
             ("[{nodes: '0', reasons: []}, {nodes: '3', reasons: [Underutilized]}]", 3, UNBOUNDED),
         ):
-            budgets.push(pool(written, cpu=full))
+            budgets.push(pool(written))
             budgets.agree({"Underutilized": underutilized, "Drifted": drifted})
             assert len(budgets.claims()) == NODES - 1
 
-        # Room for replacements: drift goes on, one node at a time.
-        budgets.push(pool("[{nodes: '1', reasons: [Drifted]}, {nodes: '0', reasons: [Underutilized]}]", cpu=full))
+        # The old image is back, on nodes of another revision: drift goes on, one node at a time.
+        one = "[{nodes: '1', reasons: [Drifted]}, {nodes: '0', reasons: [Underutilized]}]"
+        budgets.push(pool(one))
         budgets.agree({"Drifted": 1})
         old = budgets.drifted()
-        budgets.push(pool("[{nodes: '1', reasons: [Drifted]}, {nodes: '0', reasons: [Underutilized]}]", cpu=full + 8))
+        budgets.push(pool(one, image="old", revision="second"))
         most = 0
 
         def all_replaced() -> bool:
