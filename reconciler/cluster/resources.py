@@ -60,6 +60,7 @@ DAEMON_SETS = Resource(APPS, "DaemonSet", "daemonsets")
 JOBS = Resource(BATCH, "Job", "jobs")
 CRON_JOBS = Resource(BATCH, "CronJob", "cronjobs")
 PRIORITY_CLASSES = Resource(SCHEDULING, "PriorityClass", "priorityclasses", namespaced=False)
+POD_DISRUPTION_BUDGETS = Resource("policy", "PodDisruptionBudget", "poddisruptionbudgets")
 NODE_POOLS = _custom(KARPENTER, "NodePool", ("v1", "v1beta1"), namespaced=False)
 NODE_CLAIMS = _custom(KARPENTER, "NodeClaim", ("v1", "v1beta1"), namespaced=False, declared=False)
 NODE_OVERLAYS = _custom(KARPENTER, "NodeOverlay", ("v1", "v1beta1", "v1alpha1"), namespaced=False)
@@ -79,6 +80,7 @@ RESOURCES = (
     *WORKLOADS,
     DAEMON_SETS,
     PRIORITY_CLASSES,
+    POD_DISRUPTION_BUDGETS,
     NODE_POOLS,
     NODE_CLAIMS,
     NODE_OVERLAYS,

@@ -14,6 +14,7 @@ from reconciler.cluster.resources import (
     NAMESPACES,
     NODE_CLAIMS,
     NODES,
+    POD_DISRUPTION_BUDGETS,
     PODS,
     PRIORITY_CLASSES,
     RESOURCE_QUOTAS,
@@ -33,6 +34,7 @@ _PARTS = {
     DAEMON_SETS.key: "daemon_sets",
     PRIORITY_CLASSES.key: "priority_classes",
     RESOURCE_QUOTAS.key: "resource_quotas",
+    POD_DISRUPTION_BUDGETS.key: "pod_disruption_budgets",
     NAMESPACES.key: "namespaces",
     CONFIG_MAPS.key: "inventory",
 }
@@ -168,6 +170,7 @@ class ViewStore:
             workloads=self._part("workloads", self._workloads),
             priority_classes=self._sorted(PRIORITY_CLASSES),
             resource_quotas=self._sorted(RESOURCE_QUOTAS),
+            pod_disruption_budgets=self._sorted(POD_DISRUPTION_BUDGETS),
             namespaces=self._part("namespaces", self._namespaces),
             objects=self._part("objects", self._objects),
             apis=self._apis,

@@ -99,7 +99,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         released=held.release,
         assumptions=(inputs.price_source, *placement.assumptions, *_overlay_notes(inputs)),
     )
-    static = static_pool_findings(inputs.node_pools, bins, view.pods, inputs.now)
+    static = static_pool_findings(inputs.node_pools, bins, view, inputs.now)
     record = launch_record(view, inputs.now)
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     notes = [*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)]

@@ -1,7 +1,8 @@
 """Static NodePools that are to shrink, and the pods that keep their nodes. Used by plan.
 
 Karpenter 1.14 (controllers/static/deprovisioning) deletes the nodes that are too many, empty ones first and those with
-do-not-disrupt pods last, whatever the budgets say; a node being drained waits for its do-not-disrupt pods.
+do-not-disrupt pods last, whatever the NodePool's budgets say; a node being drained waits for its do-not-disrupt pods and
+for those that a PodDisruptionBudget lets nobody evict.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.nodes import DO_NOT_DISRUPT, NodePool
 from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView, PodDisruptionBudget
 from reconciler.plan.bins import Bin
 from reconciler.plan.codes import STATIC_POOL_BLOCKED
 
@@ -24,18 +26,24 @@ _MOST_SHOWN = 5
 def static_pool_findings(
     pools: Iterable[NodePool],
     bins: Sequence[Bin],
-    pods: Iterable[Pod],
+    view: ClusterView,
     now: datetime,
 ) -> tuple[Finding, ...]:
     """One for every static pool of which more nodes are kept by their pods than it is to have."""
-    by_node: dict[str, list[Pod]] = {}
-    for pod in pods:
-        if pod.node_name is not None and not pod.is_daemon and _is_kept(pod, now):
-            by_node.setdefault(pod.node_name, []).append(pod)
+    pools = [pool for pool in pools if pool.replicas is not None]
+    if not pools:
+        return ()
+    spent = [budget for budget in view.pod_disruption_budgets if budget.allowed <= 0]
+    by_node: dict[str, list[str]] = {}
+    for pod in view.pods:
+        if pod.node_name is None or pod.is_daemon:
+            continue
+        why = _reason(pod, spent, now)
+        if why:
+            by_node.setdefault(pod.node_name, []).append(f"{pod.namespace}/{pod.name} on {pod.node_name} ({why})")
     found = []
     for pool in pools:
-        if pool.replicas is None or not by_node:
-            continue
+        assert pool.replicas is not None
         nodes = [item for item in bins if item.node_pool == pool.name]
         blocked = {item.name: by_node[item.name] for item in nodes if item.name in by_node}
         if len(nodes) > pool.replicas and len(blocked) > pool.replicas:
@@ -43,13 +51,20 @@ def static_pool_findings(
     return tuple(found)
 
 
-def _finding(pool: NodePool, nodes: int, blocked: Mapping[str, Sequence[Pod]]) -> Finding:
+def _reason(pod: Pod, spent: Iterable[PodDisruptionBudget], now: datetime) -> str:
+    """Why it cannot be evicted now; "": it can."""
+    if _is_kept(pod, now):
+        return "do-not-disrupt"
+    return next((f"PodDisruptionBudget {budget.name}" for budget in spent if budget.covers(pod)), "")
+
+
+def _finding(pool: NodePool, nodes: int, blocked: Mapping[str, Sequence[str]]) -> Finding:
     code = STATIC_POOL_BLOCKED
-    pods = [f"{pod.namespace}/{pod.name} on {node}" for node in sorted(blocked) for pod in blocked[node]]
+    pods = [text for node in sorted(blocked) for text in blocked[node]]
     more = f" and {len(pods) - _MOST_SHOWN:,} more" if len(pods) > _MOST_SHOWN else ""
     message = (
-        f"it is to have {pool.replicas:,} nodes and has {nodes:,}, of which {len(blocked):,} cannot go while pods with"
-        f" {DO_NOT_DISRUPT} run there: {', '.join(pods[:_MOST_SHOWN])}{more}"
+        f"it is to have {pool.replicas:,} nodes and has {nodes:,}, of which {len(blocked):,} cannot go while"
+        f" pods that may not be evicted run there: {', '.join(pods[:_MOST_SHOWN])}{more}"
     )
     hint = "they go when these pods end; spec.template.spec.terminationGracePeriod would bound the wait"
     return Finding(
