@@ -75,20 +75,31 @@ spec:
         - {key: kubernetes.io/arch, operator: In, values: [amd64]}
         - {key: node.kubernetes.io/instance-type, operator: In, values: [c-4x-amd64-linux]}  # KWOK wants it named
 """
-REPORT = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {
-        "name": "report",
-        "namespace": "shop",
-        "annotations": {"karpenter.sh/do-not-disrupt": "true"},
-    },
-    "spec": {
-        "terminationGracePeriodSeconds": 0,
-        "nodeSelector": {"karpenter.sh/nodepool": "reports"},
-        "containers": [{"name": "report", "image": "report:1", "resources": {"requests": {"cpu": "1"}}}],
-    },
+BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "queue", "namespace": "shop"},
+    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "queue"}}},
 }
+
+
+def guarded(name: str, **annotations: str) -> Document:
+    """A pod that needs most of a node of the static pool."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "labels": {"app": name},
+            "annotations": {f"karpenter.sh/{key}": value for key, value in annotations.items()},
+        },
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "nodeSelector": {"karpenter.sh/nodepool": "reports"},
+            "containers": [{"name": "main", "image": "main:1", "resources": {"requests": {"cpu": "3"}}}],
+        },
+    }
 
 
 def now() -> datetime:
@@ -200,24 +211,30 @@ def test_a_static_pool_follows_its_schedule_to_zero_and_back_and_tells_what_keep
     repository: CapacityRepository,
 ) -> None:
     start, end = window(after=timedelta(seconds=20))
-    repository.push({"reports.yaml": REPORTS, "schedule.yaml": schedule(start, end, replicas=2)})
+    repository.push({"reports.yaml": REPORTS, "schedule.yaml": schedule(start, end, replicas=3)})
+    shop.api.apply(BUDGET)
     with daemon:
         pool = eventually(lambda: replicas(shop) == 0, within=30, what="the pool is there, at 0", every=0.5)
         assert pool
         assert shop.claims() == []
 
-        eventually(lambda: replicas(shop) == 2, within=until(start), what="the pool is at 2", every=0.2)
+        eventually(lambda: replicas(shop) == 3, within=until(start), what="the pool is at 3", every=0.2)
         assert now() >= start
-        eventually(lambda: initialized(shop) == 2, within=50, what="Karpenter makes two nodes", every=0.5)
-        shop.api.apply(REPORT)
-        eventually(lambda: len(shop.running()) == 1, within=40, what="the report runs", every=0.5)
+        eventually(lambda: initialized(shop) == 3, within=50, what="Karpenter makes three nodes", every=0.5)
+        shop.api.apply(guarded("report", **{"do-not-disrupt": "true"}))
+        shop.api.apply(guarded("queue"))
+        eventually(lambda: len(shop.running()) == 2, within=40, what="report and queue run", every=0.5)
 
         eventually(lambda: replicas(shop) == 0, within=until(end), what="the pool is at 0 again", every=0.2)
-        eventually(lambda: len(shop.claims()) == 1, within=60, what="the empty node goes", every=0.5)
-        blocked = eventually(lambda: blockers(daemon), within=30, what="what keeps the other is told", every=0.5)
-        assert "shop/report on " in blocked[0]
-        shop.api.delete("v1", "Pod", "report", namespace="shop")
-        eventually(lambda: shop.claims() == [], within=90, what="the last node goes with its pod", every=0.5)
+        eventually(lambda: len(shop.claims()) == 2, within=60, what="the empty node goes", every=0.5)
+        (told,) = eventually(lambda: blockers(daemon), within=30, what="what keeps the others is told", every=0.5)
+        assert "shop/report on " in told
+        assert "(do-not-disrupt)" in told
+        assert "shop/queue on " in told
+        assert "(PodDisruptionBudget queue)" in told
+        for name in ("report", "queue"):
+            shop.api.delete("v1", "Pod", name, namespace="shop")
+        eventually(lambda: shop.claims() == [], within=90, what="the last nodes go with their pods", every=0.5)
         eventually(lambda: not blockers(daemon), within=30, what="nothing keeps it any more", every=0.5)
 
 
