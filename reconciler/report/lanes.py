@@ -61,23 +61,40 @@ def _size(span: ValueSpan) -> float:
     return inf if span.value is None else span.value
 
 
-def draw_values(drawing: Drawing, axis: TimeAxis, spans: Sequence[ValueSpan], *, top: float, height: float) -> None:
-    """Bars on a base line, each with its number above it where there is room; 0 is a line alone."""
-    values = [span.value or 0 for span in spans]
-    most = max((*values, 1))
-    room = height - NUMBER_ROOM
+def draw_values(
+    drawing: Drawing,
+    axis: TimeAxis,
+    spans: Sequence[ValueSpan],
+    *,
+    top: float,
+    height: float,
+    values: Sequence[int] = (),
+) -> None:
+    """Bars on a base line, each with its number above it where there is room; 0 is a line alone.
+
+    values: of the scale, where other lanes are to be compared with this one.
+    """
+    shown = visible(spans, axis, lowest=False)
+    scale = values or [span.value or 0 for span in spans]
+    most = max((*scale, 1))
     base = top + height
-    for span in visible(spans, axis, lowest=False):
+    numbered = axis.left
+    for index, span in enumerate(shown):
         left, right = axis.x(span.start), axis.x(span.end)
         value = span.value or 0
         words = f"{value:,}: {span_words(span.start, span.end, axis.zone)}" + (f", {span.why}" if span.why else "")
-        tall = max(3.0, room * value / most) if value else 1.5
-        drawing.rectangle(
-            left, base - tall, max(1.0, right - left - 0.5), tall, f"v{step_of(value, values)}", tells=words
-        )
-        number = f"{value:,}"
-        if width_of(number) <= right - left + 1:
-            drawing.text((left + right) / 2, base - tall - 3, number, "small", anchor="middle", tells=words)
+        tall = max(3.0, (height - NUMBER_ROOM) * value / most) if value else 1.5
+        look = f"v{step_of(value, scale)}"
+        drawing.rectangle(left, base - tall, max(1.0, right - left - 0.5), tall, look, tells=words)
+        number, middle = f"{value:,}", (left + right) / 2
+        begins = middle - width_of(number) / 2
+        # A narrow peak stands above its neighbours, and so does its number.
+        around = (*shown[max(0, index - 1) : index], *shown[index + 1 : index + 2])
+        is_peak = all((other.value or 0) < value for other in around)
+        inside = axis.left <= begins and begins + width_of(number) <= axis.left + axis.width
+        if width_of(number) <= right - left + 1 or (is_peak and inside and begins >= numbered):
+            drawing.text(middle, base - tall - 3, number, "small", anchor="middle", tells=words)
+            numbered = begins + width_of(number)
     drawing.line(axis.left, base, axis.left + axis.width, base)
 
 

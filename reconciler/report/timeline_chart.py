@@ -81,7 +81,9 @@ def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence
             elif group == ALLOWED:
                 draw_allowed(drawing, axis, lane.spans, top=y + 1, height=height - 3, values=values)
             else:
-                draw_values(drawing, axis, lane.spans, top=y + 1, height=height - 5)
+                # Before and after have one scale.
+                scale = [span.value or 0 for _, side in row if side is not None for span in side.spans]
+                draw_values(drawing, axis, lane.spans, top=y + 1, height=height - 5, values=scale)
             y += height
     return bottom + 18
 
