@@ -54,6 +54,10 @@ def _plan(work: Path) -> Figures:
     return measure(command, runs=3, expected=(0, 1))
 
 
+def _schedules(_work: Path) -> Figures:
+    return measure([sys.executable, "-m", "tests.perf.many_schedules"])
+
+
 BENCHMARKS = (
     Benchmark("headroom --help", _help, limit=0.25, of="least_wall"),
     Benchmark(f"headroom validate, {DOCUMENTS:,} documents", _validate, limit=1.5, of="least_cpu"),
@@ -64,6 +68,7 @@ BENCHMARKS = (
         of="least_wall",
         memory=600,
     ),
+    Benchmark("1,000 schedules of three behaviors, every change of a year", _schedules, limit=1.0, of="least_cpu"),
 )
 
 
