@@ -22,7 +22,7 @@ from reconciler.render.environment import Templates
 from reconciler.report.budget_chart import budget_chart
 from reconciler.report.budget_page import budget_page
 from reconciler.report.difference import difference
-from reconciler.report.drawing import STEPS, fitting, step_of, width_of
+from reconciler.report.drawing import STEPS, fitting, on_step, step_of, width_of
 from reconciler.report.lanes import ValueSpan, visible
 from reconciler.report.page import difference_page, plan_page
 from reconciler.report.schedule_chart import schedule_chart
@@ -253,6 +253,28 @@ def test_a_span_is_cut_into_days_without_a_gap(zone: str, begin: int, length: in
 def test_a_midnight_that_is_skipped_is_the_first_instant_after_it() -> None:
     havana = ZoneInfo("America/Havana")
     assert midnight(datetime(2026, 3, 8).date(), havana) == datetime(2026, 3, 8, 5, tzinfo=UTC)  # noqa: DTZ001 - a date
+
+
+def contrast(one: str, two: str) -> float:
+    """As WCAG 2.2 has it, 1 to 21."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted((luminance(one), luminance(two)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_text_can_be_read_on_what_is_behind_it(dark: bool) -> None:  # noqa: FBT001 - a parameter of a test
+    style = charts()["budgets.svg"].partition("@media")[2 if dark else 0]
+    colour = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", style))
+    pairs = [("ink", "page"), ("soft", "page"), ("bad", "page"), ("ink", "faint")]
+    pairs += [("onlow" if on_step(step) == "onlow" else "onhigh", f"v{step}") for step in range(STEPS)]
+    for text, behind in pairs:
+        assert contrast(colour[text], colour[behind]) >= 4.5, (text, behind)
 
 
 @given(values=st.lists(st.integers(0, 10**6), min_size=2, max_size=20))
