@@ -18,9 +18,9 @@ from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.durations import format_duration
 from reconciler.model.findings import Finding
 from reconciler.model.following import Following, following_of
+from reconciler.model.marks import SUSPEND_ANNOTATION
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import Edge
 from reconciler.model.view import LiveObject, Manifest
 from reconciler.timetable.lead_time import next_look, value_with_lead
@@ -55,53 +55,102 @@ def follow_schedules(
 ) -> Followed:
     """`effective` is the repository over the cluster; its buffers may be the cluster's alone, which are sized but never
     written. objects: the cluster's, for what stays when a schedule is not known."""
-    schedules = {schedule.ref: schedule for schedule in effective.schedules}
-    manifests = {item.ref: item for item in repository.manifests}
-    dormant: dict[ObjectRef, str] = {}
-    held: set[ObjectRef] = set()
-    findings: list[Finding] = []
-    buffers = []
-    for buffer in effective.buffers:
+    pass_ = _Pass(effective, repository, objects, now)
+    buffers = tuple(pass_.buffer(buffer) for buffer in effective.buffers)
+    pools = tuple(pass_.pool(pool) for pool in effective.node_pools)
+    kept = tuple(
+        pass_.manifests[item.ref]
+        for item in repository.manifests
+        if item.ref not in pass_.dormant and item.ref not in pass_.held
+    )
+    parts: dict[str, Any] = {
+        "manifests": kept,
+        "broken": repository.broken | pass_.held,
+        "dormant": pass_.dormant,
+    }
+    return Followed(
+        replace(effective, buffers=buffers, node_pools=pools, **parts),
+        replace(repository, **parts),
+        tuple(pass_.findings),
+    )
+
+
+class _Pass:
+    """One instant's answers. manifests: what is applied; dormant: what is not to exist, and why; held: what stays as the
+    cluster has it."""
+
+    def __init__(
+        self,
+        effective: Declared,
+        repository: Declared,
+        objects: Mapping[ObjectRef, LiveObject],
+        now: datetime,
+    ) -> None:
+        self._schedules = {schedule.ref: schedule for schedule in effective.schedules}
+        self._broken = repository.broken
+        self._objects = objects
+        self._now = now
+        self.manifests = {item.ref: item for item in repository.manifests}
+        self.dormant: dict[ObjectRef, str] = {}
+        self.held: set[ObjectRef] = set()
+        self.findings: list[Finding] = []
+
+    def buffer(self, buffer: Buffer) -> Buffer:
         following = following_of(buffer.ref, buffer.annotations)
         if following is None:
-            buffers.append(buffer)
-            continue
-        sizes = _sizes(following, schedules, now)
-        findings += _unknown(buffer.ref, buffer.position, sizes, repository)
+            return buffer
+        live = self._objects.get(buffer.ref)
+        if _is_suspended(buffer, live):
+            return _as_it_is(buffer, live)
+        sizes = self._sizes(following)
         if sizes.unknown:
-            buffers.append(_unsized(buffer, sizes, objects.get(buffer.ref)))
-            held.add(buffer.ref)
-            continue
+            self._hold(buffer.ref, buffer.position, sizes)
+            return _unsized(buffer, sizes, live)
         followed = followed_buffer(buffer, following, sizes.replicas, active=sizes.active)
-        buffers.append(followed)
         if followed.dormant:
-            dormant[buffer.ref] = followed.dormant
-        elif sizes.replicas is not None and buffer.ref in manifests:
-            manifests[buffer.ref] = _sized_manifest(manifests[buffer.ref], sizes.replicas)
-    pools = {pool.name: pool for pool in effective.node_pools}
-    for item in repository.manifests:
-        pool_following = following_of(item.ref, _annotations(item.manifest)) if item.ref.kind == NODE_POOL else None
-        if pool_following is None:
-            continue
-        sizes = _sizes(pool_following, schedules, now)
-        findings += _unknown(item.ref, item.position, sizes, repository)
+            self.dormant[buffer.ref] = followed.dormant
+        elif sizes.replicas is not None and buffer.ref in self.manifests:
+            self.manifests[buffer.ref] = _sized_manifest(self.manifests[buffer.ref], sizes.replicas)
+        return followed
+
+    def pool(self, pool: NodePool) -> NodePool:
+        """Of pools, only what Git declares: headroom sizes no pool that somebody else deploys."""
+        ref = pool_ref(pool)
+        item = self.manifests.get(ref)
+        following = None if item is None else following_of(ref, _annotations(item.manifest))
+        if item is None or following is None:
+            return pool
+        live = self._objects.get(ref)
+        sizes = self._sizes(following)
         if sizes.replicas is None:
-            held.add(item.ref)
-            continue
-        manifests[item.ref] = _sized_manifest(item, sizes.replicas)
-        pool = pools.get(item.ref.name)
-        if pool is not None and _is_static(objects.get(item.ref)):
-            pools[pool.name] = replace(pool, replicas=sizes.replicas)
-    kept = tuple(
-        manifests[item.ref] for item in repository.manifests if item.ref not in dormant and item.ref not in held
-    )
-    broken = repository.broken | held
-    parts: dict[str, Any] = {"manifests": kept, "broken": broken, "dormant": dormant}
-    return Followed(
-        replace(effective, buffers=tuple(buffers), node_pools=tuple(pools[name] for name in sorted(pools)), **parts),
-        replace(repository, **parts),
-        tuple(findings),
-    )
+            self._hold(ref, item.position, sizes)
+        else:
+            self.manifests[ref] = _sized_manifest(item, sizes.replicas)
+        if not _is_static(live):
+            return pool
+        return replace(pool, replicas=(_replicas_of(live) or 0) if sizes.replicas is None else sizes.replicas)
+
+    def _sizes(self, following: Following) -> _Sizes:
+        unknown = tuple(ref for ref in dict.fromkeys(following.schedules) if ref not in self._schedules)
+        if unknown:
+            return _Sizes(None, True, unknown)
+        replicas, active = following.replicas_from, following.active_during
+        return _Sizes(
+            None if replicas is None else value_with_lead(self._schedules[replicas], following.lead, self._now),
+            active is None or value_with_lead(self._schedules[active], following.lead, self._now) > 0,
+        )
+
+    def _hold(self, ref: ObjectRef, position: SourcePosition | None, sizes: _Sizes) -> None:
+        self.held.add(ref)
+        code = codes.SCHEDULE_NOT_FOUND
+        for schedule in sizes.unknown:
+            if schedule in self._broken:
+                message = f"{schedule} has errors, and no earlier version of it is known: the size stays as it is"
+                hint = "mend the schedule"
+            else:
+                message = f"{schedule} is neither in the repository nor in the cluster: the size stays as it is"
+                hint = "declare a MetricsProducer of that name, or correct the annotation"
+            self.findings.append(Finding(code.name, code.severity, message, position, ref, hint=hint))
 
 
 def next_edge(effective: Declared, after: datetime) -> Edge | None:
@@ -148,40 +197,27 @@ def _ahead(lead: timedelta) -> str:
     return f", {format_duration(lead)} ahead" if lead else ""
 
 
-def _sizes(following: Following, schedules: Mapping[ObjectRef, Schedule], now: datetime) -> _Sizes:
-    unknown = tuple(ref for ref in dict.fromkeys(following.schedules) if ref not in schedules)
-    if unknown:
-        return _Sizes(None, True, unknown)
-    replicas, active = following.replicas_from, following.active_during
-    return _Sizes(
-        None if replicas is None else value_with_lead(schedules[replicas], following.lead, now),
-        active is None or value_with_lead(schedules[active], following.lead, now) > 0,
-    )
-
-
 def _unsized(buffer: Buffer, sizes: _Sizes, live: LiveObject | None) -> Buffer:
     """As it is in the cluster, if it is there; else it waits for its schedule."""
     if live is None:
         return replace(buffer, waits_for=", ".join(str(ref) for ref in sizes.unknown))
-    replicas = (live.body.get("spec") or {}).get("replicas")
-    return replace(buffer, replicas=replicas) if isinstance(replicas, int) else buffer
+    return _as_it_is(buffer, live)
 
 
-def _unknown(
-    ref: ObjectRef,
-    position: SourcePosition | None,
-    sizes: _Sizes,
-    repository: Declared,
-) -> Iterator[Finding]:
-    code = codes.SCHEDULE_NOT_FOUND
-    for schedule in sizes.unknown:
-        if schedule in repository.broken:
-            message = f"{schedule} has errors, and no earlier version of it is known: the size stays as it is"
-            hint = "mend the schedule"
-        else:
-            message = f"{schedule} is neither in the repository nor in the cluster: the size stays as it is"
-            hint = "declare a MetricsProducer of that name, or correct the annotation"
-        yield Finding(code.name, code.severity, message, position, ref, hint=hint)
+def _as_it_is(buffer: Buffer, live: LiveObject | None) -> Buffer:
+    replicas = _replicas_of(live)
+    return buffer if replicas is None else replace(buffer, replicas=replicas)
+
+
+def _replicas_of(live: LiveObject | None) -> int | None:
+    replicas = None if live is None else (live.body.get("spec") or {}).get("replicas")
+    return replicas if isinstance(replicas, int) else None
+
+
+def _is_suspended(buffer: Buffer, live: LiveObject | None) -> bool:
+    """Then it is left as it is, whatever its schedule says."""
+    there = {} if live is None else (live.body.get("metadata") or {}).get("annotations") or {}
+    return "true" in {buffer.annotation(SUSPEND_ANNOTATION), there.get(SUSPEND_ANNOTATION)}
 
 
 def _annotations(manifest: Manifest) -> tuple[tuple[str, str], ...]:

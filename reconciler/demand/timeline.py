@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
@@ -23,6 +23,7 @@ from reconciler.timetable.lead_time import spans_with_lead
 _State = tuple[int | None, bool]
 """What the schedules say at an instant: replicas (None: its own number), and whether it exists."""
 _Piece = tuple[datetime, datetime, _State]
+_Sizes = dict[tuple[ObjectRef, _State], int | None]
 
 
 def demand_spans(
@@ -37,18 +38,24 @@ def demand_spans(
     """By object, then by time; each object's spans fill [start, end), and neighbours differ in their replicas.
 
     declared: the repository over the cluster. Sizes are those of the present cluster: what a percentage is a percentage of
-    cannot be foreseen. A buffer that is not ready and one whose schedule is not known have no spans.
+    cannot be foreseen, and what a quota leaves is reckoned among sizes of different times. A buffer that is not ready and one whose schedule is not known have no spans.
     """
     schedules = {schedule.ref: schedule for schedule in declared.schedules}
-    size = _sizes(declared, view, dialect, instance_types)
+    followings = {buffer.ref: following_of(buffer.ref, buffer.annotations) for buffer in declared.buffers}
+    pieces = {ref: _pieces(following, schedules, start, end) for ref, following in followings.items()}
+    sizes: _Sizes = {}
+    for awake in _rounds(declared.buffers, followings, pieces):
+        parts = tuple(buffer for buffer, _ in awake.values())
+        answers, _ = buffer_demands(
+            replace(declared, buffers=parts), view, dialect=dialect, instance_types=instance_types
+        )
+        sizes |= {(demand.ref, awake[demand.ref][1]): demand.desired for demand in answers}
     found: list[DemandSpan] = []
     for buffer in declared.buffers:
-        following = following_of(buffer.ref, buffer.annotations)
-        pieces = _pieces(following, schedules, start, end)
         found += _joined(
-            DemandSpan(buffer.ref, opens, closes, count, _why(following, state))
-            for opens, closes, state in pieces
-            if (count := size(buffer, following, state)) is not None
+            DemandSpan(buffer.ref, opens, closes, count, _why(followings[buffer.ref], state))
+            for opens, closes, state in pieces[buffer.ref]
+            if (count := sizes[buffer.ref, state] if state[1] else 0) is not None
         )
     for pool in declared.node_pools:
         found += _joined(_of_pool(pool, schedules, start, end))
@@ -97,30 +104,25 @@ def _pieces(
     return pieces
 
 
-def _sizes(
-    declared: Declared,
-    view: ClusterView,
-    dialect: Dialect,
-    instance_types: Sequence[InstanceType],
-) -> Callable[[Buffer, Following | None, _State], int | None]:
-    """The size of a buffer when its schedules say so, worked out once for each different answer of theirs."""
-    known: dict[tuple[ObjectRef, _State], int | None] = {}
-    plain, _ = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types)
-    constant = {demand.ref: demand.desired for demand in plain}
-
-    def size(buffer: Buffer, following: Following | None, state: _State) -> int | None:
-        if following is None:
-            return constant.get(buffer.ref)
-        if not state[1]:
-            return 0
-        key = (buffer.ref, state)
-        if key not in known:
-            awake = followed_buffer(buffer, following, state[0], active=True)
-            alone = replace(declared, buffers=(awake,))
-            known[key] = buffer_demands(alone, view, dialect=dialect, instance_types=instance_types)[0][0].desired
-        return known[key]
-
-    return size
+def _rounds(
+    buffers: Iterable[Buffer],
+    followings: Mapping[ObjectRef, Following | None],
+    pieces: Mapping[ObjectRef, Sequence[_Piece]],
+) -> Iterator[dict[ObjectRef, tuple[Buffer, _State]]]:
+    """Every buffer in each of its states in which it exists, as few times all buffers as there are states of one."""
+    waiting = {
+        buffer: list(dict.fromkeys(state for _, _, state in pieces[buffer.ref] if state[1])) for buffer in buffers
+    }
+    while any(waiting.values()):
+        awake: dict[ObjectRef, tuple[Buffer, _State]] = {}
+        for buffer, states in waiting.items():
+            if not states:
+                continue
+            state = states.pop()
+            following = followings[buffer.ref]
+            sized = buffer if following is None else followed_buffer(buffer, following, state[0], active=True)
+            awake[buffer.ref] = (sized, state)
+        yield awake
 
 
 def _why(following: Following | None, state: _State) -> str:

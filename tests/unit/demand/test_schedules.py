@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import Followed, follow_schedules, next_edge
 from reconciler.demand.timeline import demand_spans
 from reconciler.manifests.declared import live_declared, read
+from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
+from tests.builders import deployment, deployment_ref
 
 NIGHT = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 """A Monday, three hours before the office opens."""
@@ -145,6 +149,23 @@ def test_without_its_schedule_what_is_in_the_cluster_stays_as_it_is() -> None:
     ]
 
 
+def test_a_pool_without_its_schedule_counts_as_static_of_the_size_that_it_has() -> None:
+    declared = documents(POOL.replace("  replicas: 0\n", ""))
+    live = LiveObject(REPORTS, {"metadata": {"name": "reports"}, "spec": {"replicas": 5}})
+    assert followed(declared, OPENING, live).effective.node_pools[0].replicas == 5
+    assert followed(declared, OPENING).effective.node_pools[0].replicas == 0
+
+
+@pytest.mark.parametrize("annotations", ["headroom.dev/replicas-from: office", "headroom.dev/active-during: office"])
+def test_a_suspended_buffer_is_left_as_it_is(annotations: str) -> None:
+    declared = documents(OFFICE, BUFFER, annotations=annotations)
+    metadata = {"name": "web", "namespace": "shop", "annotations": {"headroom.dev/suspend": "true"}}
+    live = LiveObject(WEB, {"metadata": metadata, "spec": {"replicas": 7}})
+    answer = followed(declared, NIGHT, live)
+    assert answer.effective.buffers[0].replicas == 7
+    assert answer.repository.dormant == {}
+
+
 def test_a_new_buffer_waits_for_a_schedule_that_is_not_there() -> None:
     declared = documents(BUFFER, annotations="headroom.dev/replicas-from: office")
     answer = followed(declared, OPENING)
@@ -190,4 +211,30 @@ def test_the_timeline_shows_what_each_asks_for_with_its_lead() -> None:
         ("NodePool/reports", NIGHT, early, 0),
         ("NodePool/reports", early, closing, 4),
         ("NodePool/reports", closing, end, 0),
+    ]
+
+
+def test_a_percentage_counts_for_as_long_as_it_exists_and_is_the_more_where_the_schedule_is_the_less() -> None:
+    marks = {
+        "by-day": (("headroom.dev/active-during", "office"),),
+        "at-least": (("headroom.dev/replicas-from", "office"),),
+        "plain": (),
+    }
+    buffers = tuple(
+        Buffer(
+            ObjectRef(WEB.group, WEB.kind, "shop", name),
+            target=deployment_ref(),
+            percentage=20,
+            annotations=annotations,
+        )
+        for name, annotations in marks.items()
+    )
+    declared = Declared(buffers=buffers, workloads=(deployment(replicas=10),), schedules=documents(OFFICE).schedules)
+    end = NIGHT + timedelta(days=1)
+    spans = demand_spans(declared, ClusterView(), NIGHT, end, dialect=Dialect.KARPENTER)
+    told = [(span.ref.name, (span.start - NIGHT) / timedelta(hours=1), span.replicas) for span in spans]
+    assert told == [
+        *(("at-least", 0, 2), ("at-least", 3, 4), ("at-least", 11, 2)),
+        *(("by-day", 0, 0), ("by-day", 3, 2), ("by-day", 11, 0)),
+        ("plain", 0, 2),
     ]
