@@ -13,6 +13,7 @@ from reconciler.report.words import (
     counted,
     dollars,
     held,
+    listed,
     moment,
     node_name,
     offered,
@@ -40,6 +41,7 @@ def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Pa
     lines += _change_lines(plan, paint)
     lines += _local_budget_lines(plan, zone, paint)
     lines += _pending_lines(plan)
+    lines += _budget_lines(plan, paint)
     if plan.findings:
         lines += ["", paint("bold", "Findings"), *finding_lines(plan.findings, paint)]
     lines += _notes(plan, paint)
@@ -156,6 +158,19 @@ def _pending_lines(plan: Plan) -> list[str]:
         if count
     ]
     return ["", f"{counted(total, 'pending pod')}: {', '.join(parts)}."]
+
+
+def _budget_lines(plan: Plan, paint: Paint) -> list[str]:
+    """NodePools of which no node may be disrupted at present; `headroom budgets` has the rest."""
+    closed: dict[tuple[str, str], list[str]] = {}
+    for row in plan.budgets:
+        if row.allowed == 0 and row.total:
+            closed.setdefault((row.node_pool, row.why), []).append(row.reason)
+    lines = [
+        f"  NodePool {node_pool}: no node may go for {listed(reasons)}: {why}"
+        for (node_pool, why), reasons in closed.items()
+    ]
+    return ["", paint("bold", "Disruption budgets"), *lines[:MOST_ROWS], *_rest(lines)] if lines else []
 
 
 def _notes(plan: Plan, paint: Paint) -> list[str]:

@@ -82,7 +82,14 @@ def merged(spans: Iterable[Ticks], start: int, end: int) -> list[Ticks]:
             high = last
     if high is not None:
         joined.append((low, high))
-    return [(max(low, start), min(high, end)) for low, high in joined if low < end and high > start]
+    # Only what stands at the ends can reach out of the span.
+    first = next((index for index, (_, closes) in enumerate(joined) if closes > start), len(joined))
+    last = next((index for index in range(len(joined), 0, -1) if joined[index - 1][0] < end), 0)
+    inside = joined[first:last]
+    if inside:
+        inside[0] = (max(inside[0][0], start), inside[0][1])
+        inside[-1] = (inside[-1][0], min(inside[-1][1], end))
+    return inside
 
 
 def _windows(cron: Cron, length: int, start: int, end: int) -> list[Ticks]:
@@ -91,9 +98,8 @@ def _windows(cron: Cron, length: int, start: int, end: int) -> list[Ticks]:
     if length:
         pattern = _day_pattern(cron.hours, cron.minutes, length)
         first_day = max(start - length, FIRST_TICK) // _DAY
-        for day in _matching_days(cron.rule, first_day, min(end, LAST_TICK) // _DAY):
-            base = day * _DAY
-            windows += [(base + opens, base + closes) for opens, closes in pattern]
+        days = _matching_days(cron.rule, first_day, min(end, LAST_TICK) // _DAY)
+        windows = [(day * _DAY + opens, day * _DAY + closes) for day in days for opens, closes in pattern]
     dormant = _dormant(cron, length, start, end)
     return sorted(windows + dormant) if dormant else windows
 
