@@ -86,6 +86,10 @@ class Day:
         self.sandbox.cluster.apply(node_pool(consolidate_after="0s"))
         self.sandbox.cluster.apply(workload(replicas=0, cpu="1500m"))
         self.repository = Repository({f"{name}.yaml": text for name, text in files.items()})
+        self.restart()
+        self.metric = ScheduledCapacity(lambda: self.cycle.schedules, self.sandbox.clock)
+
+    def restart(self) -> None:
         self.cycle: Cycle = make_cycle(
             Settings(),
             source=self.repository,
@@ -93,7 +97,6 @@ class Day:
             catalog=ClusterCatalog("embedded"),
             clock=self.sandbox.clock,
         )
-        self.metric = ScheduledCapacity(lambda: self.cycle.schedules, self.sandbox.clock)
 
     def at(self, hour: int, minute: int = 0) -> PassResult:
         """Passes at this time until nothing is left to do; the last of them."""
@@ -231,3 +234,14 @@ def test_a_schedule_that_leaves_git_leaves_everything_as_it_is(day: Day) -> None
     assert day.replicas("CapacityBuffer", "web") == 2
     assert day.get("CapacityBuffer", "ci") is not None
     assert day.nodes_of("reports") == 2
+
+
+def test_a_daemon_that_was_away_over_edges_takes_the_present_value(day: Day) -> None:
+    day.at(8)
+    day.restart()
+    assert day.cycle.next_edge(EIGHT) is None, "nothing is remembered, and nothing known before a pass"
+    day.at(23)
+    assert (day.replicas("CapacityBuffer", "web"), day.nodes_of("reports")) == (0, 0)
+    edge = day.cycle.next_edge(day.sandbox.clock.now())
+    assert edge is not None
+    assert edge.at == START + timedelta(hours=23, minutes=50)
