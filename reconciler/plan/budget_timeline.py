@@ -22,7 +22,7 @@ from reconciler.plan.disruption_budgets import PoolState, Terms, reasons_of, ter
 from reconciler.timetable.windows import instant_of, open_ticks, ticks
 
 Schedule = tuple[str, timedelta]
-_MOST_SMALL_RANKS = 255
+_MOST_SMALL_RANKS = 250
 
 
 def budget_spans(
@@ -88,7 +88,7 @@ class _Pieces:
     """
 
     def __init__(
-        self, reasons: Iterable[Terms], first: int, last: int, cuts: npt.NDArray[np.int64] | None = None
+        self, reasons: Sequence[Terms], first: int, last: int, cuts: npt.NDArray[np.int64] | None = None
     ) -> None:
         schedules = dict.fromkeys(
             (term.schedule, term.duration) for terms in reasons for term in terms.terms if term.schedule is not None
@@ -98,28 +98,29 @@ class _Pieces:
         edges = np.sort(np.concatenate([ends, *windows, ends[:0] if cuts is None else cuts]))
         edges = edges[np.concatenate(([True], edges[1:] != edges[:-1]))]
         self.edges: npt.NDArray[np.int64] = edges[:-1]
-        self._closed = np.empty((len(windows), len(self.edges)), bool)
-        self._rows = {schedule: row for row, schedule in enumerate(schedules)}
-        for row, item in enumerate(windows):
-            turns = np.concatenate(([0], np.searchsorted(edges, item), [len(self.edges)]))
-            # Closed until the first window opens, and from each close to the next opening.
-            self._closed[row] = np.repeat(np.arange(len(turns) - 1) % 2 == 0, np.diff(turns))
+        # A byte a rank is fastest; the API server admits 50 budgets.
+        most = max(len(terms.terms) for terms in reasons)
+        self._kind = np.dtype(np.uint8 if most < _MOST_SMALL_RANKS else np.uint32)
+        self._none = 256**self._kind.itemsize - 1
+        self._rows = {schedule: self._closed(edges, item) for schedule, item in zip(schedules, windows, strict=True)}
+
+    def _closed(self, edges: npt.NDArray[np.int64], windows: npt.NDArray[np.int64]) -> npt.NDArray[np.unsignedinteger]:
+        """For each piece 0 where a window is open and all ones where none is."""
+        turns = np.concatenate(([0], np.searchsorted(edges, windows), [len(self.edges)]))
+        states = np.zeros(len(turns) - 1, self._kind)
+        # Closed until the first window opens, and from each close to the next opening.
+        states[::2] = self._none
+        return np.repeat(states, np.diff(turns))
 
     def binding(self, terms: Terms) -> npt.NDArray[np.intp]:
         """For each piece the rank of the first term that is open in it; the number of terms where none is."""
-        none = len(terms.terms)
-        if terms.terms and terms.terms[-1].schedule is None:
-            none -= 1
-        rows = [self._rows[term.schedule, term.duration] for term in terms.terms[:none] if term.schedule is not None]
-        if not rows:
-            return np.full(len(self.edges), none, np.intp)
-        # A byte a rank is four times as fast; the API server admits 50 budgets.
-        kind = np.dtype(np.uint8 if none < _MOST_SMALL_RANKS else np.uint32)
-        ranks = np.arange(none + 1, dtype=kind)
-        least: npt.NDArray[np.intp] = (
-            np.where(self._closed[rows], ranks[-1], ranks[:-1, None]).min(axis=0).astype(np.intp)
-        )
-        return least
+        always = next((rank for rank, term in enumerate(terms.terms) if term.schedule is None), len(terms.terms))
+        least = np.full(len(self.edges), always, self._kind)
+        for rank, term in enumerate(terms.terms[:always]):
+            if term.schedule is not None:
+                closed = self._rows[term.schedule, term.duration]
+                np.minimum(least, closed | self._kind.type(rank), out=least)
+        return least.astype(np.intp)
 
 
 @lru_cache(maxsize=4096)
