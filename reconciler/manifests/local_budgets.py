@@ -160,9 +160,10 @@ def _check_count(inspection: Inspection, written: LocalBudgets, name: str) -> No
 
 def _hits_a_day(written: LocalBudgets) -> int:
     hits = 0
-    for item in (*written.budgets, *written.allow_windows):
+    schedules = [item.schedule for item in written.budgets] + [item.schedule for item in written.allow_windows]
+    for schedule in schedules:
         try:
-            cron = parse_cron(item.schedule or "")
+            cron = parse_cron(schedule or "")
         except Invalid:
             continue
         hits += len(cron.hours) * len(cron.minutes)

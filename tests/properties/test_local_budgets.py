@@ -8,7 +8,7 @@ the change of month, those of the month before.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -41,20 +41,9 @@ MINUTES = (DAYS + SPARE_DAYS) * 1440
 ORIGIN = int((FIRST - timedelta(days=SPARE_DAYS)).timestamp()) // 60
 """Minutes since 1970 of the first minute that the arrays hold."""
 Truths = npt.NDArray[np.bool_]
-Counts = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int32]
 
-
-def times(minutes: Counts) -> list[Counts]:
-    """Minute, hour, day of month, month and weekday (0 is Sunday) of minutes since 1970."""
-    days = minutes // 1440
-    dates = days.astype("datetime64[D]")
-    months = dates.astype("datetime64[M]")
-    day_of_month = (dates - months).astype(np.int64) + 1
-    return [minutes % 60, minutes // 60 % 24, day_of_month, months.astype(np.int64) % 12 + 1, (days + 4) % 7]
-
-
-UTC_MINUTES: Counts = np.arange(ORIGIN, ORIGIN + MINUTES, dtype=np.int64)
-UTC_TIMES = times(UTC_MINUTES)
+UTC_MINUTES: Counts = np.arange(ORIGIN, ORIGIN + MINUTES, dtype=np.int32)
 NAMES = {name: str(number) for number, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
 
 
@@ -64,36 +53,41 @@ def local_minutes(zone: str) -> Counts:
     place = ZoneInfo(zone)
     quarters = (datetime.fromtimestamp(int(minute) * 60, place).utcoffset() for minute in UTC_MINUTES[::15])
     offsets = [0 if offset is None else int(offset.total_seconds()) // 60 for offset in quarters]
-    shown: Counts = UTC_MINUTES + np.repeat(np.array(offsets, dtype=np.int64), 15)
+    shown: Counts = UTC_MINUTES + np.repeat(np.array(offsets, dtype=np.int32), 15)
     return shown
 
 
-def values(field: str) -> tuple[set[int], bool]:
+def values(field: str) -> set[int]:
     numbers: set[int] = set()
     for part in field.split(","):
         first, _, last = part.partition("-")
         ends = [int(NAMES.get(end, end)) for end in (first, last or first) if end != "*"]
-        numbers |= set(range(60)) if not ends else set(range(ends[0], ends[-1] + 1))
-    return numbers, field == "*"
+        numbers |= set(range(ends[0], ends[-1] + 1)) if ends else set(range(60))
+    return numbers
 
 
-def matching(schedule: str, fields: list[Counts]) -> Truths:
-    tables = []
-    for field in schedule.split():
-        numbers, _ = values(field)
-        tables.append(np.array([number in numbers for number in range(60)]))
-    minute, hour, day, month, weekday = (table[shown] for table, shown in zip(tables, fields, strict=True))
-    words = schedule.split()
-    days: Truths = day & weekday if "*" in (words[2], words[4]) else day | weekday
-    found: Truths = minute & hour & month & days
-    return found
+def matching(schedule: str, shown: Counts) -> Truths:
+    """Whether the schedule hits at each of these minutes since 1970, whatever clocks they are of."""
+    fields = schedule.split()
+    minutes, hours, days, months, weekdays = (values(field) for field in fields)
+    of_day = shown // 1440
+    first, last = int(of_day.min()), int(of_day.max())
+    is_hit_day = []
+    for number in range(first, last + 1):
+        day = date(1970, 1, 1) + timedelta(days=number)
+        found = [day.day in days, day.isoweekday() % 7 in weekdays]
+        chosen = all(found) if "*" in (fields[2], fields[4]) else any(found)
+        is_hit_day.append(chosen and day.month in months)
+    is_hit_time = [number // 60 in hours and number % 60 in minutes for number in range(1440)]
+    hits: Truths = np.array(is_hit_day)[of_day - first] & np.array(is_hit_time)[shown % 1440]
+    return hits
 
 
 def opened(hits: Truths, duration: timedelta) -> Truths:
     """Open for `duration` from each hit."""
     length = min(int(duration.total_seconds()) // 60, MINUTES)
-    so_far = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(hits)])
-    before = np.concatenate([np.zeros(length, dtype=np.int64), so_far[: MINUTES + 1 - length]])
+    so_far = np.concatenate([np.zeros(1, dtype=np.int32), np.cumsum(hits, dtype=np.int32)])
+    before = np.concatenate([np.zeros(length, dtype=np.int32), so_far[: MINUTES + 1 - length]])
     found: Truths = (so_far - before)[1:] > 0
     return found
 
@@ -102,10 +96,10 @@ def declared_open(schedule: str, duration: timedelta, zone: str) -> Truths:
     shown = local_minutes(zone)
     furthest = np.maximum.accumulate(shown)
     is_repeated = np.concatenate([[False], shown[1:] <= furthest[:-1]])
-    hits = matching(schedule, times(shown)) & ~is_repeated
+    hits = matching(schedule, shown) & ~is_repeated
     for index in np.flatnonzero(np.diff(shown) > 1):
-        missing = np.arange(shown[index] + 1, shown[index + 1], dtype=np.int64)
-        hits[index + 1] |= bool(matching(schedule, times(missing)).any())
+        missing = np.arange(shown[index] + 1, shown[index + 1], dtype=np.int32)
+        hits[index + 1] |= bool(matching(schedule, missing).any())
     return opened(hits, duration)
 
 
@@ -113,13 +107,13 @@ def declared_open(schedule: str, duration: timedelta, zone: str) -> Truths:
 def karpenter_open(schedule: str | None, duration: timedelta | None) -> Truths:
     if schedule is None or duration is None:
         return np.ones(MINUTES, dtype=np.bool_)
-    return opened(matching(schedule, UTC_TIMES), duration)
+    return opened(matching(schedule, UTC_MINUTES), duration)
 
 
 def limits(budgets: Iterable[tuple[DisruptionBudget, Truths]], reason: str) -> Counts:
     """The least number of nodes that an open budget allows, minute by minute; a million where none is open."""
     named = [(int(item.nodes), truths) for item, truths in budgets if item.reasons is None or reason in item.reasons]
-    least = np.full(len(named[0][1]) if named else 1, 10**6, dtype=np.int64)
+    least = np.full(len(named[0][1]) if named else 1, 10**6, dtype=np.int32)
     for nodes, truths in sorted(named, key=lambda pair: -pair[0]):
         least[truths] = nodes
     return least
