@@ -190,13 +190,15 @@ def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[
 def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datetime) -> Pools:
     """What the repository alone declares, with so many nodes."""
     from reconciler.manifests.declared import read  # noqa: PLC0415 - heavy, and only without a cluster
+    from reconciler.manifests.local_budgets import in_utc  # noqa: PLC0415 - likewise
     from reconciler.manifests.node_pool import budgets_alone  # noqa: PLC0415 - likewise
     from reconciler.wiring import repository_tree  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)
     with Progress() as progress:
         progress("git")
-        declared = read(repository_tree(settings, now).files)
+        local = in_utc(read(repository_tree(settings, now).files), now)
+    declared = local.declared
     partial = (budgets_alone(item) for item in declared.manifests if item.partial)
     pools = sorted((*declared.node_pools, *filter(None, partial)), key=lambda pool: pool.name)
     missing = [pool.name for pool in pools if pool.name not in counts]
@@ -205,7 +207,12 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
             f"How many nodes has {missing[0]}? Give --nodes {missing[0]}=N, or --nodes N for every other NodePool."
         )
     where = settings.path or settings.repository or "this folder"
-    return Pools(f"Disruption budgets in {where}", tuple(pools), _counted(pools, counts), _told(declared.findings))
+    return Pools(
+        f"Disruption budgets in {where}",
+        tuple(pools),
+        _counted(pools, counts),
+        _told((*declared.findings, *local.findings)),
+    )
 
 
 def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime | None) -> Pools:
