@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.durations import format_duration
@@ -161,6 +162,7 @@ def terms_of(pool: NodePool, reason: str, state: PoolState) -> Terms:
     return Terms(pool.name, reason, state, budgets, tuple(terms[:reach]))
 
 
+@lru_cache(maxsize=4096)
 def limit_of(nodes: str, total: int) -> int | None:
     """A count, or a share rounded up; None: it cannot be read. Counts wrap around at 32 bits, as they do there."""
     number = _integer(nodes)
