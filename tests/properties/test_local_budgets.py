@@ -66,48 +66,50 @@ def values(field: str) -> set[int]:
     return numbers
 
 
-def matching(schedule: str, shown: Counts) -> Truths:
-    """Whether the schedule hits at each of these minutes since 1970, whatever clocks they are of."""
+def hits_of(schedule: str, shown: Counts) -> Counts:
+    """The minutes since 1970, of any clocks, at which the schedule hits, from the least to the greatest of those shown."""
     fields = schedule.split()
     minutes, hours, days, months, weekdays = (values(field) for field in fields)
-    of_day = shown // 1440
-    first, last = int(of_day.min()), int(of_day.max())
-    is_hit_day = []
-    for number in range(first, last + 1):
+    chosen = []
+    for number in range(int(shown.min()) // 1440, int(shown.max()) // 1440 + 1):
         day = date(1970, 1, 1) + timedelta(days=number)
         found = [day.day in days, day.isoweekday() % 7 in weekdays]
-        chosen = all(found) if "*" in (fields[2], fields[4]) else any(found)
-        is_hit_day.append(chosen and day.month in months)
-    is_hit_time = [number // 60 in hours and number % 60 in minutes for number in range(1440)]
-    hits: Truths = np.array(is_hit_day)[of_day - first] & np.array(is_hit_time)[shown % 1440]
+        if day.month in months and (all(found) if "*" in (fields[2], fields[4]) else any(found)):
+            chosen.append(number * 1440)
+    times = [number for number in range(1440) if number // 60 in hours and number % 60 in minutes]
+    every = np.add.outer(np.array(chosen, dtype=np.int32), np.array(times, dtype=np.int32)).ravel()
+    hits: Counts = every[(every >= shown.min()) & (every <= shown.max())]
     return hits
 
 
-def opened(hits: Truths, duration: timedelta) -> Truths:
-    """Open for `duration` from each hit."""
-    length = min(int(duration.total_seconds()) // 60, MINUTES)
-    so_far = np.concatenate([np.zeros(1, dtype=np.int32), np.cumsum(hits, dtype=np.int32)])
-    before = np.concatenate([np.zeros(length, dtype=np.int32), so_far[: MINUTES + 1 - length]])
-    found: Truths = (so_far - before)[1:] > 0
+def opened(indexes: Counts, duration: timedelta) -> Truths:
+    """Open for `duration` from each hit, of which these are the places in the arrays, in order."""
+    length = int(duration.total_seconds()) // 60
+    found = np.zeros(MINUTES, dtype=np.bool_)
+    if indexes.size:
+        breaks = np.flatnonzero(np.diff(indexes) > length)
+        for first, last in zip([0, *(breaks + 1)], [*breaks, indexes.size - 1], strict=True):
+            found[indexes[first] : indexes[last] + length] = True
     return found
 
 
 def declared_open(schedule: str, duration: timedelta, zone: str) -> Truths:
     shown = local_minutes(zone)
+    is_hit = np.zeros(int(shown.max() - shown.min()) + 1, dtype=np.bool_)
+    is_hit[hits_of(schedule, shown) - shown.min()] = True
     furthest = np.maximum.accumulate(shown)
     is_repeated = np.concatenate([[False], shown[1:] <= furthest[:-1]])
-    hits = matching(schedule, shown) & ~is_repeated
+    hits = is_hit[shown - shown.min()] & ~is_repeated
     for index in np.flatnonzero(np.diff(shown) > 1):
-        missing = np.arange(shown[index] + 1, shown[index + 1], dtype=np.int32)
-        hits[index + 1] |= bool(matching(schedule, missing).any())
-    return opened(hits, duration)
+        hits[index + 1] |= bool(is_hit[shown[index] + 1 - shown.min() : shown[index + 1] - shown.min()].any())
+    return opened(np.flatnonzero(hits).astype(np.int32), duration)
 
 
 @lru_cache(maxsize=128)
 def karpenter_open(schedule: str | None, duration: timedelta | None) -> Truths:
     if schedule is None or duration is None:
         return np.ones(MINUTES, dtype=np.bool_)
-    return opened(matching(schedule, UTC_MINUTES), duration)
+    return opened(hits_of(schedule, UTC_MINUTES) - ORIGIN, duration)
 
 
 def limits(budgets: Iterable[tuple[DisruptionBudget, Truths]], reason: str) -> Counts:
