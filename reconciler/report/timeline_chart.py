@@ -13,7 +13,7 @@ from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.drawing import Drawing, fitting, width_of
 from reconciler.report.lanes import draw_allowed, draw_values, number_of
 from reconciler.report.time_axis import TimeAxis
-from reconciler.report.timeline_lanes import ALLOWED, Lane, LaneChange, lane_changes, lanes
+from reconciler.report.timeline_lanes import ALLOWED, Lane, LaneChange, lane_changes, lanes, shared_out
 from reconciler.report.words import counted, moment
 
 WIDTH = 1040
@@ -49,7 +49,7 @@ def _chart(title: str, timeline: CapacityTimeline, rows: Sequence[Sequence[_Row]
     drawing.text(WIDTH - 12, 26, moment(timeline.start, zone), "soft small", anchor="end")
     axis = TimeAxis(timeline.start, timeline.end, zone, LEFT, GRID)
     groups: dict[str, list[Sequence[_Row]]] = {}
-    for row in rows[:MOST_LANES]:
+    for row in (rows[index] for index in shared_out([_lane(row).group for row in rows], MOST_LANES)):
         groups.setdefault(_lane(row).group, []).append(row)
     y = 46.0
     for group, members in groups.items():

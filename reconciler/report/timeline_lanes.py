@@ -78,6 +78,16 @@ def _joined(spans: Sequence[ValueSpan]) -> tuple[ValueSpan, ...]:
     return tuple(found)
 
 
+def shared_out(groups: Sequence[str], most: int) -> list[int]:
+    """Which of many to show, by index in their order: as many of each group as of any other, as far as there are."""
+    ranks: dict[str, int] = {}
+    rank_of = []
+    for group in groups:
+        rank_of.append(ranks.get(group, 0))
+        ranks[group] = rank_of[-1] + 1
+    return sorted(sorted(range(len(groups)), key=lambda index: (rank_of[index], index))[:most])
+
+
 def lane_changes(base: CapacityTimeline, head: CapacityTimeline) -> tuple[LaneChange, ...]:
     """What is worth something else at some time, or comes or goes, in the order of the head with what went behind."""
     before = {(lane.group, lane.name): lane for lane in lanes(base)}

@@ -14,7 +14,7 @@ from typing import Any
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.lanes import UNBOUNDED, number_of
 from reconciler.report.time_axis import day_words, instant_words, midnight, midnights
-from reconciler.report.timeline_lanes import ALLOWED, Lane, LaneChange, lane_changes, lanes
+from reconciler.report.timeline_lanes import ALLOWED, Lane, LaneChange, lane_changes, lanes, shared_out
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 CELLS = 6
@@ -35,7 +35,9 @@ def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
         else "The coming week: no change",
         "count": len(every),
         "heading": _heading(timeline, zone),
-        "lines": [_row(lane, timeline, zone) for lane in moving[:MOST_LANES]],
+        "lines": [
+            _row(moving[index], timeline, zone) for index in shared_out([lane.group for lane in moving], MOST_LANES)
+        ],
         "left": max(0, len(moving) - MOST_LANES),
         "constant": _constant([lane for lane in every if lane.is_constant]),
         "legend": LEGEND,
@@ -50,7 +52,10 @@ def change_rows(base: CapacityTimeline, head: CapacityTimeline, zone: tzinfo) ->
         "title": f"The coming week, before and after: {len(changes):,} differ",
         "count": len(changes),
         "heading": _heading(head, zone),
-        "lines": [_change_row(item, head, zone) for item in changes[:MOST_LANES]],
+        "lines": [
+            _change_row(changes[index], head, zone)
+            for index in shared_out([item.either.group for item in changes], MOST_LANES)
+        ],
         "left": max(0, len(changes) - MOST_LANES),
         "constant": [],
         "legend": LEGEND,

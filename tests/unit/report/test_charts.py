@@ -29,7 +29,7 @@ from reconciler.report.schedule_chart import schedule_chart
 from reconciler.report.schedule_page import schedule_page
 from reconciler.report.time_axis import TimeAxis, day_pieces, midnight
 from reconciler.report.timeline_chart import difference_chart, timeline_chart
-from reconciler.report.timeline_lanes import lane_changes
+from reconciler.report.timeline_lanes import lane_changes, shared_out
 from reconciler.report.timeline_page import timeline_page
 from reconciler.report.timeline_rows import change_rows, week_rows
 from tests.plans import full_plan
@@ -196,6 +196,13 @@ def test_only_what_differs_is_before_and_after() -> None:
     (cart, web) = lane_changes(capacity(), without)
     assert (cart.after, web.after) == (None, None)
     assert [row["words"] for row in change_rows(capacity(), without, UTC)["lines"]] == ["5 → absent", "0 to 9 → absent"]
+
+
+def test_where_there_are_too_many_every_group_is_shown() -> None:
+    groups = ["asked"] * 20 + ["worth"] * 2 + ["allowed"] * 9
+    shown = [groups[index] for index in shared_out(groups, 10)]
+    assert shown == ["asked"] * 4 + ["worth"] * 2 + ["allowed"] * 4
+    assert shared_out(groups, 100) == list(range(31))
 
 
 def test_a_peak_of_an_hour_is_not_hidden_in_its_four_hours() -> None:
