@@ -22,7 +22,7 @@ CELLS = 6
 MOST_LANES = 16
 MOST_CHANGES = 3
 MOST_CONSTANT = 12
-LEGEND = "A block is four hours; its height is the share of the line's highest, · is 0, ∞ any number."
+LEGEND = "A block is four hours; its height is the share of the {}, · is 0, ∞ any number."
 
 
 def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
         ],
         "left": max(0, len(moving) - MOST_LANES),
         "constant": _constant([lane for lane in every if lane.is_constant]),
-        "legend": LEGEND,
+        "legend": LEGEND.format("line's highest"),
         "zone": timeline.start.astimezone(zone).tzname() or "",
     }
 
@@ -58,7 +58,7 @@ def change_rows(base: CapacityTimeline, head: CapacityTimeline, zone: tzinfo) ->
         ],
         "left": max(0, len(changes) - MOST_LANES),
         "constant": [],
-        "legend": LEGEND,
+        "legend": LEGEND.format("highest of both lines"),
         "zone": head.start.astimezone(zone).tzname() or "",
     }
 
