@@ -14,11 +14,13 @@ from reconciler.cluster.embedded_world import World
 from reconciler.model.nodes import DO_NOT_DISRUPT, NODEPOOL_LABEL, Node, NodeClaim, NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.bins import all_bins
-from reconciler.plan.disruption_budgets import EMPTY, allowed, pool_state
+from reconciler.plan.budget_timeline import budget_spans
+from reconciler.plan.disruption_budgets import EMPTY, PoolState, allowed, pool_state
 from reconciler.ports import Event
 
 RETRY = timedelta(seconds=10)
 """How often Karpenter looks again when a budget was used up."""
+LONGEST_WAIT = timedelta(days=1)
 
 
 class Consolidation:
@@ -92,12 +94,19 @@ class Consolidation:
         pool = pools[claim.label(NODEPOOL_LABEL) or ""]
         state = pool_state(pool.name, all_bins(self._world.views.view()))
         if allowed(pool, EMPTY, state, self._world.now) == 0:
-            self._check_at(name, self._world.now + RETRY)
+            self._check_at(name, self._looks_again(pool, state))
             return
         self._world.record(
             Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} is empty: it is taken away")
         )
         self._world.store.delete(claim_ref(claim.name))
+
+    def _looks_again(self, pool: NodePool, state: PoolState) -> datetime:
+        """Karpenter looks again every ten seconds; where only the calendar can change the answer, once is enough."""
+        now = self._world.now
+        if state.disrupting or state.not_ready:
+            return now + RETRY
+        return budget_spans(pool, EMPTY, state, now, now + LONGEST_WAIT)[0].end
 
 
 def _is_protected(node: Node, claim: NodeClaim) -> bool:
