@@ -25,12 +25,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Wall:
-    """The clock of one zone. first: the span's first minute (minutes since 1970, UTC); latest: the latest local time, in
-    minutes, that the clock has shown by each minute; days: every local date concerned."""
+    """The clock of one zone. first: the span's first minute (minutes since 1970, UTC); latest: the latest local time that
+    the clock has shown by each minute, in minutes since the first of the days; days: every local date concerned."""
 
     first: int
-    latest: NDArray[np.int64]
-    first_day: int
+    latest: NDArray[np.int32]
     days: tuple[date, ...]
 
     def due(self, pattern: TimePattern) -> NDArray[np.bool_]:
@@ -38,8 +37,7 @@ class Wall:
         on_day = np.array([_is_day(pattern, day) for day in self.days])
         of_day = np.array([_is_time(pattern, minute) for minute in range(DAY)])
         matching = (on_day[:, None] & of_day[None, :]).ravel()
-        so_far = np.concatenate(([0], np.cumsum(matching, dtype=np.int32)))
-        seen = so_far[self.latest - self.first_day * DAY + 1]
+        seen = np.cumsum(matching, dtype=np.int32)[self.latest]
         return np.concatenate(([False], seen[1:] > seen[:-1]))
 
 
@@ -72,7 +70,8 @@ def wall(zone: str, first_year: int, years: int) -> Wall:
     first_day = int(shown[0]) // DAY - 1
     day_count = int(shown.max()) // DAY + 2 - first_day
     days = tuple(date(1970, 1, 1) + timedelta(days=first_day + index) for index in range(day_count))
-    return Wall(first, np.maximum.accumulate(shown), first_day, days)
+    latest = np.maximum.accumulate(shown) - first_day * DAY
+    return Wall(first, latest.astype(np.int32), days)
 
 
 def _ahead(zone: ZoneInfo, minute: int) -> int:
@@ -99,8 +98,9 @@ def _active(behavior: Behavior, clock: Wall) -> tuple[NDArray[np.bool_], int]:
     events = np.flatnonzero(starts | ends)
     if not len(events):
         return np.zeros(len(starts), dtype=bool), len(starts)
-    latest = np.maximum.accumulate(np.where(starts | ends, np.arange(len(starts)), -1))
-    return (latest >= 0) & starts[latest], int(events[0])
+    lengths = np.diff(np.append(events, len(starts)))
+    after = np.repeat(starts[events], lengths)
+    return np.concatenate((np.zeros(events[0], dtype=bool), after)), int(events[0])
 
 
 def moments(clock: Wall, minutes: Sequence[int]) -> list[datetime]:

@@ -85,6 +85,28 @@ def test_every_minute_of_three_years(zone: str, found: list[Behavior], places: l
             assert outcome.next_value_time >= end
 
 
+@pytest.mark.parametrize("zone", ZONES)
+def test_each_half_of_the_hours_in_which_clocks_are_set(zone: str) -> None:
+    """A behavior for each half of an hour from 0:00 to 4:00 and before midnight; a quarter of nothing after each."""
+    halves = [(hour, minute) for hour in (0, 1, 2, 3, 23) for minute in (0, 30)]
+    found = [
+        Behavior(
+            replicas=index,
+            start=TimePattern(hours=(hour,), minutes=(minute,)),
+            end=TimePattern(hours=(hour,), minutes=(minute + 15,)),
+        )
+        for index, (hour, minute) in enumerate(halves)
+    ]
+    schedule = Schedule(REF, 99, tuple(found), zone)
+    clock = wall(zone, ZONES[zone] - 1, YEARS + 1)
+    expected, known = values(schedule, clock)
+    start, end = moments(clock, (known, len(expected)))
+    instants, worth = changes(schedule, start, end)
+    lengths = np.diff(np.append(instants // 60 - clock.first, len(expected)))
+    wrong = np.flatnonzero(np.repeat(worth, lengths) != expected[known:])
+    assert not len(wrong), f"from {moments(clock, [known + int(wrong[0])])[0]}"
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     found=st.lists(behaviors, max_size=3),
