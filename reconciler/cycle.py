@@ -105,11 +105,13 @@ class PassState:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What is declared and what is there, before anything is planned. effective: the repository over the cluster."""
+    """What is declared and what is there, before anything is planned. effective: the repository over the cluster;
+    local_budgets: of its NodePools whose budgets were compiled into UTC."""
 
     effective: Declared
     view: ClusterView
     findings: tuple[Finding, ...]
+    local_budgets: tuple[PoolBudgets, ...] = ()
 
 
 Stage = Callable[[PassState], PassState]
@@ -153,7 +155,7 @@ class Cycle:
         for name, stage in self._reading:
             self._progress(name)
             state = stage(state)
-        return Observation(state.effective, state.view, state.findings)
+        return Observation(state.effective, state.view, state.findings, state.local_budgets)
 
     def run(self, trigger: str) -> PassResult:
         """A whole pass. `trigger` says in events and logs why it was made."""

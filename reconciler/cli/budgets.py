@@ -14,6 +14,7 @@ from reconciler.cli.options import Moment, options, output_option, settings_from
 from reconciler.cli.progress import Progress
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
+from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import NodePool
 from reconciler.plan.disruption_budgets import PoolState
 
@@ -51,12 +52,14 @@ class Zone(click.ParamType[ZoneInfo]):
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The NodePools in question and their nodes as they are counted. heading: where they are from, for people."""
+    """The NodePools in question and their nodes as they are counted. heading: where they are from, for people;
+    local_budgets: of those whose budgets were compiled into UTC, for a time."""
 
     heading: str
     pools: tuple[NodePool, ...]
     states: Mapping[str, PoolState] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    local_budgets: tuple[PoolBudgets, ...] = ()
 
 
 @click.command("budgets", short_help="Disruptions allowed by NodePool and reason, now and hour by hour.")
@@ -104,6 +107,7 @@ def command(
         if counts and not values["cluster"]
         else _of_cluster(values, counts, now)
     )
+    _check_compiled(found, span)
     asked_for_span = start is not None or end is not None
     click.echo(_printed(output, found, present, span, asked_for_span=asked_for_span, zone=zone), nl=False)
     return 0
@@ -187,6 +191,18 @@ def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[
     return first, last
 
 
+def _check_compiled(found: Pools, span: tuple[datetime, datetime]) -> None:
+    """Budgets in local time have a form in UTC for some months; beyond them it would tell windows that never come."""
+    for pool in found.local_budgets:
+        form = pool.compiled
+        if span[0] < form.valid_from or span[1] > form.valid_until:
+            raise Invalid(
+                f"the budgets of NodePool {pool.node_pool} are in local time, and compiled into UTC"
+                f" from {form.valid_from:%Y-%m-%d} to {form.valid_until:%Y-%m-%d}",
+                hint="ask for a span within that, or give --now in the month in which the span begins",
+            )
+
+
 def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datetime) -> Pools:
     """What the repository alone declares, with so many nodes."""
     from reconciler.manifests.declared import read  # noqa: PLC0415 - heavy, and only without a cluster
@@ -212,6 +228,7 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
         tuple(pools),
         _counted(pools, counts),
         _told((*declared.findings, *local.findings)),
+        local.pools,
     )
 
 
@@ -226,7 +243,7 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
         cluster = session.cluster.name
     pools = seen.effective.node_pools
     states = {**pool_states(all_bins(seen.view)), **_counted(pools, counts)}
-    return Pools(f"Disruption budgets on {cluster}", pools, states, _told(seen.findings))
+    return Pools(f"Disruption budgets on {cluster}", pools, states, _told(seen.findings), seen.local_budgets)
 
 
 def _counted(pools: Sequence[NodePool], counts: Mapping[str, int]) -> dict[str, PoolState]:

@@ -131,3 +131,20 @@ def test_a_pool_that_is_not_there_is_named(repository: Path) -> None:
     assert isinstance(done.exception, Invalid)
     assert done.exception.message == "there is no NodePool generl"
     assert done.exception.hint == "there are: batch, general"
+
+
+def test_local_budgets_are_told_in_the_months_for_which_they_are_compiled(repository: Path) -> None:
+    general = node_pool("general")
+    general["metadata"]["annotations"] = {"headroom.dev/timezone": "Europe/Berlin"}
+    general["spec"]["disruption"]["budgets"] = [{"nodes": "20%"}, OFFICE]
+    (repository / "pools.yaml").write_text(yaml.safe_dump(general))
+    asked = ("--repo", str(repository), "--nodes", "10", "--now", NOON)
+    winter, summer = (
+        [row["from"] for row in rows(*asked, "--from", day, "--to", f"{day[:10]}T23:00:00Z") if row["allowed"] == 0]
+        for day in ("2026-12-01T00:00:00Z", "2027-07-01T00:00:00Z")
+    )
+    assert winter == ["2026-12-01T08:00:00Z"]
+    assert summer == ["2027-07-01T07:00:00Z"]
+    done = headroom(*asked, "--from", "2027-09-30T00:00:00Z")
+    assert isinstance(done.exception, Invalid)
+    assert "compiled into UTC from 2026-11-01 to 2027-10-01" in done.exception.message
