@@ -15,7 +15,7 @@ from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.combine import demands as combine_demands
 from reconciler.demand.dialect import Dialect
-from reconciler.demand.schedules import follow_schedules, next_edge
+from reconciler.demand.schedules import NextEdges, follow_schedules
 from reconciler.manifests.declared import live_declared, read, with_last_good
 from reconciler.manifests.in_force import in_force
 from reconciler.manifests.local_budgets import in_utc, next_renewal
@@ -141,6 +141,7 @@ class Cycle:
         self._tree: SourceTree | None = None
         self._repository: Declared | None = None
         self._effective: Declared | None = None
+        self._next_edges = NextEdges()
         self._outlook: Outlook | None = None
 
     def plan(self, *, include_pending: bool = False, tree: SourceTree | None = None) -> PassResult:
@@ -167,7 +168,7 @@ class Cycle:
 
     def next_edge(self, after: datetime) -> Edge | None:
         """The first instant after this one at which what is declared asks for something else; as the last pass read it."""
-        first = None if self._effective is None else next_edge(self._effective, after)
+        first = None if self._effective is None else self._next_edges.first(self._effective, after)
         renewal = None if self._repository is None else next_renewal(self._repository, after)
         if renewal is None or (first is not None and first.at <= renewal):
             return first

@@ -21,6 +21,7 @@ from reconciler.model.following import Following, following_of
 from reconciler.model.marks import SUSPEND_ANNOTATION
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import Edge
 from reconciler.model.view import LiveObject, Manifest
 from reconciler.timetable.lead_time import next_look, value_with_lead
@@ -153,19 +154,33 @@ class _Pass:
             self.findings.append(Finding(code.name, code.severity, message, position, ref, hint=hint))
 
 
-def next_edge(effective: Declared, after: datetime) -> Edge | None:
-    """The first instant after this one at which a schedule's value changes, or a follower with a lead must look again."""
-    leads: dict[ObjectRef, set[timedelta]] = {schedule.ref: {timedelta(0)} for schedule in effective.schedules}
-    for _, following in followers(effective):
-        for ref in following.schedules:
-            leads.setdefault(ref, set()).add(following.lead)
-    first: Edge | None = None
-    for schedule in effective.schedules:
-        for lead in sorted(leads[schedule.ref]):
-            at = next_look(schedule, lead, after)
-            if at is not None and (first is None or at < first.at):
-                first = Edge(at, f"{schedule.ref}{_ahead(lead)}")
-    return first
+class NextEdges:
+    """When what is declared next asks for something else. An answer about a schedule holds until that very instant, so that
+    it is worked out once for each edge and not for each pass. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Schedule, timedelta], tuple[datetime, datetime | None]] = {}
+
+    def first(self, effective: Declared, after: datetime) -> Edge | None:
+        """The first instant after this one at which a schedule's value changes, or a follower with a lead must look again."""
+        leads: dict[ObjectRef, set[timedelta]] = {schedule.ref: {timedelta(0)} for schedule in effective.schedules}
+        for _, following in followers(effective):
+            for ref in following.schedules:
+                leads.setdefault(ref, set()).add(following.lead)
+        pairs = [(schedule, lead) for schedule in effective.schedules for lead in sorted(leads[schedule.ref])]
+        self._known = {pair: self._next(pair, after) for pair in pairs}
+        edges = [
+            Edge(at, f"{schedule.ref}{_ahead(lead)}")
+            for (schedule, lead), (_, at) in self._known.items()
+            if at is not None
+        ]
+        return min(edges, key=lambda edge: edge.at, default=None)
+
+    def _next(self, pair: tuple[Schedule, timedelta], after: datetime) -> tuple[datetime, datetime | None]:
+        since, at = self._known.get(pair, (None, None))
+        if since is not None and since <= after and (at is None or after < at):
+            return since, at
+        return after, next_look(*pair, after)
 
 
 def followers(declared: Declared) -> Iterator[tuple[Buffer | NodePool, Following]]:

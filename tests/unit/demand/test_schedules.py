@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.demand.dialect import Dialect
-from reconciler.demand.schedules import Followed, follow_schedules, next_edge
+from reconciler.demand.schedules import Followed, NextEdges, follow_schedules
 from reconciler.demand.timeline import demand_spans
 from reconciler.manifests.declared import live_declared, read
 from reconciler.model.buffers import Buffer
@@ -188,13 +188,14 @@ def test_following_twice_is_following_once() -> None:
 
 def test_the_next_edge_is_the_lead_before_the_schedules_own() -> None:
     declared = documents(OFFICE, POOL)
-    first = next_edge(declared, NIGHT)
+    edges = NextEdges()
+    first = edges.first(declared, NIGHT)
     assert first is not None
     assert (first.at, first.why) == (OPENING - timedelta(minutes=10), "MetricsProducer/shop/office, 10m ahead")
-    second = next_edge(declared, first.at)
+    second = edges.first(declared, first.at)
     assert second is not None
     assert (second.at, second.why) == (OPENING, "MetricsProducer/shop/office")
-    assert next_edge(Declared(), NIGHT) is None
+    assert NextEdges().first(Declared(), NIGHT) is None
 
 
 def test_the_timeline_shows_what_each_asks_for_with_its_lead() -> None:
@@ -238,3 +239,13 @@ def test_a_percentage_counts_for_as_long_as_it_exists_and_is_the_more_where_the_
         *(("by-day", 0, 0), ("by-day", 3, 2), ("by-day", 11, 0)),
         ("plain", 0, 2),
     ]
+
+
+def test_what_is_remembered_of_edges_is_what_would_be_found_anew() -> None:
+    declared = documents(OFFICE, POOL)
+    remembering = NextEdges()
+    for hours in (0, 1, 2.9, 3, 5, 4, 12, 40, 2):  # also back
+        at = NIGHT + timedelta(hours=hours)
+        assert remembering.first(declared, at) == NextEdges().first(declared, at)
+    changed = documents(OFFICE.replace("hours: 9", "hours: 10"), POOL)
+    assert remembering.first(changed, NIGHT) == NextEdges().first(changed, NIGHT)
