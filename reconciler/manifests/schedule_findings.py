@@ -18,6 +18,8 @@ from reconciler.model.timelines import Collision
 
 HORIZON = timedelta(days=5 * 366)
 """Holds a 29 February (but around 1900 and 2100), and so every date."""
+HORIZON_OF_WEEKS = timedelta(days=400)
+"""Enough where no day of the month is named: months and changes of the clock come every year."""
 MOST_COLLISIONS = 10
 """Pairs that are told one by one; the last says how many more there are."""
 _MOST_MATCHES = 1_000_000
@@ -28,7 +30,7 @@ _MINUTE = "%a %Y-%m-%d %H:%M"
 
 
 def schedule_findings(schedules: Iterable[Schedule], now: datetime) -> tuple[Finding, ...]:
-    """What is odd about each schedule in the five years from `now` on (less where it changes every minute)."""
+    """What is odd about each schedule in the five years from `now` on (less where less is enough)."""
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     return tuple(finding for schedule in schedules for finding in _findings(schedule, hour))
 
@@ -118,13 +120,14 @@ def _local(instant: datetime, zone: ZoneInfo) -> str:
 
 
 def _horizon(schedule: Schedule, hour: datetime) -> datetime:
-    """Nearer where a schedule matches so often that five years of it would take long."""
+    """Nearer where a schedule repeats itself, or matches so often that five years of it would take long."""
     from reconciler.timetable.pattern import matches_a_day  # noqa: PLC0415 - numpy, and only for schedules
 
     daily = sum(matches_a_day(item.start) + matches_a_day(item.end) for item in schedule.behaviors)
+    by_date = any(item.start.days or item.end.days for item in schedule.behaviors)
     most = timedelta(days=max(_LEAST_DAYS, _MOST_MATCHES // max(daily, 1)))
     try:
-        return hour + min(HORIZON, most)
+        return hour + min(HORIZON if by_date else HORIZON_OF_WEEKS, most)
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC)
 

@@ -39,7 +39,7 @@ def matches(pattern: TimePattern, zone: str, start: int, end: int) -> Seconds:
 
 def can_match(pattern: TimePattern) -> bool:
     """Whether there is any such date: 30 February is none. Every date falls on every weekday some year."""
-    return bool(_dates(pattern))
+    return bool(_dates(pattern.days, pattern.months))
 
 
 def is_within(pattern: TimePattern, other: TimePattern) -> bool:
@@ -48,7 +48,7 @@ def is_within(pattern: TimePattern, other: TimePattern) -> bool:
         set(pattern.hours or (0,)) <= set(other.hours or (0,))
         and set(pattern.minutes or (0,)) <= set(other.minutes or (0,))
         and (other.weekdays is None or set(pattern.weekdays or range(7)) <= set(other.weekdays))
-        and _dates(pattern) <= _dates(other)
+        and _dates(pattern.days, pattern.months) <= _dates(other.days, other.months)
     )
 
 
@@ -57,9 +57,11 @@ def matches_a_day(pattern: TimePattern) -> int:
     return len(pattern.hours or (0,)) * len(pattern.minutes or (0,))
 
 
-def _dates(pattern: TimePattern) -> set[tuple[int, int]]:
-    days = pattern.days or range(1, 32)
-    return {(month, day) for month in pattern.months or range(1, 13) for day in days if day <= _LENGTHS[month - 1]}
+@lru_cache(maxsize=1024)
+def _dates(days: tuple[int, ...] | None, months: tuple[int, ...] | None) -> frozenset[tuple[int, int]]:
+    return frozenset(
+        (month, day) for month in months or range(1, 13) for day in days or range(1, 32) if day <= _LENGTHS[month - 1]
+    )
 
 
 @lru_cache(maxsize=1024)
