@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo
 
 from reconciler.timetable.cron import Cron, parse_cron
 
@@ -136,6 +135,8 @@ class _Offsets:
 @lru_cache(maxsize=1024)
 def _transitions(zone: str, first: int, last: int) -> tuple[int, tuple[tuple[int, int, int], ...]]:
     """The offset at the first of these days, and each change: (instant, offset before, offset after), in minutes."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only NodePools with windows in local time need it
+
     place = ZoneInfo(zone)
 
     def offset_at(minutes: int) -> int:

@@ -58,6 +58,10 @@ def _schedules(_work: Path) -> Figures:
     return measure([sys.executable, "-m", "tests.perf.many_schedules"])
 
 
+def _local_budgets(_work: Path) -> Figures:
+    return measure([sys.executable, "-m", "tests.perf.local_budgets"], runs=3)
+
+
 def _budget_year(_work: Path) -> Figures:
     return measure([sys.executable, "-m", "tests.perf.budget_year"], runs=3)
 
@@ -77,6 +81,9 @@ BENCHMARKS = (
         _budget_year,
         limit=2.0,
         of="least_cpu",
+    ),
+    Benchmark(
+        "200 NodePools with budgets in local time, compiled for a month", _local_budgets, limit=3.0, of="least_cpu"
     ),
     Benchmark("1,000 schedules of three behaviors, every change of a year", _schedules, limit=1.0, of="least_cpu"),
 )
