@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cycle import Cycle, PassResult
+from reconciler.model.changes import Delete
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
 from reconciler.settings import Settings
@@ -153,6 +154,15 @@ def test_a_buffer_that_sleeps_is_not_in_the_cluster_and_says_in_the_plan_why(day
         )
     asleep = (False, 0, "0: MetricsProducer/shop/office is at 0")
     assert seen == [asleep, (True, 1, "1 by its own number"), asleep]
+
+
+def test_what_is_about_to_go_gets_no_status_any_more(day: Day) -> None:
+    day.at(16, 59)
+    day.sandbox.clock.advance(60)
+    result = day.cycle.run("edge")
+    assert result.change_set is not None
+    writes = [item.write for item in result.change_set.results if item.write.ref.name == "ci"]
+    assert [type(write) for write in writes] == [Delete]
 
 
 def test_a_static_pool_follows_to_zero_and_back(day: Day) -> None:
