@@ -33,6 +33,10 @@ CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:
 Count = Callable[[str, str, str], None]
 
 
+class NoClusterHere(Invalid):
+    """No cluster was named, and none is there."""
+
+
 def _uncounted(_method: str, _resource: str, _code: str) -> None:
     """A one-shot command has no metrics."""
 
@@ -236,7 +240,7 @@ def _what_is_there() -> str:
 
     if current_context() is not None:
         return "kubeconfig"
-    raise Invalid(
+    raise NoClusterHere(
         "there is no cluster here: not inside one, and no kubeconfig with a current context",
         hint=f"name one with --cluster: {CLUSTER_CHOICES}",
     )

@@ -236,11 +236,15 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
     """The repository over the cluster, with the nodes that are there, or as many as are said."""
     from reconciler.plan.bins import all_bins  # noqa: PLC0415 - heavy, and only with a cluster
     from reconciler.plan.disruption_budgets import pool_states  # noqa: PLC0415 - likewise
-    from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
+    from reconciler.wiring import NoClusterHere, open_session  # noqa: PLC0415 - likewise
 
-    with Progress() as progress, open_session(settings_from(values), now=now, progress=progress) as session:
-        seen = session.cycle.observe()
-        cluster = session.cluster.name
+    try:
+        with Progress() as progress, open_session(settings_from(values), now=now, progress=progress) as session:
+            seen = session.cycle.observe()
+            cluster = session.cluster.name
+    except NoClusterHere as error:
+        hint = f"{error.hint}; or ask the repository alone: --nodes N"
+        raise NoClusterHere(error.message, hint=hint) from error
     pools = seen.effective.node_pools
     states = {**pool_states(all_bins(seen.view)), **_counted(pools, counts)}
     return Pools(f"Disruption budgets on {cluster}", pools, states, _told(seen.findings), seen.local_budgets)

@@ -126,6 +126,17 @@ def test_what_cannot_be_is_refused_with_what_to_write(repository: Path, words: t
     assert told in " ".join(done.stderr.split())
 
 
+def test_without_a_cluster_the_other_way_to_ask_is_named(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    done = headroom("--repo", str(repository))
+    assert isinstance(done.exception, Invalid)
+    assert done.exception.hint.endswith("or ask the repository alone: --nodes N")
+
+
 def test_a_pool_that_is_not_there_is_named(repository: Path) -> None:
     done = headroom("--repo", str(repository), "--nodes", "5", "--nodes", "generl=7")
     assert isinstance(done.exception, Invalid)
