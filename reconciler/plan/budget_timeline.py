@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -29,17 +28,18 @@ def budget_spans(
     pool: NodePool, reason: str, state: PoolState, start: datetime, end: datetime
 ) -> tuple[BudgetSpan, ...]:
     """Fills [start, end) without gaps; neighbours differ in what binds. Empty when end is not after start."""
-    return _pool_spans([terms_of(pool, reason, state)], start, end)
+    return _pool_spans([terms_of(pool, reason, state)], _Windows(ticks(start), ticks(end)))
 
 
 def budget_timeline(
     pools: Iterable[NodePool], states: Mapping[str, PoolState], start: datetime, end: datetime
 ) -> tuple[BudgetSpan, ...]:
     """`budget_spans` of every pool and reason, in the order of the pools."""
+    opened = _Windows(ticks(start), ticks(end))
     spans: list[BudgetSpan] = []
     for pool in pools:
         state = states.get(pool.name, PoolState())
-        spans += _pool_spans([terms_of(pool, reason, state) for reason in reasons_of(pool)], start, end)
+        spans += _pool_spans([terms_of(pool, reason, state) for reason in reasons_of(pool)], opened)
     return tuple(spans)
 
 
@@ -48,11 +48,12 @@ def budget_cells(
 ) -> tuple[BudgetCells, ...]:
     """What is allowed at all times of each cell between two of the edges, which ascend; every pool and reason."""
     begins = np.array([ticks(edge) for edge in edges[:-1]], np.int64)
+    opened = _Windows(ticks(edges[0]), ticks(edges[-1]))
     rows: list[BudgetCells] = []
     for pool in pools:
         state = states.get(pool.name, PoolState())
         reasons = [terms_of(pool, reason, state) for reason in reasons_of(pool)]
-        pieces = _Pieces(reasons, ticks(edges[0]), ticks(edges[-1]), begins)
+        pieces = _Pieces(reasons, opened, begins)
         cells = np.searchsorted(pieces.edges, begins)
         for terms in reasons:
             left = [terms.left(term) for term in (*terms.terms, None)]
@@ -62,16 +63,15 @@ def budget_cells(
     return tuple(rows)
 
 
-def _pool_spans(reasons: Sequence[Terms], start: datetime, end: datetime) -> tuple[BudgetSpan, ...]:
-    first, last = ticks(start), ticks(end)
-    if first >= last:
+def _pool_spans(reasons: Sequence[Terms], opened: _Windows) -> tuple[BudgetSpan, ...]:
+    if opened.first >= opened.last:
         return ()
-    pieces = _Pieces(reasons, first, last)
+    pieces = _Pieces(reasons, opened)
     spans: list[BudgetSpan] = []
     for terms in reasons:
         binding = pieces.binding(terms)
         begins = np.flatnonzero(np.concatenate(([True], binding[1:] != binding[:-1])))
-        instants = [instant_of(edge) for edge in [*pieces.edges[begins].tolist(), last]]
+        instants = [instant_of(edge) for edge in [*pieces.edges[begins].tolist(), opened.last]]
         choices = (*terms.terms, None)
         outcomes = {rank: terms.outcome(choices[rank]) for rank in np.unique(binding).tolist()}
         spans += [
@@ -82,19 +82,17 @@ def _pool_spans(reasons: Sequence[Terms], start: datetime, end: datetime) -> tup
 
 
 class _Pieces:
-    """The span [first, last) of one pool, cut wherever one of its windows opens or closes, and at `cuts`.
+    """The span of one pool, cut wherever one of its windows opens or closes, and at `cuts`.
 
     edges: where each piece begins.
     """
 
-    def __init__(
-        self, reasons: Sequence[Terms], first: int, last: int, cuts: npt.NDArray[np.int64] | None = None
-    ) -> None:
+    def __init__(self, reasons: Sequence[Terms], opened: _Windows, cuts: npt.NDArray[np.int64] | None = None) -> None:
         schedules = dict.fromkeys(
             (term.schedule, term.duration) for terms in reasons for term in terms.terms if term.schedule is not None
         )
-        windows = [_edges_of(schedule, duration, first, last) for schedule, duration in schedules]
-        ends = np.array([first, last], np.int64)
+        windows = [opened.edges(schedule, duration) for schedule, duration in schedules]
+        ends = np.array([opened.first, opened.last], np.int64)
         edges = np.sort(np.concatenate([ends, *windows, ends[:0] if cuts is None else cuts]))
         edges = edges[np.concatenate(([True], edges[1:] != edges[:-1]))]
         self.edges: npt.NDArray[np.int64] = edges[:-1]
@@ -123,7 +121,18 @@ class _Pieces:
         return least.astype(np.intp)
 
 
-@lru_cache(maxsize=4096)
-def _edges_of(schedule: str, duration: timedelta, first: int, last: int) -> npt.NDArray[np.int64]:
-    """Where the windows open and close, in turn."""
-    return np.array(open_ticks(schedule, duration, first, last), np.int64).ravel()
+class _Windows:
+    """The windows of each schedule in [first, last), worked out once for all NodePools that have it."""
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first = first
+        self.last = last
+        self._edges: dict[Schedule, npt.NDArray[np.int64]] = {}
+
+    def edges(self, schedule: str, duration: timedelta) -> npt.NDArray[np.int64]:
+        """Where the windows open and close, in turn."""
+        found = self._edges.get((schedule, duration))
+        if found is None:
+            found = np.array(open_ticks(schedule, duration, self.first, self.last), np.int64).ravel()
+            self._edges[schedule, duration] = found
+        return found

@@ -55,9 +55,8 @@ def open_spans(schedule: str, duration: timedelta, start: datetime, end: datetim
     )
 
 
-@lru_cache(maxsize=4096)
 def open_ticks(schedule: str, duration: timedelta, start: int, end: int) -> tuple[Ticks, ...]:
-    """`open_spans` in ticks; asked again and again for the same schedule of many NodePools."""
+    """`open_spans` in ticks."""
     cron, length = parse_cron(schedule), duration // _TICK
     if start >= end:
         return ()
@@ -104,14 +103,14 @@ def _windows(cron: Cron, length: int, start: int, end: int) -> list[Ticks]:
     return sorted(windows + dormant) if dormant else windows
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _day_pattern(hours: tuple[int, ...], minutes: tuple[int, ...], length: int) -> tuple[Ticks, ...]:
     """The windows that the hits of one day open, joined, as ticks from midnight; the last may reach into later days."""
     hits = [(hour * 60 + minute) * _MINUTE for hour in hours for minute in minutes]
     return tuple(merged(((hit, hit + length) for hit in hits), 0, _DAY + length))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _matching_days(rule: DayRule, first: int, last: int) -> tuple[int, ...]:
     """Days since 1970, first to last included, that match the rule."""
     begin, finish = date.fromordinal(first + _EPOCH_DAY), date.fromordinal(last + _EPOCH_DAY)
