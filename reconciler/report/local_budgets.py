@@ -12,6 +12,9 @@ from reconciler.model.local_budgets import AllowWindow, PoolBudgets
 from reconciler.model.nodes import DisruptionBudget
 from reconciler.report.words import moment
 
+_MOST_FORMS = 8
+"""Lines for one written budget on a terminal: a change of the clocks and what is on either side of it."""
+
 
 def local_budgets_row(pool: PoolBudgets) -> dict[str, Any]:
     """For the plan's JSON: written and compiled as they stand in a NodePool, times in UTC."""
@@ -56,9 +59,12 @@ def local_budget_lines(pools: Iterable[PoolBudgets], zone: tzinfo | None) -> lis
         lines.append(f"  NodePool {pool.node_pool}, in {pool.written.time_zone}{where}")
         for written, compiled in written_and_compiled(pool):
             lines.append(f"      {written}")
-            lines += [f"        = {item}" for item in compiled if item != written] or (
-                [] if compiled else ["        = never open in this time"]
-            )
+            others = [item for item in compiled if item != written]
+            lines += [f"        = {item}" for item in others[:_MOST_FORMS]]
+            if len(others) > _MOST_FORMS:
+                lines.append(f"        … and {len(others) - _MOST_FORMS} more (--output json has them all)")
+            if not compiled:
+                lines.append("        = never open in this time")
         lines.append(f"      {validity(pool, zone)}")
     return lines
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from reconciler.manifests.declared import live_declared, read
 from reconciler.manifests.in_force import in_force
 from reconciler.manifests.local_budgets import InUtc, in_utc, next_renewal
+from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
 
@@ -106,3 +108,16 @@ def test_what_cannot_be_compiled_is_told_and_keeps_its_last_good_version() -> No
     assert [finding.code for finding in refused.findings] == ["too-many-budgets"]
     assert refused.broken == {ObjectRef("karpenter.sh", "NodePool", "", "general")}
     assert refused.manifests == ()
+
+
+def test_a_pass_leaves_out_what_cannot_be_compiled_and_never_prunes_it() -> None:
+    """As it would be for windows that are too many only in the present months."""
+    ref = ObjectRef("karpenter.sh", "NodePool", "", "general")
+    (sound,) = read({"pools.yaml": (NIGHTS + "spec:\n" + TEMPLATE).encode()}).manifests
+    lines = "".join(f"{number} {number % 24} {number % 28 + 1} * * for {number + 1}m\n" for number in range(60))
+    metadata = {"name": "general", "annotations": {"headroom.dev/allow-windows": lines}}
+    crowded = replace(sound, manifest={**sound.manifest, "metadata": metadata})
+    found = in_utc(Declared(manifests=(crowded,)), NOW)
+    assert [(finding.code, finding.ref) for finding in found.findings] == [("too-many-budgets", ref)]
+    assert found.declared.manifests == ()
+    assert found.declared.broken == {ref}
