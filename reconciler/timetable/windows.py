@@ -64,11 +64,11 @@ def open_ticks(schedule: str, duration: timedelta, start: int, end: int) -> tupl
         return ((start, end),) if cron.every <= duration else ()
     if cron.never_fires:
         return ((start, end),)
-    return tuple(merged(_windows(cron, length, start, end), start, end))
+    return tuple(_cut(_windows(cron, length, start, end), start, end))
 
 
-def merged(spans: Iterable[Ticks], start: int, end: int) -> list[Ticks]:
-    """Spans, ascending by their start, joined where they overlap or touch, and cut to [start, end)."""
+def _joined(spans: Iterable[Ticks]) -> list[Ticks]:
+    """Spans, ascending by their start, made one where they overlap or touch."""
     joined: list[Ticks] = []
     low: int = 0
     high: int | None = None
@@ -81,10 +81,14 @@ def merged(spans: Iterable[Ticks], start: int, end: int) -> list[Ticks]:
             high = last
     if high is not None:
         joined.append((low, high))
-    # Only what stands at the ends can reach out of the span.
-    first = next((index for index, (_, closes) in enumerate(joined) if closes > start), len(joined))
-    last = next((index for index in range(len(joined), 0, -1) if joined[index - 1][0] < end), 0)
-    inside = joined[first:last]
+    return joined
+
+
+def _cut(spans: list[Ticks], start: int, end: int) -> list[Ticks]:
+    """What lies in [start, end) of spans that are apart: only those at the ends can reach out of it."""
+    first = next((index for index, (_, closes) in enumerate(spans) if closes > start), len(spans))
+    last = next((index for index in range(len(spans), 0, -1) if spans[index - 1][0] < end), 0)
+    inside = spans[first:last]
     if inside:
         inside[0] = (max(inside[0][0], start), inside[0][1])
         inside[-1] = (inside[-1][0], min(inside[-1][1], end))
@@ -92,22 +96,26 @@ def merged(spans: Iterable[Ticks], start: int, end: int) -> list[Ticks]:
 
 
 def _windows(cron: Cron, length: int, start: int, end: int) -> list[Ticks]:
-    """Every window that reaches into [start, end), and the spans that are open for want of a hit; ascending."""
+    """Every window that reaches into [start, end), and the spans that are open for want of a hit; ascending and apart."""
     windows: list[Ticks] = []
+    are_apart = True
     if length:
         pattern = _day_pattern(cron.hours, cron.minutes, length)
         first_day = max(start - length, FIRST_TICK) // _DAY
         days = _matching_days(cron.rule, first_day, min(end, LAST_TICK) // _DAY)
         windows = [(day * _DAY + opens, day * _DAY + closes) for day in days for opens, closes in pattern]
+        are_apart = pattern[-1][1] < pattern[0][0] + _DAY
     dormant = _dormant(cron, length, start, end)
-    return sorted(windows + dormant) if dormant else windows
+    if are_apart and not dormant:
+        return windows
+    return _joined(sorted(windows + dormant))
 
 
 @lru_cache(maxsize=256)
 def _day_pattern(hours: tuple[int, ...], minutes: tuple[int, ...], length: int) -> tuple[Ticks, ...]:
     """The windows that the hits of one day open, joined, as ticks from midnight; the last may reach into later days."""
     hits = [(hour * 60 + minute) * _MINUTE for hour in hours for minute in minutes]
-    return tuple(merged(((hit, hit + length) for hit in hits), 0, _DAY + length))
+    return tuple(_joined((hit, hit + length) for hit in hits))
 
 
 @lru_cache(maxsize=256)
