@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Path
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
@@ -15,7 +14,7 @@ from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, LEAD_TIME_ANNOTATIO
 LONGEST_LEAD = timedelta(days=7)
 _BUFFERS = frozenset({"Buffer", "CapacityBuffer"})
 _NODE_POOL = "NodePool"
-_ANNOTATIONS: Path = ("metadata", "annotations")
+_ANNOTATIONS = ("metadata", "annotations")
 _FOLLOWERS = {
     REPLICAS_FROM_ANNOTATION: (_BUFFERS | {_NODE_POOL}, "buffers and NodePools"),
     ACTIVE_DURING_ANNOTATION: (_BUFFERS, "buffers"),
