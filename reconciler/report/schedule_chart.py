@@ -7,6 +7,7 @@ times beside them; what never wins is named.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -22,9 +23,20 @@ _LEFT = 88
 _GRID = WIDTH - _LEFT - 12
 _ROW = 26
 _WEEK = 7
+_TWO_DAYS = timedelta(days=2)
+_BADGE = 14
 MOST_COLLISIONS = 9
 _MARKED = {"overlapping-behaviors", "overlap-settled"}
 """Findings that the numbered marks tell already."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Badge:
+    """The number of a collision in the grid. left: pixels."""
+
+    number: int
+    day: date
+    left: float
 
 
 def schedule_chart(timelines: Sequence[ScheduleTimeline], *, now: datetime, findings: Sequence[Finding] = ()) -> str:
@@ -123,23 +135,23 @@ def _week(drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, now: dat
     for hour in range(0, 25, 3):
         x = _LEFT + _GRID * hour / 24
         drawing.text(x, top - 7, f"{hour:02}", "soft small", anchor="middle")
+    badges = _badges(timeline, zone, days)
     for span in timeline.spans:
-        _week_span(drawing, timeline, zone, span, days=days, top=top)
+        _week_span(drawing, timeline, zone, span, days=days, top=top, badges=badges)
     for hour in range(0, 25, 3):
         x = _LEFT + _GRID * hour / 24
         drawing.line(x, top - 3, x, bottom, "line")
     for number, collision in enumerate(timeline.collisions[:MOST_COLLISIONS], 1):
-        for index, piece in enumerate(day_pieces(collision.start, collision.end, zone)):
-            if piece.day not in days:
-                continue
-            x = _LEFT + _GRID * piece.first_hour / 24
-            y = top + days.index(piece.day) * _ROW
-            width = max(4.0, _GRID * (piece.last_hour - piece.first_hour) / 24 - 2)
-            tells = f"Collision {number}: {_collision_words(timeline, collision, zone)}"
-            drawing.rectangle(x + 1, y + 2, width, _ROW - 4, "mark", tells=tells)
-            if index == 0:
-                drawing.rectangle(x + 2, y + 3, 13, _ROW - 6, "page", tells=tells)
-                drawing.text(x + 8.5, y + 17, str(number), "strong bad small", anchor="middle", tells=tells)
+        tells = f"Collision {number}: {_collision_words(timeline, collision, zone)}"
+        for piece in day_pieces(collision.start, min(collision.end, midnight(days[-1] + _TWO_DAYS, zone)), zone):
+            if piece.day in days:
+                x, y = _LEFT + _GRID * piece.first_hour / 24, top + days.index(piece.day) * _ROW
+                width = max(4.0, _GRID * (piece.last_hour - piece.first_hour) / 24 - 2)
+                drawing.rectangle(x + 1, y + 2, width, _ROW - 4, "mark", tells=tells)
+        for badge in (item for item in badges if item.number == number):
+            y = top + days.index(badge.day) * _ROW
+            drawing.rectangle(badge.left, y + 3, _BADGE - 1, _ROW - 6, "page", tells=tells)
+            drawing.text(badge.left + 6.5, y + 17, str(number), "strong bad small", anchor="middle", tells=tells)
     today = now.astimezone(zone)
     if today.date() in days and timeline.start <= now < timeline.end:
         x = _LEFT + _GRID * (today.hour + today.minute / 60) / 24
@@ -148,12 +160,32 @@ def _week(drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, now: dat
     return bottom
 
 
+def _badges(timeline: ScheduleTimeline, zone: ZoneInfo, days: Sequence[date]) -> list[_Badge]:
+    """Where the numbers of collisions stand: where they begin, side by side where several begin together."""
+    found: list[_Badge] = []
+    for number, collision in enumerate(timeline.collisions[:MOST_COLLISIONS], 1):
+        piece = next(day_pieces(collision.start, collision.end, zone))
+        if piece.day not in days:
+            continue
+        left = min(_LEFT + _GRID * piece.first_hour / 24 + 2, _LEFT + _GRID - _BADGE * MOST_COLLISIONS)
+        while any(item.day == piece.day and abs(item.left - left) < _BADGE for item in found):
+            left += 1
+        found.append(_Badge(number, piece.day, left))
+    return found
+
+
 def _week_span(
-    drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, span: ScheduleSpan, *, days: list[date], top: float
+    drawing: Drawing,
+    timeline: ScheduleTimeline,
+    zone: ZoneInfo,
+    span: ScheduleSpan,
+    *,
+    days: Sequence[date],
+    top: float,
+    badges: Sequence[_Badge],
 ) -> None:
-    last_day_end = midnight(max(days), zone) + timedelta(days=1, hours=2)
-    if span.start >= last_day_end:
-        return
+    """A span in its days, with its number where there is room beside the numbers of collisions."""
+    last_day_end = midnight(days[-1] + _TWO_DAYS, zone)
     step = step_of(span.value, _values(timeline))
     tells = f"{span.value:,} ({_name(span.behavior)}): {span_words(span.start, span.end, zone)}"
     for piece in day_pieces(span.start, min(span.end, last_day_end), zone):
@@ -164,8 +196,13 @@ def _week_span(
         width = _GRID * (piece.last_hour - piece.first_hour) / 24
         drawing.rectangle(x, y + 1, max(1.0, width - 0.5), _ROW - 2, f"v{step}", tells=tells)
         number = f"{span.value:,}"
-        if width_of(number, NORMAL) + 2 <= width:
-            drawing.text(x + width / 2, y + 17, number, on_step(step), anchor="middle", tells=tells)
+        room = width_of(number, NORMAL) + 2
+        left = x + (width - room) / 2
+        for badge in sorted((item for item in badges if item.day == piece.day), key=lambda item: item.left):
+            if badge.left < left + room and left < badge.left + _BADGE:
+                left = badge.left + _BADGE
+        if x <= left and left + room <= x + width:
+            drawing.text(left + room / 2, y + 17, number, on_step(step), anchor="middle", tells=tells)
 
 
 def _span(drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, now: datetime, top: float) -> float:

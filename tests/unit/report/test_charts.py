@@ -33,7 +33,7 @@ from reconciler.report.timeline_lanes import lane_changes, shared_out
 from reconciler.report.timeline_page import timeline_page
 from reconciler.report.timeline_rows import change_rows, week_rows
 from tests.plans import full_plan
-from tests.timelines import END, NOW, budget_span, budgets, capacity, proposal, schedule_timeline
+from tests.timelines import END, NOW, WORKDAYS, budget_span, budgets, capacity, proposal, schedule_timeline
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -129,6 +129,31 @@ def test_no_text_lies_over_another_and_nothing_leaves_the_picture(name: str) -> 
         assert y >= 0
         assert x + wide <= width + 1
         assert y + tall <= height
+
+
+def hours(most: int) -> st.SearchStrategy[TimePattern]:
+    listed = st.lists(st.integers(0, 23), min_size=1, max_size=most, unique=True).map(
+        lambda values: tuple(sorted(values))
+    )
+    return st.builds(
+        TimePattern, hours=listed, minutes=st.none() | st.just((15, 45)), weekdays=st.none() | st.just(WORKDAYS)
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    behaviors=st.lists(
+        st.builds(Behavior, st.integers(0, 20_000), hours(4), hours(4), st.integers(0, 1)), min_size=1, max_size=6
+    ),
+    zone=st.sampled_from(["UTC", "America/Havana", "Australia/Lord_Howe"]),
+    days=st.sampled_from([3, 7, 31]),
+)
+def test_whatever_the_schedule_its_picture_is_whole_and_its_texts_apart(
+    behaviors: list[Behavior], zone: str, days: int
+) -> None:
+    schedule = replace(proposal(), behaviors=tuple(behaviors), timezone=zone)
+    timelines = [schedule_timeline(proposal()), schedule_timeline(schedule, days)]
+    assert overlapping_texts(schedule_chart(timelines, now=NOW)) == []
 
 
 def test_texts_that_overlap_are_noticed() -> None:
