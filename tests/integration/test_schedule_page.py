@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -21,10 +20,9 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
 from reconciler.report.schedule_document import schedule_document
 from reconciler.timetable.capacity_schedule import state_at, timeline
+from tests.programs import program
 
 ROOT = Path(__file__).resolve().parents[2]
-NODE = shutil.which("node")
-pytestmark = pytest.mark.skipif(NODE is None, reason="the page's scripts are run by node, which is not here")
 SCRIPTS = [str(ROOT / "templates" / name) for name in ("schedule_engine.js.j2", "schedule_document.js.j2")]
 CASES = yaml.safe_load((ROOT / "tests" / "cases" / "schedules.yaml").read_text())
 REF = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "hours")
@@ -38,8 +36,8 @@ class Page:
     """The scripts of the page in one process."""
 
     def __init__(self) -> None:
-        assert NODE is not None
-        command = [NODE, str(Path(__file__).with_name("schedule_page.cjs")), *SCRIPTS]
+        node = program("node", "nodejs", install="Node.js")
+        command = [node, str(Path(__file__).with_name("schedule_page.cjs")), *SCRIPTS]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, document: str, now: datetime, start: datetime, end: datetime) -> dict[str, Any]:

@@ -5,29 +5,24 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
-
-import pytest
 
 from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
 from reconciler.report.schedule_page import schedule_page
+from tests.programs import program
 from tests.timelines import NOW, proposal, schedule_timeline
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is here")
 
 
 def seen_after(tmp_path: Path, script: str) -> str:
     """The page as it stands after a script has acted for a person, without its own code and editor."""
-    assert CHROMIUM is not None
+    chromium = program("chromium", "chromium-browser", "google-chrome", install="Chromium")
     templates = Templates(packaged_texts("templates", suffix=".j2"))
     page = templates.render("schedule.html.j2", schedule_page([schedule_timeline(proposal())], now=NOW))
     path = tmp_path / "schedule.html"
     path.write_text(page.replace("</body>", f"<script>{script}</script></body>"))
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
+    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
     done = subprocess.run([*command, path.as_uri()], capture_output=True, text=True, check=True, timeout=120)
     body = re.sub(r"<(script|style|noscript|textarea)\b.*?</\1>", "", done.stdout, flags=re.DOTALL)
     return html.unescape(body)
