@@ -24,7 +24,7 @@ from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
-from reconciler.model.errors import Failure, Waiting
+from reconciler.model.errors import Failure, Stalled, Waiting
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL, InstanceType
@@ -34,11 +34,14 @@ from reconciler.model.source import SourceTree
 from reconciler.model.timelines import Edge
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
+from reconciler.placement.checker import violations
+from reconciler.placement.memory import Memory
 from reconciler.placement.place import PlacementOptions, place
 from reconciler.plan.back_offs import launch_record, without_launches
 from reconciler.plan.drift import Drift
 from reconciler.plan.limits import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.plan.rejection import rejections
 from reconciler.plan.replacement import unavailable_bins
 from reconciler.ports import Catalog, Clock, Cluster, Source
 from reconciler.render.environment import Templates
@@ -54,6 +57,7 @@ class Rules:
     caps: PlanCaps
     placement: PlacementOptions
     inventory: InventoryParent
+    check_placement: bool = False
     templates_folder: str = "templates"
     suspend: bool = False
     drift: Drift = Drift.CORRECT
@@ -97,6 +101,7 @@ class PassState:
     demands: tuple[Demand, ...] = ()
     findings: tuple[Finding, ...] = ()
     placement: Placement = field(default_factory=Placement)
+    broken_rules: tuple[str, ...] = ()
     plan: Plan | None = None
     writes: tuple[Write, ...] = ()
     unrendered: tuple[WriteResult, ...] = ()
@@ -138,6 +143,7 @@ class Cycle:
         self._rules = rules
         self._packaged_templates = packaged_templates
         self._progress = progress
+        self._placed = Memory()
         self._tree: SourceTree | None = None
         self._repository: Declared | None = None
         self._effective: Declared | None = None
@@ -277,8 +283,26 @@ class Cycle:
             demands=state.demands,
             overlays=state.effective.node_overlays,
             options=replace(self._rules.placement, include_pending=state.include_pending, leaving=replaced),
+            memory=self._placed,
         )
-        return replace(state, placement=placement, replaced=replaced)
+        broken = self._broken_rules(state, placement) if self._rules.check_placement else ()
+        return replace(
+            state,
+            placement=placement,
+            replaced=replaced,
+            broken_rules=broken,
+            findings=(*state.findings, *rejections(broken)),
+        )
+
+    def _broken_rules(self, state: PassState, placement: Placement) -> tuple[str, ...]:
+        return violations(
+            state.view,
+            node_pools=state.effective.node_pools,
+            instance_types=state.instance_types,
+            demands=state.demands,
+            placement=placement,
+            overlays=state.effective.node_overlays,
+        )
 
     def _make_plan(self, state: PassState) -> PassState:
         plan = make_plan(
@@ -309,6 +333,12 @@ class Cycle:
 
     def _render(self, state: PassState) -> PassState:
         assert state.plan is not None
+        if state.broken_rules:
+            raise Stalled(
+                f"the placement breaks {len(state.broken_rules):,} rules ({state.broken_rules[0]}): nothing is applied",
+                reason="PlacementRejected",
+                hint="this is a defect of headroom: report it with the snapshot that `headroom snapshot` makes",
+            )
         rendered = render_writes(
             state.plan,
             view=state.view,

@@ -66,10 +66,12 @@ class CapSettings:
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
     """chunks_per_node: how many chunks of one demand a node may hold (0: no limit), so that losing a node loses no more;
-    instance_types: how many types a placeholder offers, so that a stock-out of one does not fail its launch."""
+    instance_types: how many types a placeholder offers, so that a stock-out of one does not fail its launch; check: verify
+    every placement by code of its own before anything comes of it."""
 
     chunks_per_node: int = 0
     instance_types: int = 20
+    check: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,7 @@ def make_cycle(
                 instance_types=placement.instance_types,
             ),
             inventory=_inventory(settings),
+            check_placement=placement.check,
             templates_folder=settings.templates,
             suspend=settings.suspend,
             drift=Drift(settings.drift),

@@ -62,6 +62,11 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
         is_flag=True,
         help="Also plan nodes for the cluster's own pending pods.",
     ),
+    "check_placement": click.option(
+        "--check-placement",
+        is_flag=True,
+        help="Verify the placement by independent code; one that breaks a rule is not applied.",
+    ),
     "detailed_exitcode": click.option(
         "--detailed-exitcode",
         is_flag=True,
@@ -103,5 +108,6 @@ def settings_from(values: dict[str, Any]) -> Settings:
             "cluster": values.get("cluster"),
             "catalog": values.get("catalog"),
             "dialect": values.get("dialect"),
+            "placement.check": values.get("check_placement") or None,
         },
     )

@@ -14,6 +14,7 @@ import msgspec
 
 from reconciler.cluster.resources import NODES, PODS, RESOURCES, WORKLOADS, Resource
 from reconciler.cluster.snapshot_files import CATALOG_FILE, file_of, write_snapshot
+from reconciler.cluster.storage_capture import ANNOTATIONS, reduced
 from reconciler.manifests.instance_types import instance_types_document
 from reconciler.model.nodes import InstanceType
 
@@ -94,6 +95,9 @@ def _cleaned(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
             "spec": _only(body.get("spec") or {}, _NODE_SPEC),
             "status": {**_only(status, _NODE_STATUS), "conditions": conditions},
         }
+    storage = reduced(resource, body)
+    if storage is not None:
+        return {**kind, "metadata": kept, **storage}
     if resource == PODS:
         body["status"] = _only(body.get("status") or {}, ("phase",))
     if resource in WORKLOADS:
@@ -108,7 +112,7 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, Json]:
     annotations = {
         name: value
         for name, value in (metadata.get("annotations") or {}).items()
-        if name.startswith(_ANNOTATIONS) and name != _LAST_APPLIED
+        if (name.startswith(_ANNOTATIONS) and name != _LAST_APPLIED) or name in ANNOTATIONS
     }
     return {**kept, "annotations": annotations} if annotations else kept
 

@@ -11,10 +11,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from reconciler.cluster import wire
+from reconciler.cluster.device_wire import DECODERS as DEVICE_DECODERS
+from reconciler.cluster.device_wire import DeviceValue
 from reconciler.cluster.inventory import InventoryRecord, memory_of
 from reconciler.cluster.managers import field_managers, other_manager_of
 from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, CORE, POD_DISRUPTION_BUDGETS, PODS, Resource, group_of
 from reconciler.cluster.shapes import ShapePool
+from reconciler.cluster.storage_wire import DECODERS as STORAGE_DECODERS
+from reconciler.cluster.storage_wire import StorageValue
 from reconciler.manifests.pod_spec import requirement_of, selector_of, shape_of
 from reconciler.manifests.pod_wire import LabelSelectorWire, PodSpecWire, Quantities
 from reconciler.model.durations import parse_duration
@@ -64,6 +68,8 @@ Value = (
     | NamespaceLabels
     | LiveObject
     | InventoryRecord
+    | StorageValue
+    | DeviceValue
 )
 
 
@@ -352,6 +358,8 @@ _READERS: dict[tuple[str, str], _Reader] = {
     POD_DISRUPTION_BUDGETS.key: _reader(wire.PodDisruptionBudgetWire, _pod_disruption_budget),
     ("", "Namespace"): _reader(wire.NamespaceWire, _namespace),
     CONFIG_MAPS.key: _reader(wire.ConfigMapWire, _inventory),
+    **STORAGE_DECODERS,
+    **DEVICE_DECODERS,
 }
 _OTHERS = {
     True: _reader(wire.NamespaceWire, _declared),

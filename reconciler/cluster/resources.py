@@ -8,6 +8,10 @@ CORE = ""
 APPS = "apps"
 BATCH = "batch"
 SCHEDULING = "scheduling.k8s.io"
+STORAGE = "storage.k8s.io"
+NODE = "node.k8s.io"
+DRA = "resource.k8s.io"
+_DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 KARPENTER = "karpenter.sh"
 AUTOSCALING = "autoscaling.x-k8s.io"
 METRICS = "autoscaling.karpenter.sh"
@@ -17,7 +21,7 @@ METRICS = "autoscaling.karpenter.sh"
 class Resource:
     """One kind as the API serves it. versions: those that headroom understands, preferred first (() is any).
 
-    builtin: part of Kubernetes itself, so always there; others come with a CRD, now or later.
+    builtin: part of Kubernetes itself, so always there; others come with a CRD, or with a newer Kubernetes, now or later.
     declared: kept whole as a LiveObject, since manifests reads it as it reads a file.
     name, namespace: only this one object is read (the inventory), "" is all.
     """
@@ -61,6 +65,15 @@ JOBS = Resource(BATCH, "Job", "jobs")
 CRON_JOBS = Resource(BATCH, "CronJob", "cronjobs")
 PRIORITY_CLASSES = Resource(SCHEDULING, "PriorityClass", "priorityclasses", namespaced=False)
 POD_DISRUPTION_BUDGETS = Resource("policy", "PodDisruptionBudget", "poddisruptionbudgets")
+PERSISTENT_VOLUMES = Resource(CORE, "PersistentVolume", "persistentvolumes", namespaced=False)
+VOLUME_CLAIMS = Resource(CORE, "PersistentVolumeClaim", "persistentvolumeclaims")
+STORAGE_CLASSES = Resource(STORAGE, "StorageClass", "storageclasses", namespaced=False)
+CSI_NODES = Resource(STORAGE, "CSINode", "csinodes", namespaced=False)
+RESOURCE_SLICES = _custom(DRA, "ResourceSlice", _DRA_VERSIONS, namespaced=False, declared=False)
+DEVICE_CLASSES = _custom(DRA, "DeviceClass", _DRA_VERSIONS, namespaced=False, declared=False)
+RESOURCE_CLAIMS = _custom(DRA, "ResourceClaim", _DRA_VERSIONS, namespaced=True, declared=False)
+RESOURCE_CLAIM_TEMPLATES = _custom(DRA, "ResourceClaimTemplate", _DRA_VERSIONS, namespaced=True, declared=False)
+RUNTIME_CLASSES = Resource(NODE, "RuntimeClass", "runtimeclasses", namespaced=False)
 NODE_POOLS = _custom(KARPENTER, "NodePool", ("v1", "v1beta1"), namespaced=False)
 NODE_CLAIMS = _custom(KARPENTER, "NodeClaim", ("v1", "v1beta1"), namespaced=False, declared=False)
 NODE_OVERLAYS = _custom(KARPENTER, "NodeOverlay", ("v1", "v1beta1", "v1alpha1"), namespaced=False)
@@ -81,6 +94,15 @@ RESOURCES = (
     DAEMON_SETS,
     PRIORITY_CLASSES,
     POD_DISRUPTION_BUDGETS,
+    PERSISTENT_VOLUMES,
+    VOLUME_CLAIMS,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    RUNTIME_CLASSES,
+    RESOURCE_SLICES,
+    DEVICE_CLASSES,
+    RESOURCE_CLAIMS,
+    RESOURCE_CLAIM_TEMPLATES,
     NODE_POOLS,
     NODE_CLAIMS,
     NODE_OVERLAYS,

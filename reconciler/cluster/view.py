@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from threading import RLock
 from typing import Any, TypeVar, cast
 
@@ -10,21 +11,34 @@ from reconciler.cluster.decode import Body, Decoded, NamespaceLabels, Value, dec
 from reconciler.cluster.inventory import InventoryParent, InventoryRecord, inventory_of
 from reconciler.cluster.resources import (
     CONFIG_MAPS,
+    CSI_NODES,
     DAEMON_SETS,
+    DEVICE_CLASSES,
     NAMESPACES,
     NODE_CLAIMS,
     NODES,
+    PERSISTENT_VOLUMES,
     POD_DISRUPTION_BUDGETS,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
+    RESOURCE_SLICES,
+    RUNTIME_CLASSES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
     Resource,
 )
 from reconciler.cluster.shapes import ShapePool
+from reconciler.model.devices import Devices
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
+from reconciler.model.runtime_classes import admitted
+from reconciler.model.storage import Storage
 from reconciler.model.view import ClusterView, Inventory, LiveObject
+from reconciler.model.workloads import DaemonSet
 
 Key = tuple[str, str]
 _PARTS = {
@@ -35,9 +49,20 @@ _PARTS = {
     PRIORITY_CLASSES.key: "priority_classes",
     RESOURCE_QUOTAS.key: "resource_quotas",
     POD_DISRUPTION_BUDGETS.key: "pod_disruption_budgets",
+    RUNTIME_CLASSES.key: "runtime_classes",
+    PERSISTENT_VOLUMES.key: "volumes",
+    VOLUME_CLAIMS.key: "volume_claims",
+    STORAGE_CLASSES.key: "storage_classes",
+    CSI_NODES.key: "volume_limits",
+    RESOURCE_SLICES.key: "resource_slices",
+    DEVICE_CLASSES.key: "device_classes",
+    RESOURCE_CLAIMS.key: "resource_claims",
+    RESOURCE_CLAIM_TEMPLATES.key: "resource_claim_templates",
     NAMESPACES.key: "namespaces",
     CONFIG_MAPS.key: "inventory",
 }
+_FOLLOWING = {"objects": "inventory", "runtime_classes": "daemon_sets"}
+"""Parts of a view that others are made from."""
 _T = TypeVar("_T")
 
 
@@ -152,8 +177,8 @@ class ViewStore:
 
     def _changed(self, part: str) -> bool:
         self._made.pop(part, None)
-        if part == "objects":
-            self._made.pop("inventory", None)
+        if part in _FOLLOWING:
+            self._made.pop(_FOLLOWING[part], None)
         self._revision += 1
         self._view = None
         return True
@@ -166,11 +191,24 @@ class ViewStore:
             nodes=self._sorted(NODES),
             node_claims=self._sorted(NODE_CLAIMS),
             pods=self._sorted(PODS),
-            daemon_sets=self._sorted(DAEMON_SETS),
+            daemon_sets=self._part("daemon_sets", self._daemon_sets),
             workloads=self._part("workloads", self._workloads),
             priority_classes=self._sorted(PRIORITY_CLASSES),
             resource_quotas=self._sorted(RESOURCE_QUOTAS),
             pod_disruption_budgets=self._sorted(POD_DISRUPTION_BUDGETS),
+            runtime_classes=self._sorted(RUNTIME_CLASSES),
+            storage=Storage(
+                self._sorted(PERSISTENT_VOLUMES),
+                self._sorted(VOLUME_CLAIMS),
+                self._sorted(STORAGE_CLASSES),
+                self._sorted(CSI_NODES),
+            ),
+            devices=Devices(
+                self._sorted(RESOURCE_SLICES),
+                self._sorted(DEVICE_CLASSES),
+                self._sorted(RESOURCE_CLAIMS),
+                self._sorted(RESOURCE_CLAIM_TEMPLATES),
+            ),
             namespaces=self._part("namespaces", self._namespaces),
             objects=self._part("objects", self._objects),
             apis=self._apis,
@@ -186,6 +224,11 @@ class ViewStore:
     def _sorted(self, resource: Resource) -> tuple[Any, ...]:
         values = self._values.get(resource.key, {})
         return self._part(_part_of(resource), lambda: tuple(value for _, value in sorted(values.items(), key=_by_key)))
+
+    def _daemon_sets(self) -> tuple[DaemonSet, ...]:
+        classes = self._sorted(RUNTIME_CLASSES)
+        values = cast("Iterable[DaemonSet]", self._sorted_values(DAEMON_SETS))
+        return tuple(replace(value, shape=admitted(value.shape, classes)) for value in values)
 
     def _workloads(self) -> tuple[Any, ...]:
         found = [

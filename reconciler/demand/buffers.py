@@ -63,6 +63,7 @@ def buffer_demands(
         pods=view.pods,
         node_pools=declared.node_pools,
         instance_types=instance_types,
+        runtime_classes=view.runtime_classes,
     )
     buffers = sorted(declared.buffers, key=lambda item: (item.ref.namespace, item.ref.name, item.ref.kind))
     drafts = [draft(buffer, context) for buffer in buffers]

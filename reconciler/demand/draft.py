@@ -15,6 +15,7 @@ from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
+from reconciler.model.runtime_classes import RuntimeClass, admitted
 from reconciler.model.workloads import Workload
 
 
@@ -26,6 +27,7 @@ class Context:
     pods: Sequence[Pod] = ()
     node_pools: Sequence[NodePool] = ()
     instance_types: Sequence[InstanceType] = ()
+    runtime_classes: Sequence[RuntimeClass] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,9 @@ def draft(buffer: Buffer, context: Context) -> Draft:
     }
     manager = None if target.workload is None else target.workload.replicas_manager
     facts = (f"the replicas of {target.words} are set by {manager}",) if manager and buffer.percentage else ()
-    return Draft(buffer, target.shape, sizes, facts, pod_template=target.pod_template)
+    # Sizes are reckoned from the template as it is written, as both autoscalers do; room is needed for the overhead too.
+    shape = admitted(target.shape, context.runtime_classes)
+    return Draft(buffer, shape, sizes, facts, pod_template=target.pod_template)
 
 
 def _refusal(buffer: Buffer) -> Unresolved | None:

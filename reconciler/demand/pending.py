@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reconciler.model.demand import POD_KIND, ChunkGroup, Demand
 from reconciler.model.refs import ObjectRef
+from reconciler.model.runtime_classes import admitted
 from reconciler.model.view import ClusterView
 
 
@@ -20,7 +21,7 @@ def pending_demands(view: ClusterView, *, include_pending: bool) -> tuple[Demand
     return tuple(
         Demand(
             ref=ObjectRef("", POD_KIND, pod.namespace, pod.name),
-            groups=(ChunkGroup(pod.shape, 1),),
+            groups=(ChunkGroup(admitted(pod.shape, view.runtime_classes), 1),),
             desired=1,
             priority=pod.priority,
             opens_nodes=include_pending,

@@ -76,9 +76,9 @@ def shape_of(
     if affinity is not None and affinity.node_affinity is not None:
         node_affinity = affinity.node_affinity
         if node_affinity.required is not None:
-            required = tuple(_node_term(term) for term in node_affinity.required.node_selector_terms or ())
+            required = tuple(node_term_of(term) for term in node_affinity.required.node_selector_terms or ())
         preferred = tuple(
-            PreferredNodeTerm(term.weight, _node_term(term.preference)) for term in node_affinity.preferred or ()
+            PreferredNodeTerm(term.weight, node_term_of(term.preference)) for term in node_affinity.preferred or ()
         )
     near, away, near_preferred, away_preferred = _pod_affinity(affinity)
     return PodShape(
@@ -88,7 +88,7 @@ def shape_of(
         node_selector=tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
         required_node_terms=required,
         preferred_node_terms=preferred,
-        tolerations=tuple(_toleration(toleration) for toleration in spec.tolerations or ()),
+        tolerations=tuple(toleration_of(toleration) for toleration in spec.tolerations or ()),
         topology_spread=tuple(_spread(constraint) for constraint in spec.topology_spread_constraints or ()),
         pod_affinity=near,
         pod_anti_affinity=away,
@@ -98,12 +98,22 @@ def shape_of(
         volume_claims=_volume_claims(spec, pod_name),
         resource_claims=tuple(
             sorted(
-                claim.resource_claim_name or claim.resource_claim_template_name or claim.name
+                claim.resource_claim_name or claim.name
                 for claim in spec.resource_claims or ()
+                if not claim.resource_claim_template_name
+            ),
+        ),
+        resource_claim_templates=tuple(
+            sorted(
+                claim.resource_claim_template_name
+                for claim in spec.resource_claims or ()
+                if claim.resource_claim_template_name
             ),
         ),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name or "",
+        # Admission writes the class's overhead into a pod; where there is none the class is still to be asked.
+        runtime_class="" if spec.overhead else spec.runtime_class_name or "",
     )
 
 
@@ -199,7 +209,8 @@ def selector_of(wire: LabelSelectorWire | None) -> LabelSelector | None:
     )
 
 
-def _node_term(wire: NodeSelectorTermWire) -> NodeSelectorTerm:
+def node_term_of(wire: NodeSelectorTermWire) -> NodeSelectorTerm:
+    """One term of a node selector. Raises `Invalid` on an operator that does not exist."""
     return NodeSelectorTerm(
         tuple(requirement_of(expression) for expression in wire.match_expressions or ()),
         tuple(requirement_of(expression) for expression in wire.match_fields or ()),
@@ -207,7 +218,7 @@ def _node_term(wire: NodeSelectorTermWire) -> NodeSelectorTerm:
 
 
 @lru_cache(maxsize=1024)
-def _toleration(wire: TolerationWire) -> Toleration:
+def toleration_of(wire: TolerationWire) -> Toleration:
     return Toleration(wire.key or "", wire.operator or "Equal", wire.value or "", wire.effect or "")
 
 

@@ -157,6 +157,7 @@ class PodSpecWire(Wire, frozen=True):
     host_network: bool | None = None
     scheduler_name: str | None = None
     priority_class_name: str | None = None
+    runtime_class_name: str | None = None
     priority: int | None = None
     node_name: str | None = None
     scheduling_gates: tuple[SchedulingGateWire, ...] | None = None

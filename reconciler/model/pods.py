@@ -68,7 +68,11 @@ class PodShape:
 
     requests: what kube-scheduler counts: the larger of init and app containers, sidecars, overhead, and `pods: 1`;
     requests absent with limits given are the limits (as the API server defaults them). labels, node_selector: sorted.
-    volume_claims, resource_claims: names of PersistentVolumeClaims / ResourceClaims (templates) the pod uses.
+    volume_claims, resource_claims, resource_claim_templates: names of PersistentVolumeClaims, ResourceClaims and
+    ResourceClaimTemplates the pod uses.
+    runtime_class: the RuntimeClass whose overhead and scheduling are not in the spec yet ("" when admission has been).
+    attachment_terms: where its volumes and devices can be had, of which one must hold (() anywhere); beside the affinity,
+    since spread constraints do not look at it; obstacle: why no node whatever can take it. Both are placement's own finding.
     """
 
     namespace: str
@@ -86,8 +90,12 @@ class PodShape:
     host_ports: tuple[HostPort, ...] = ()
     volume_claims: tuple[str, ...] = ()
     resource_claims: tuple[str, ...] = ()
+    resource_claim_templates: tuple[str, ...] = ()
     scheduler_name: str = "default-scheduler"
     priority_class_name: str = ""
+    runtime_class: str = ""
+    attachment_terms: tuple[NodeSelectorTerm, ...] = ()
+    obstacle: str = ""
 
 
 @dataclass(frozen=True, slots=True)

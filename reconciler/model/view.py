@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from reconciler.model.devices import Devices
 from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Requirement
+from reconciler.model.runtime_classes import RuntimeClass
+from reconciler.model.storage import Storage
 from reconciler.model.workloads import DaemonSet, PriorityClass, Workload
 
 Manifest = Mapping[str, Any]
@@ -95,6 +98,9 @@ class ClusterView:
     priority_classes: tuple[PriorityClass, ...] = ()
     resource_quotas: tuple[ResourceQuota, ...] = ()
     pod_disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    runtime_classes: tuple[RuntimeClass, ...] = ()
+    storage: Storage = field(default_factory=Storage)
+    devices: Devices = field(default_factory=Devices)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     objects: Mapping[ObjectRef, LiveObject] = field(default_factory=dict)
     apis: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)

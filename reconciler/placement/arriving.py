@@ -22,7 +22,7 @@ from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.label_table import Amounts, Cell, Mask
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import STABLE_KEYS, Requirements
 
 _PASSING = frozenset(
     {
@@ -100,7 +100,10 @@ def arrival_of(claim: NodeClaim, offers: Mapping[str, PoolOffers], columns: Reso
     load = pool.daemon_load[types].max(axis=0)
     room = pool.room[types].min(axis=0) if promised is None else promised - load
     rows = pool.offerings.table.matching(asked.only(pool.offerings.table.keys))
-    return Arrival(np.asarray(room, dtype=np.int64), _row_labels(pool, rows) | _labels(asked, claim))
+    labels = _row_labels(pool, rows) | _labels(asked, claim)
+    # The other spellings of a zone come with the node.
+    labels |= {key: labels[stable] for key, stable in STABLE_KEYS.items() if stable in labels and key not in labels}
+    return Arrival(np.asarray(room, dtype=np.int64), labels)
 
 
 def _types(pool: PoolOffers, asked: Requirements) -> Mask:

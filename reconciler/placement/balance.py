@@ -1,31 +1,92 @@
 """Whether spread constraints hold for what has been placed, and what to expect when they come not to. Used by stay and pack.
 
-A demand that is placed later may bring nodes in a domain that nobody else looked at, which is then the emptiest one.
+A demand that is placed later may bring nodes in a domain that nobody else looked at, which is then the emptiest one. Chunks
+that count but are under no such rule may come after those that are, and may well raise the emptiest domain before: so there
+is an order in which kube-scheduler takes them all when, in each domain that is used, all but those are within maxSkew of the
+least that count anywhere in the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.state import Entry, State
-from reconciler.placement.topology import Domain, Rule, SpreadRule
+from reconciler.placement.host_caps import least_on_hosts
+from reconciler.placement.state import State
+from reconciler.placement.topology import Domain, Kin, Rule, SpreadRule
 
 
-def unbalanced(
-    state: State, batch: Batch, rules: Sequence[Rule], batches: Sequence[Batch], *, since: int = 0, hosts: bool = False
-) -> list[SpreadRule]:
-    """Spread rules of the batch that do not hold for its chunks (those logged from `since`). hosts: hostname rules too."""
-    return [
-        rule
-        for rule in rules
-        if isinstance(rule, SpreadRule)
-        and (hosts or rule.key != HOSTNAME_LABEL)
-        and _is_broken(
-            state, rule, {state.decided(entry.bin, rule.key) for entry in _entries(state, batch, since)}, batches
+class Balance:
+    """What counts where, worked out once for as long as nothing more is placed."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._least: dict[SpreadRule, int] = {}
+        self._loose: dict[SpreadRule, dict[Domain, int]] = {}
+        self._added: dict[int, dict[tuple[int, bool, Domain], int]] | None = None
+        self._kin: dict[int, Kin] = {}
+
+    def unbalanced(self, rules: Sequence[Rule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
+        """Spread rules that do not hold for the chunks that are under them on these bins. hosts: hostname rules too."""
+        judged = [rule for rule in rules if isinstance(rule, SpreadRule) and (hosts or rule.key != HOSTNAME_LABEL)]
+        return [rule for rule in judged if bins and not self._holds(rule, bins)]
+
+    def _holds(self, rule: SpreadRule, bins: Collection[int]) -> bool:
+        used = {self._state.decided(number, rule.key) for number in bins}
+        counter = self._state.topology.counters[rule.counter]
+        counts = {domain: counter.count(domain) for domain in used if domain is not None}
+        if None in used:
+            return False
+        if max(counts.values()) <= rule.max_skew or max(counts.values()) - self._least_of(rule) <= rule.max_skew:
+            return True
+        loose = self._loose_of(rule)
+        return all(
+            count - loose.get(domain, 0) - self._least_of(rule) <= rule.max_skew for domain, count in counts.items()
         )
-    ]
+
+    def _least_of(self, rule: SpreadRule) -> int:
+        if rule not in self._least:
+            self._least[rule] = self._least_now(rule)
+        return self._least[rule]
+
+    def _least_now(self, rule: SpreadRule) -> int:
+        if rule.key == HOSTNAME_LABEL:
+            return least_on_hosts(self._state, rule)
+        counter = self._state.topology.counters[rule.counter]
+        domains = self._state.topology.existing_domains(rule)
+        domains = domains | self._state.planned_domains(rule.key, counter.counted.inclusion)
+        return min((counter.count(domain) for domain in domains), default=0) if len(domains) >= rule.min_domains else 0
+
+    def _loose_of(self, rule: SpreadRule) -> dict[Domain, int]:
+        """What chunks that do not bring this rule themselves add to its counter."""
+        if rule not in self._loose:
+            topology = self._state.topology
+            counts: dict[Domain, int] = {}
+            for (kin, chunks_only, domain), count in self._added_to(rule.counter).items():
+                if rule not in topology.own_rules(self._kin[kin].shape, chunks_only=chunks_only):
+                    counts[domain] = counts.get(domain, 0) + count
+            self._loose[rule] = counts
+        return self._loose[rule]
+
+    def _added_to(self, counter: int) -> dict[tuple[int, bool, Domain], int]:
+        """By kin, whether only chunks count, and domain."""
+        if self._added is None:
+            self._added = {}
+            for put in self._state.puts():
+                kin = self._state.topology.kin(put.batch.needs.shape)
+                self._kin[kin.number] = kin
+                for position, domain in put.touched:
+                    by_batch = self._added.setdefault(position, {})
+                    key = (kin.number, put.batch.keeps_minimum, domain)
+                    by_batch[key] = by_batch.get(key, 0) + put.count
+        return self._added.get(counter, {})
+
+
+def unbalanced(state: State, batch: Batch, rules: Sequence[Rule], *, since: int) -> list[SpreadRule]:
+    """Spread rules on other labels than the hostname that do not hold for chunks of the batch logged from `since`."""
+    bins = {entry.bin for entry in state.log[since:] if entry.batch == batch.number}
+    return Balance(state).unbalanced(rules, bins, hosts=False)
 
 
 def expect_planned(state: State, rules: Iterable[SpreadRule]) -> None:
@@ -41,44 +102,3 @@ def expect_planned(state: State, rules: Iterable[SpreadRule]) -> None:
 
 _NEW_HOST: Domain = -1
 """Stands for a node that will be there, empty at first: numbers of bins begin at 0."""
-
-
-def _entries(state: State, batch: Batch, since: int) -> list[Entry]:
-    return [entry for entry in state.log[since:] if entry.batch == batch.number]
-
-
-def _is_broken(state: State, rule: SpreadRule, used: set[Domain | None], batches: Sequence[Batch]) -> bool:
-    """Chunks that count but are under no such rule may come after those that are: then it is enough that the rule holds
-    without them."""
-    if not used:
-        return False
-    counter = state.topology.counters[rule.counter]
-    domains = state.topology.existing_domains(rule) | state.planned_domains(rule.key, counter.counted.inclusion)
-    bound = counter.counts
-    if not _holds(rule, used, domains, bound):
-        loose = _loose_counts(state, rule, batches)
-        return not _holds(
-            rule, used, domains, {domain: bound.get(domain, 0) - loose.get(domain, 0) for domain in bound}
-        )
-    return False
-
-
-def _holds(rule: SpreadRule, used: set[Domain | None], domains: set[Domain], counts: Mapping[Domain, int]) -> bool:
-    least = min((counts.get(domain, 0) for domain in domains), default=0) if len(domains) >= rule.min_domains else 0
-    return all(domain is not None and counts.get(domain, 0) - least <= rule.max_skew for domain in used)
-
-
-def _loose_counts(state: State, rule: SpreadRule, batches: Sequence[Batch]) -> dict[Domain, int]:
-    """What batches that do not bring this rule themselves add to its counter."""
-    loose = {
-        batch.number
-        for batch in batches
-        if rule.counter in state.topology.counts_of(batch.needs.shape)
-        and rule not in state.topology.own_rules(batch.needs.shape, chunks_only=batch.keeps_minimum)
-    }
-    counts: dict[Domain, int] = {}
-    for entry in state.log:
-        domain = state.decided(entry.bin, rule.key) if entry.batch in loose else None
-        if domain is not None:
-            counts[domain] = counts.get(domain, 0) + entry.count
-    return counts

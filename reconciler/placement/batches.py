@@ -30,7 +30,7 @@ class Member:
 class Batch:
     """Equal chunks. pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
     allocatable less daemons; opens_nodes: new nodes may be made; whole: batches of one demand share the number, None when
-    each stands alone."""
+    each stands alone; preferences: needs with wishes made rules, firmest first, for new nodes."""
 
     number: int
     needs: Needs
@@ -40,6 +40,7 @@ class Batch:
     opens_nodes: bool
     priority: int
     whole: int | None
+    preferences: tuple[Needs, ...] = ()
 
     @property
     def count(self) -> int:

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
-from reconciler.model.pods import HostPort, Pod
+from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, MEMORY
-from reconciler.model.requirements import Taint
+from reconciler.model.requirements import Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.arriving import (
@@ -27,7 +28,8 @@ from reconciler.placement.arriving import (
 from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.daemons import Daemon
 from reconciler.placement.label_table import Amounts, Cell, LabelTable, Mask
-from reconciler.placement.shapes import Needs, tolerated
+from reconciler.placement.shapes import Needs, NodeTerm, tolerated
+from reconciler.placement.tally import Flock
 
 HELD, PLACEHOLDER, OTHER = 0, 1, 2
 
@@ -63,12 +65,47 @@ class BinOrigin:
         return any(side is not None and side.annotation(HELD_ANNOTATION) == "true" for side in sides)
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedFlock:
+    """Pods that are alike: how many (`counts`) are on which bins (`rows`, each once)."""
+
+    flock: Flock
+    rows: NDArray[np.intp]
+    counts: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Bins without the pods on them: what is the same for as long as nodes and NodeClaims are. base: allocatable; index: number
+    of a node's bin by its name; holding: what bins were made or held for, in words; placed: flocks and where they were found last, by identity, with their version."""
+
+    origins: list[BinOrigin]
+    table: LabelTable
+    base: Amounts
+    rank: Amounts
+    usable: Mask
+    index: dict[str, int]
+    holding: dict[int, str]
+    placed: dict[int, tuple[int, PlacedFlock]] = field(default_factory=dict)
+
+    def place(self, flock: Flock) -> PlacedFlock:
+        known = self.placed.get(id(flock))
+        if known is not None and known[0] == flock.version and known[1].flock is flock:
+            return known[1]
+        rows = [self.index.get(name, -1) for name in flock.nodes]
+        there = np.array(rows, dtype=np.intp)
+        counts = np.fromiter(flock.nodes.values(), dtype=np.int64, count=len(rows))
+        placed = PlacedFlock(flock, there[there >= 0], counts[there >= 0])
+        self.placed[id(flock)] = (flock.version, placed)
+        return placed
+
+
 @dataclass(slots=True)
 class Bins:
     """Existing bins, nodes by name and then NodeClaims by name. Arrays have one row a bin.
 
     room: allocatable less daemon pods (those there and those to come); running: what other pods take; rank: HELD,
-    PLACEHOLDER or OTHER; pods: bound pods with their bin.
+    PLACEHOLDER or OTHER; holding: what bins were made or held for, in words, by number; flocks: bound pods with their bins.
     """
 
     origins: list[BinOrigin]
@@ -78,7 +115,8 @@ class Bins:
     rank: Amounts
     usable: Mask
     ports: dict[int, tuple[HostPort, ...]]
-    pods: list[tuple[int, Pod]]
+    holding: dict[int, str]
+    flocks: list[PlacedFlock]
     _masks: dict[tuple[object, ...], Mask] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -86,10 +124,14 @@ class Bins:
 
     def fitting(self, needs: Needs) -> Mask:
         """Bins whose labels and name some alternative of the shape accepts; taints and room are not looked at."""
-        key = ("labels", needs.terms)
+        return self.meeting(needs.terms)
+
+    def meeting(self, terms: tuple[NodeTerm, ...]) -> Mask:
+        """Bins that one of these alternatives accepts."""
+        key = ("labels", terms)
         if key not in self._masks:
             mask = np.zeros(len(self), dtype=np.bool_)
-            for term in needs.terms:
+            for term in terms:
                 fits = self.table.matching(term.literal)
                 for _, values in term.names.entries:
                     fits = fits & np.array([values.allows(origin.name) for origin in self.origins], dtype=np.bool_)
@@ -98,12 +140,15 @@ class Bins:
         return self._masks[key]
 
     def tolerated(self, needs: Needs) -> Mask:
-        key = ("taints", needs.shape.tolerations)
+        return self.tolerating(needs.shape.tolerations)
+
+    def tolerating(self, tolerations: tuple[Toleration, ...]) -> Mask:
+        key = ("taints", tolerations)
         if key not in self._masks:
             judged: dict[tuple[Taint, ...], bool] = {}
             for origin in self.origins:
                 if origin.taints not in judged:
-                    judged[origin.taints] = tolerated(origin.taints, needs.shape.tolerations)
+                    judged[origin.taints] = tolerated(origin.taints, tolerations)
             self._masks[key] = np.array([judged[origin.taints] for origin in self.origins], dtype=np.bool_)
         return self._masks[key]
 
@@ -113,32 +158,42 @@ class Bins:
         return np.asarray((free * 1000 // np.maximum(self.room[:, :2], 1)).sum(axis=1), dtype=np.int64)
 
 
-def bins_of(
+def frame_of(
     view: ClusterView,
     offers: Mapping[str, PoolOffers],
-    daemons: Sequence[Daemon],
     columns: ResourceColumns,
     *,
     held: frozenset[str],
     leaving: frozenset[str] = frozenset(),
-) -> Bins:
+) -> Frame:
     assert columns.names[:2] == (CPU, MEMORY)
     origins, rooms = _origins(view, offers, columns)
     origins = [
         replace(origin, excuse="is about to be replaced") if origin.name in leaving and not origin.excuse else origin
         for origin in origins
     ]
-    index = {origin.name: number for number, origin in enumerate(origins) if origin.node is not None}
-    placed = [(index[pod.node_name], pod) for pod in view.pods if pod.node_name in index]
-    bins = Bins(
+    return Frame(
         origins=origins,
         table=LabelTable([origin.labels for origin in origins]),
-        room=np.array(rooms, dtype=np.int64).reshape(len(origins), len(columns.names)),
-        running=np.zeros((len(origins), len(columns.names)), dtype=np.int64),
+        base=np.array(rooms, dtype=np.int64).reshape(len(origins), len(columns.names)),
         rank=np.array([_rank(origin, held) for origin in origins], dtype=np.int64),
         usable=np.array([not origin.excuse for origin in origins], dtype=np.bool_),
+        index={origin.name: number for number, origin in enumerate(origins) if origin.node is not None},
+        holding={number: words for number, origin in enumerate(origins) if (words := origin.held_for)},
+    )
+
+
+def bins_of(frame: Frame, flocks: Sequence[Flock], daemons: Sequence[Daemon], columns: ResourceColumns) -> Bins:
+    bins = Bins(
+        origins=frame.origins,
+        table=frame.table,
+        room=frame.base.copy(),
+        running=np.zeros_like(frame.base),
+        rank=frame.rank,
+        usable=frame.usable,
         ports={},
-        pods=placed,
+        holding=frame.holding,
+        flocks=[frame.place(flock) for flock in flocks],
     )
     _count_pods(bins, columns)
     _expect_daemons(bins, daemons)
@@ -187,27 +242,28 @@ def _claim_origin(claim: NodeClaim, arrival: Arrival) -> BinOrigin:
 
 def _count_pods(bins: Bins, columns: ResourceColumns) -> None:
     """Daemon pods are taken off the room, other pods count as running; both keep their host ports."""
-    rows: dict[bool, list[int]] = {True: [], False: []}
-    vectors: dict[bool, list[Amounts]] = {True: [], False: []}
-    for number, pod in bins.pods:
-        rows[pod.is_daemon].append(number)
-        vectors[pod.is_daemon].append(columns.vector(pod.shape.requests))
-        if pod.shape.host_ports:
-            bins.ports[number] = (*bins.ports.get(number, ()), *pod.shape.host_ports)
-    if rows[True]:
-        np.subtract.at(bins.room, rows[True], np.array(vectors[True]))
-    if rows[False]:
-        np.add.at(bins.running, rows[False], np.array(vectors[False]))
+    for placed in bins.flocks:
+        shape = placed.flock.shape
+        amounts = columns.vector(shape.requests) * placed.counts[:, None]
+        if placed.flock.is_daemon:
+            bins.room[placed.rows] -= amounts
+        else:
+            bins.running[placed.rows] += amounts
+        for number in placed.rows.tolist() if shape.host_ports else ():
+            bins.ports[number] = (*bins.ports.get(number, ()), *shape.host_ports)
 
 
 def _expect_daemons(bins: Bins, daemons: Sequence[Daemon]) -> None:
     """Takes off the room of each node what the daemon pods need that will come to it but are not there yet."""
-    there = {(number, pod.namespace, pod.owner_name) for number, pod in bins.pods if pod.owner_kind == "DaemonSet"}
+    there: dict[tuple[str, str], set[int]] = {}
+    for placed in bins.flocks:
+        if placed.flock.daemon_set is not None:
+            there.setdefault(placed.flock.daemon_set, set()).update(placed.rows.tolist())
     for daemon in daemons:
+        at_work = there.get((daemon.namespace, daemon.name), set())
         for number in np.flatnonzero(bins.fitting(daemon.needs)).tolist():
             origin = bins.origins[number]
-            known = origin.daemons_known or (number, daemon.namespace, daemon.name) in there
-            if known or not daemon.tolerates(origin.taints):
+            if origin.daemons_known or number in at_work or not daemon.tolerates(origin.taints):
                 continue
             bins.room[number] -= daemon.needs.request
             if daemon.needs.shape.host_ports:

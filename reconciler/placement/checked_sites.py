@@ -19,6 +19,9 @@ _OLDER_LABELS = {
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "topology.ebs.csi.aws.com/zone": "topology.kubernetes.io/zone",
+    "topology.disk.csi.azure.com/zone": "topology.kubernetes.io/zone",
+    "topology.gke.io/zone": "topology.kubernetes.io/zone",
 }
 
 

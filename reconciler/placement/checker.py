@@ -1,4 +1,5 @@
-"""Checks a placement against the rules from scratch, sharing nothing with the engine but the model. Used by tests.
+"""Checks a placement against the rules from scratch, sharing nothing with the engine but the model. Used by tests, and by the
+cycle where the setting `placement.check` asks for it.
 
 It judges node by node in plain Python, as plainly as the rules read: what is bound and what is placed together must be what
 kube-scheduler would accept, on every type, zone and capacity type that a planned node lists.
@@ -11,11 +12,14 @@ from collections.abc import Iterable, Sequence
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL, InstanceType, Node, NodeClaim, NodePool
+from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, Placement
+from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.checked_sites import OPEN, Site, Tenant
+from reconciler.placement.device_checker import device_violations
 from reconciler.placement.node_checker import (
     Scene,
     existing_violations,
@@ -23,7 +27,9 @@ from reconciler.placement.node_checker import (
     planned_site,
     planned_violations,
 )
+from reconciler.placement.reservation_checker import reservation_violations
 from reconciler.placement.topology_checker import topology_violations
+from reconciler.placement.volume_checker import volume_violations
 
 _YOUNG_TAINTS = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
 
@@ -35,13 +41,19 @@ def violations(
     instance_types: Sequence[InstanceType],
     demands: Sequence[Demand],
     placement: Placement,
+    overlays: Sequence[NodeOverlay] = (),
 ) -> tuple[str, ...]:
     """One sentence for each broken rule, sorted; empty when the placement holds."""
+    pods_on: dict[str | None, list[Pod]] = {}
+    for pod in view.pods:
+        pods_on.setdefault(pod.node_name, []).append(pod)
     scene = Scene(
         view,
         {pool.name: pool for pool in node_pools},
         {kind.name: kind for kind in instance_types},
         {demand.ref: demand for demand in demands},
+        overlays,
+        pods_on,
     )
     found = [*_counted(scene, placement)]
     sites, existing = _existing_sites(scene)
@@ -59,6 +71,9 @@ def violations(
         found += planned_violations(scene, planned, site)
     found += limit_violations(scene, placement.planned)
     found += topology_violations(sites, view.namespaces)
+    found += volume_violations(view, sites)
+    found += device_violations(view, sites)
+    found += reservation_violations(scene.types, placement.planned)
     return tuple(sorted(set(found)))
 
 
@@ -108,8 +123,9 @@ def _tenants(scene: Scene, holdings: Iterable[Holding]) -> list[Tenant]:
 
 def _existing_sites(scene: Scene) -> tuple[list[Site], dict[tuple[str | None, str | None], Site]]:
     existing: dict[tuple[str | None, str | None], Site] = {}
+    claims = {claim.node_name: claim for claim in reversed(scene.view.node_claims)}
     for node in scene.view.nodes:
-        claim = next((claim for claim in scene.view.node_claims if claim.node_name == node.name), None)
+        claim = claims.get(node.name)
         taints = node.taints if _initialized(node, claim) else _lasting(scene, node, claim)
         existing[node.name, None] = Site(node.name, dict(node.labels), tuple(taints))
     for claim in scene.view.node_claims:

@@ -5,21 +5,26 @@ Reckoned only for what was left over, against the bins and limits as they are in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.model.nodes import HOSTNAME_LABEL, NodePool
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodePool
 from reconciler.model.placement import Excuse
 from reconciler.model.quantity import format_amount
 from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import times
+from reconciler.placement.attachments import ATTACHABLE
 from reconciler.placement.batches import Batch
+from reconciler.placement.bins import BinOrigin
 from reconciler.placement.candidates import NoRows, PoolOffers
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.pool_limits import Shortage
-from reconciler.placement.shapes import ports_clash, tolerated
+from reconciler.placement.requirements import Requirements
+from reconciler.placement.reservations import is_reservation
+from reconciler.placement.resource_claims import DEVICES
+from reconciler.placement.shapes import NodeTerm, ports_clash, tolerated
 from reconciler.placement.state import State
 from reconciler.placement.topology import ApartRule, Rule, SpreadRule
 
@@ -41,6 +46,8 @@ def unused(pool: NodePool) -> str:
 
 def excuses_of(state: State, batch: Batch, circumstances: Circumstances) -> tuple[Excuse, ...]:
     """Most frequent cause first, then by words."""
+    if batch.needs.shape.obstacle:
+        return (Excuse("volumes", 1, batch.needs.shape.obstacle),)
     found = [*_bins(state, batch)]
     if batch.opens_nodes:
         found += [
@@ -92,11 +99,45 @@ def _bin_example(state: State, batch: Batch, cause: str, numbers: Sequence[int])
             row, words = _nearest(state, batch, free)
             return f"{origins[numbers[row]].name} lacks {words}"
         case "node labels":
-            return f"{name} does not have the labels asked for"
+            return _label_miss(state, batch, numbers)
         case "host port taken":
             return f"{name} has a host port in use that is asked for"
         case _:
             return f"{name}: {_topology_words(state, batch)}"
+
+
+_MOST_LOOKED_AT = 200
+"""Nodes among which the one with the fewest wrong labels is looked for."""
+
+
+def _label_miss(state: State, batch: Batch, numbers: Sequence[int]) -> str:
+    """What the node with the fewest wrong labels has, or lacks."""
+    if not batch.needs.terms:
+        return "its node affinity matches no node at all"
+    misses = [
+        _wrong_labels(state.bins.origins[number], term)
+        for number in numbers[:_MOST_LOOKED_AT]
+        for term in batch.needs.terms
+    ]
+    fewest = min(misses, key=_length)
+    return " and ".join(fewest)
+
+
+def _length(words: Sequence[str]) -> int:
+    return sum(part.count(" and ") + 1 for part in words)
+
+
+def _wrong_labels(origin: BinOrigin, term: NodeTerm) -> list[str]:
+    wrong = []
+    for key, values in term.literal.entries:
+        cell = origin.labels.get(key)
+        possible = cell if isinstance(cell, tuple) else (cell,)
+        if not all(values.allows(value) for value in possible):
+            wrong.append(f"no label {key}" if cell is None else f"{key}={' or '.join(map(str, possible))}")
+    found = [f"{origin.name} has {' and '.join(wrong)}"] if wrong else []
+    if not all(values.allows(origin.name) for _, values in term.names.entries):
+        found.append(f"{origin.name} is not the node that is asked for by name")
+    return found
 
 
 def _nearest(state: State, batch: Batch, free: Amounts) -> tuple[int, str]:
@@ -115,6 +156,8 @@ def _nearest(state: State, batch: Batch, free: Amounts) -> tuple[int, str]:
 
 def _pools(state: State, batch: Batch) -> Iterable[Excuse]:
     for offers in state.offers:
+        if is_reservation(offers):
+            continue  # its NodePool is told of
         name = offers.pool.name
         taints = [t for t in offers.taints if not tolerated((t,), batch.needs.shape.tolerations)]
         if taints:
@@ -131,18 +174,60 @@ def _pool_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     if isinstance(rows, NoRows):
         return Excuse("NodePool labels", 1, f"NodePool {name} {_label_words(rows)}")
     if not rows.any():
-        return Excuse("no instance type", 1, f"NodePool {name}: no available offering has the labels asked for")
+        return _no_offering(batch, offers)
     kinds = np.flatnonzero(offers.offerings.types_in(rows))
     fits = times(offers.room[kinds], batch.needs.request) > 0
     if not fits.any():
-        _, words = _nearest(state, batch, np.maximum(offers.room[kinds], 0))
-        plural = "type fits" if len(kinds) == 1 else "types fit"
-        return Excuse("instance type too small", len(kinds), f"NodePool {name}: {len(kinds)} {plural} but for {words}")
+        return Excuse(
+            "instance type too small",
+            len(kinds),
+            f"NodePool {name}: {_too_small(state, batch, offers, kinds.tolist())}",
+        )
     shortages = [state.limits.shortage(name, offers.capacities[kind]) for kind in kinds[fits].tolist()]
     missing = [shortage for shortage in shortages if shortage is not None]
     if len(missing) == len(shortages):
         return Excuse("NodePool limit", len(missing), _limit_words(name, missing))
     return _rule_excuse(state, batch, offers)
+
+
+def _no_offering(batch: Batch, offers: PoolOffers) -> Excuse:
+    """Offerings that would do but cannot be had now come first; else the label that none has."""
+    name, wanted = offers.pool.name, batch.needs.wishes[-1].wanted
+    sold_out = _sold_out(batch, offers, wanted)
+    if sold_out:
+        first = sold_out[0]
+        place = f"{first[INSTANCE_TYPE_LABEL]} in {first[ZONE_LABEL]} as {first[CAPACITY_TYPE_LABEL]}"
+        rest = len(sold_out) - 1
+        others = f" and {rest} other{'s' if rest > 1 else ''}" if rest else ""
+        words = f"what would do is not available now: {place}{others}"
+        return Excuse("offering not available", len(sold_out), f"NodePool {name}: {words}")
+    table = offers.offerings.table
+    for key, values in wanted.only(table.keys).entries:
+        if not (offers.rows & table.allowed(key, values)).any():
+            return Excuse("no instance type", 1, f"NodePool {name}: no offering has the {key} asked for")
+    return Excuse("no instance type", 1, f"NodePool {name}: no offering has all the labels asked for together")
+
+
+def _sold_out(batch: Batch, offers: PoolOffers, wanted: Requirements) -> list[Mapping[str, str]]:
+    rows = offers.offerings.unavailable
+    keys = frozenset(key for row in rows for key in row)
+    asked = wanted.only(keys).both(offers.template.only(keys))
+    fits = times(offers.room, batch.needs.request) > 0
+    large = {kind.name for kind, enough in zip(offers.offerings.types, fits.tolist(), strict=True) if enough}
+    return [row for row in rows if row[INSTANCE_TYPE_LABEL] in large and asked.match(row)]
+
+
+def _too_small(state: State, batch: Batch, offers: PoolOffers, kinds: Sequence[int]) -> str:
+    """How many types would do if the chunk asked for that much less, and how many lack more."""
+    rooms = np.maximum(offers.room[list(kinds)], 0)
+    row, words = _nearest(state, batch, rooms)
+    reduced = np.minimum(batch.needs.request, rooms[row])
+    count = int(np.all(rooms >= reduced, axis=1).sum())
+    rest = len(kinds) - count
+    plural = "type fits" if count == 1 else "types fit"
+    return f"{count} {plural} but for {words}" + (
+        f", {rest} more {'lacks' if rest == 1 else 'lack'} more" if rest else ""
+    )
 
 
 def _rule_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
@@ -195,6 +280,10 @@ def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterab
         yield Excuse("all or nothing", 1, f"{batch.demand} is placed as a whole or not at all")
     if batch.needs.shape.resource_claims:
         yield Excuse("resource claims", 1, "resource claims are not judged, so no node is made for them")
+    elif batch.opens_nodes and any(name.startswith(DEVICES) for name in batch.needs.shape.requests.names()):
+        yield Excuse(
+            "resource claims", 1, "what devices a new node has is not known, so none is made for resource claims"
+        )
     if circumstances.per_node is not None and not batch.pods and state.offers:
         yield Excuse("share of a node", 1, f"at most {circumstances.per_node} chunks of one demand go on a node")
 
@@ -205,4 +294,8 @@ def _taint(taint: Taint) -> str:
 
 
 def _resource(name: str) -> str:
+    if name.startswith(DEVICES):
+        return f"devices of class {name.removeprefix(DEVICES)}"
+    if name.startswith(ATTACHABLE):
+        return f"volumes of {name.removeprefix(ATTACHABLE)}"
     return "CPU" if name == "cpu" else name

@@ -4,7 +4,7 @@ with the engine."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 from reconciler.model.demand import Demand
@@ -20,14 +20,18 @@ from reconciler.model.nodes import (
     InstanceType,
     NodeClaim,
     NodePool,
+    Offering,
 )
+from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import OccupiedBin, PlannedNode
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Toleration
 from reconciler.model.view import ClusterView
 from reconciler.placement.checked_sites import OPEN, Site, Tenant, accepts, clashing_ports, holds, label_of, untolerated
+from reconciler.placement.overlay_checker import overlaid_capacity, overlaid_price
+from reconciler.placement.volume_checker import misplaced_volumes
 
 _DAEMONS_TOLERATE = tuple(
     Toleration(f"node.kubernetes.io/{name}", "Exists")
@@ -44,15 +48,18 @@ class Scene:
     pools: Mapping[str, NodePool]
     types: Mapping[str, InstanceType]
     demands: Mapping[ObjectRef, Demand]
+    overlays: Sequence[NodeOverlay] = ()
+    pods_on: Mapping[str | None, Sequence[Pod]] = field(default_factory=dict)
+    """Pods by node."""
 
 
 def existing_violations(scene: Scene, site: Site, occupied: OccupiedBin) -> Iterable[str]:
     yield from _usable(scene, occupied)
-    yield from _accepted(site)
+    yield from _accepted(scene, site)
     if clashing_ports(site.tenants):
         yield f"{site.name}: host ports {sorted(set(clashing_ports(site.tenants)))} clash"
     room = _room(scene, site, occupied)
-    there = {(pod.namespace, pod.owner_name) for pod in scene.view.pods if pod.node_name == site.name and pod.is_daemon}
+    there = {(pod.namespace, pod.owner_name) for pod in scene.pods_on.get(site.name, ()) if pod.is_daemon}
     expected = [
         daemon.shape
         for daemon in scene.view.daemon_sets
@@ -73,8 +80,10 @@ def _usable(scene: Scene, occupied: OccupiedBin) -> Iterable[str]:
             yield f"{node.name}: takes no more pods"
 
 
-def _accepted(site: Site) -> Iterable[str]:
+def _accepted(scene: Scene, site: Site) -> Iterable[str]:
     for tenant in site.tenants:
+        if tenant.chunk and tenant.shape.volume_claims:
+            yield from misplaced_volumes(scene.view, site, tenant.shape)
         if tenant.chunk and not accepts(site, tenant.shape):
             yield f"{site.name}: labels are not those that {tenant.shape.namespace} asks for"
         if tenant.chunk and untolerated(site.taints, tenant.shape):
@@ -122,9 +131,8 @@ def _fits(scene: Scene, site: Site, room: Resources) -> Iterable[str]:
     running: list[Resources] = []
     minimum: list[Resources] = []
     empty: list[Resources] = []
-    for pod in scene.view.pods:
-        if pod.node_name == site.name and site.exists:
-            (daemons if pod.is_daemon else running).append(pod.shape.requests)
+    for pod in scene.pods_on.get(site.name, ()) if site.exists else ():
+        (daemons if pod.is_daemon else running).append(pod.shape.requests)
     before = Resources.total((*daemons, *running))
     for tenant in site.tenants:
         if tenant.chunk:
@@ -154,13 +162,23 @@ def planned_site(scene: Scene, planned: PlannedNode, number: int) -> Site:
     return Site(f"planned-{number}", labels, pool.template.taints, exists=False, planned=True, options=seen)
 
 
-def _variants(scene: Scene, planned: PlannedNode) -> Iterable[tuple[InstanceType, dict[str, str]]]:
-    """Every node that may come of it: type and labels."""
+def _own_labels(scene: Scene, planned: PlannedNode) -> dict[str, str]:
     pool = scene.pools[planned.node_pool]
     own = dict(pool.template.labels) | dict(planned.labels) | {NODEPOOL_LABEL: pool.name}
     if pool.template.node_class is not None:
         reference = pool.template.node_class
         own[f"{reference.group}/{reference.kind.lower()}"] = reference.name
+    return own
+
+
+def _labels_of(offering: Offering) -> dict[str, str]:
+    single = {item.key: item.values[0] for item in offering.requirements if len(item.values) == 1}
+    return single | {ZONE_LABEL: offering.zone, CAPACITY_TYPE_LABEL: offering.capacity_type}
+
+
+def _variants(scene: Scene, planned: PlannedNode) -> Iterable[tuple[InstanceType, dict[str, str]]]:
+    """Every node that may come of it: type and labels."""
+    own = _own_labels(scene, planned)
     for name, zone, capacity_type in product(planned.instance_types, planned.zones, planned.capacity_types):
         kind = scene.types[name]
         for system in kind.operating_systems:
@@ -181,10 +199,11 @@ def planned_violations(scene: Scene, planned: PlannedNode, site: Site) -> Iterab
     chunks = [tenant for tenant in site.tenants if tenant.chunk]
     for kind, labels in _variants(scene, planned):
         variant = Site(site.name, labels, pool.template.taints, exists=False, tenants=chunks)
-        yield from _accepted(variant)
+        yield from _accepted(scene, variant)
         yield from _pool_accepts(pool, variant)
         daemons = [item.shape for item in scene.view.daemon_sets if _daemon_runs(variant, item.shape)]
-        yield from _fits(scene, variant, kind.allocatable - Resources.total(shape.requests for shape in daemons))
+        room = kind.allocatable + overlaid_capacity(scene.overlays, labels)
+        yield from _fits(scene, variant, room - Resources.total(shape.requests for shape in daemons))
         if clashing_ports([*chunks, *(Tenant(shape, 1, chunk=False) for shape in daemons)]):
             yield f"{site.name}: host ports clash"
     yield from _offered(scene, planned, site)
@@ -202,11 +221,16 @@ def _pool_accepts(pool: NodePool, site: Site) -> Iterable[str]:
 
 def _offered(scene: Scene, planned: PlannedNode, site: Site) -> Iterable[str]:
     prices = []
+    asked = {item.key: item for item in planned.requirements}
+    own = _own_labels(scene, planned)
     for name, zone, capacity_type in product(planned.instance_types, planned.zones, planned.capacity_types):
+        kind_labels = own | dict(scene.types[name].labels) | {INSTANCE_TYPE_LABEL: name}
         offers = [
-            offering.price
+            overlaid_price(scene.overlays, kind_labels | _labels_of(offering), offering.price)
             for offering in scene.types[name].offerings
             if offering.available and (offering.zone, offering.capacity_type) == (zone, capacity_type)
+            if all(holds(asked[item.key], item.values[0]) for item in offering.requirements if item.key in asked)
+            if capacity_type != "reserved" or offering.reservation_capacity
         ]
         if not offers:
             yield f"{site.name}: {name} is not offered in {zone} as {capacity_type}"

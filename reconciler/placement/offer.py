@@ -7,25 +7,88 @@ node is for, be available now, and stay inside the pool's limits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, ZONE_LABEL
 from reconciler.model.placement import Holding, PlannedNode
+from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement
+from reconciler.placement.attachments import without_attachable
 from reconciler.placement.candidates import PoolOffers, node_class_label
-from reconciler.placement.label_table import Mask
+from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.offerings import NANODOLLARS
+from reconciler.placement.planned import PlannedBin
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values, one_of
-from reconciler.placement.state import PlannedBin, State
+from reconciler.placement.state import State
 
 
-def planned_node(
-    state: State, planned: PlannedBin, holdings: tuple[Holding, ...], most_types: int
-) -> tuple[PlannedNode, str]:
-    """The node, and a sentence when the pool's minValues cannot be met in full. Charges the pool for larger alternatives."""
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What is asked for, whatever the node holds. daemons: what they take on the largest of the types; sentence: when the
+    pool's minValues cannot be met in full."""
+
+    instance_types: tuple[str, ...]
+    zones: tuple[str, ...]
+    capacity_types: tuple[str, ...]
+    price: float
+    price_known: bool
+    requirements: tuple[Requirement, ...]
+    labels: tuple[tuple[str, str], ...]
+    daemons: Amounts
+    sentence: str
+
+
+class Offerer:
+    """Makes the planned nodes of one placement; nodes that may be bought as the same are worked out once, unless the pool has
+    limits, which each node uses up. most_types: to list for a node."""
+
+    def __init__(self, state: State, most_types: int) -> None:
+        self._state = state
+        self._most_types = most_types
+        self._known: dict[tuple[int, int, bytes], Offer] = {}
+        self._requests: dict[bytes, Resources] = {}
+
+    def planned_node(self, index: int, holdings: tuple[Holding, ...]) -> tuple[PlannedNode, str]:
+        """The node, and a sentence when something is left to be desired. Charges the pool for larger alternatives."""
+        planned = self._state.planned
+        offers = planned.of(index).offers
+        offer = self._offer(index, offers)
+        asked = planned.used[index] + offer.daemons
+        requests = self._requests.get(asked.tobytes())
+        if requests is None:
+            requests = without_attachable(self._state.columns.resources(asked))
+            self._requests[asked.tobytes()] = requests
+        node = PlannedNode(
+            node_pool=offers.pool.name,
+            instance_types=offer.instance_types,
+            zones=offer.zones,
+            capacity_types=offer.capacity_types,
+            price=offer.price,
+            requests=requests,
+            requirements=offer.requirements,
+            holdings=holdings,
+            labels=offer.labels,
+            price_known=offer.price_known,
+        )
+        return node, offer.sentence
+
+    def _offer(self, index: int, offers: PoolOffers) -> Offer:
+        planned = self._state.planned
+        if self._state.limits.is_limited(offers.pool.name):
+            return _offer_of(self._state, planned.bin(index), self._most_types)
+        holding = (offers.room >= planned.used[index]).all(axis=1)
+        key = (int(planned.blueprint[index]), int(planned.place[index]), holding.tobytes())
+        offer = self._known.get(key)
+        if offer is None:
+            offer = self._known[key] = _offer_of(self._state, planned.bin(index), self._most_types)
+        return offer
+
+
+def _offer_of(state: State, planned: PlannedBin, most_types: int) -> Offer:
     offers = state.offers[planned.pool]
     best: tuple[PlannedBin, tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
     for zones, capacity_types in _places(offers, planned):
@@ -38,32 +101,31 @@ def planned_node(
             break
     assert best is not None
     _, zones, capacity_types, kinds, listed = best
-    _charge(state.limits, offers, planned, kinds)
+    if state.limits.is_limited(offers.pool.name):
+        _charge(state.limits, offers, planned, kinds)
     labels = _labels(offers, planned)
     priced = bool(offers.offerings.known[listed].all())
-    node = PlannedNode(
-        node_pool=offers.pool.name,
+    return Offer(
         instance_types=tuple(offers.offerings.types[kind].name for kind in kinds),
         zones=zones,
         capacity_types=capacity_types,
         price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
-        requests=state.columns.resources(planned.used + offers.daemon_load[kinds].max(axis=0)),
         requirements=_requirements(
             offers,
             planned,
             _decided(offers, kinds, zones, capacity_types) | {key: one_of(value) for key, value in labels.items()},
         ),
-        holdings=holdings,
         labels=tuple(sorted(labels.items())),
         price_known=priced,
+        daemons=np.asarray(offers.daemon_load[kinds].max(axis=0), dtype=np.int64),
+        sentence="" if _meets(offers, listed) else f"NodePool {offers.pool.name}: minValues are not met in full",
     )
-    sentence = "" if _meets(offers, listed) else f"NodePool {offers.pool.name}: minValues are not met in full"
-    return node, sentence
 
 
 def _places(offers: PoolOffers, planned: PlannedBin) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Zones and capacity types to list, best first: around the cheapest offering, as many of both as its type is sold in;
-    then fewer, for pools that need other types listed too."""
+    then fewer, for pools that need other types listed too; at last each place alone, cheapest first, where the cheapest
+    offering's own has too few types."""
     catalogue = offers.offerings
     kind = catalogue.types_of[planned.primary]
     sold = {
@@ -81,6 +143,9 @@ def _places(offers: PoolOffers, planned: PlannedBin) -> Iterator[tuple[tuple[str
         for fewer in combinations(zones, size):
             if zone in fewer:
                 yield fewer, (capacity_type,)
+    rows = np.flatnonzero(planned.rows)
+    for row in rows[np.argsort(offers.prices[rows], kind="stable")].tolist():
+        yield (catalogue.zones[row],), (catalogue.capacity_types[row],)
 
 
 def _within(offers: PoolOffers, zones: Sequence[str], capacity_types: Sequence[str]) -> Mask:

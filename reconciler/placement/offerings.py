@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from reconciler.placement.label_table import Amounts, LabelTable
 
 NANODOLLARS = 10**9
 RESERVED = "reserved"
+_RESERVATION_SUFFIX = "reservation-id"
+"""Every provider has a label of its own for a reservation's name; their names end so."""
 
 _CORE_WEIGHT, _GIBIBYTE_WEIGHT = 0.04, 0.005
 """How much a core weighs against a GiB of memory where no price is known: about as the large clouds' lists have it."""
@@ -35,7 +37,8 @@ BackOff = tuple[str, str, str]
 class Offerings:
     """types: sorted by name. One entry a row in types_of (index into types), zones, capacity_types and prices (billionths
     of a USD an hour, so that sums compare exactly). known: whether the price is one, or only stands in for it when choices
-    are weighed. left_out: sentences on what is not planned with, or not as well as it could be."""
+    are weighed. reservations: by row, the name of the reservation it comes from ("" for none) and the label that says so;
+    reserved: nodes left by reservation; unavailable: labels of what cannot be bought now, or is backed off from. left_out: sentences on what is not planned with, or not as well as it could be."""
 
     types: tuple[InstanceType, ...]
     table: LabelTable
@@ -44,6 +47,10 @@ class Offerings:
     capacity_types: tuple[str, ...]
     prices: Amounts
     known: NDArray[np.bool_]
+    reservations: tuple[str, ...] = ()
+    reservation_keys: tuple[str, ...] = ()
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    unavailable: tuple[Mapping[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
 
     def types_in(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -58,15 +65,23 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
     types = tuple(sorted(instance_types, key=lambda item: item.name))
     labels: list[dict[str, str]] = []
     rows: list[tuple[int, Offering]] = []
-    reserved = 0
+    reserved: dict[str, int] = {}
+    unavailable: list[Mapping[str, str]] = []
+    uncounted = 0
     for index, kind in enumerate(types):
         own = dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
         for offering in sorted(kind.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
             if not offering.available or (kind.name, offering.zone, offering.capacity_type) in back_offs:
+                unavailable.append(own | _offering_labels(offering))
                 continue
             if offering.capacity_type == RESERVED:
-                reserved += 1
-                continue
+                if offering.reservation_capacity is None:
+                    uncounted += 1
+                if not offering.reservation_capacity:
+                    continue
+                name, _ = _reservation(kind, offering)
+                # The same reservation may be told of in several places, some of them older: the least is sure.
+                reserved[name] = min(reserved.get(name, offering.reservation_capacity), offering.reservation_capacity)
             for system in kind.operating_systems:
                 rows.append((index, offering))
                 labels.append(own | {OPERATING_SYSTEM_LABEL: system} | _offering_labels(offering))
@@ -78,7 +93,11 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         capacity_types=tuple(offering.capacity_type for _, offering in rows),
         prices=np.array([_weighed(types[index], offering) for index, offering in rows], dtype=np.int64),
         known=np.array([offering.price_known for _, offering in rows], dtype=np.bool_),
-        left_out=_left_out(reserved, len({index for index, offering in rows if not offering.price_known})),
+        reservations=tuple(_reservation(types[index], offering)[0] for index, offering in rows),
+        reservation_keys=tuple(_reservation(types[index], offering)[1] for index, offering in rows),
+        reserved=reserved,
+        unavailable=tuple(unavailable),
+        left_out=_left_out(uncounted, len({index for index, offering in rows if not offering.price_known})),
     )
 
 
@@ -90,10 +109,20 @@ def _weighed(kind: InstanceType, offering: Offering) -> int:
     return round((cores * _CORE_WEIGHT + gibibytes * _GIBIBYTE_WEIGHT) * NANODOLLARS)
 
 
-def _left_out(reserved: int, unpriced: int) -> tuple[str, ...]:
+def _reservation(kind: InstanceType, offering: Offering) -> tuple[str, str]:
+    """The reservation's name and the label that holds it; without such a label each type and zone is one of its own."""
+    if offering.capacity_type != RESERVED:
+        return "", ""
+    for requirement in offering.requirements:
+        if requirement.key.endswith(_RESERVATION_SUFFIX) and len(requirement.values) == 1:
+            return requirement.values[0], requirement.key
+    return f"{kind.name} in {offering.zone}", ""
+
+
+def _left_out(uncounted: int, unpriced: int) -> tuple[str, ...]:
     sentences = []
-    if reserved:
-        sentences.append(f"{reserved} reserved offerings are not planned with")
+    if uncounted:
+        sentences.append(f"{uncounted} reserved offerings without ReservationCapacity are not planned with")
     if unpriced:
         sentences.append(f"{unpriced} instance types have no known price: they were chosen by their CPU and memory")
     return tuple(sentences)

@@ -7,11 +7,12 @@ from dataclasses import replace
 from itertools import groupby
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.balance import expect_planned, unbalanced
+from reconciler.placement.balance import Balance, expect_planned
 from reconciler.placement.batches import Batch
-from reconciler.placement.fill import Task, fill_existing
+from reconciler.placement.fill import fill_existing, has_room
+from reconciler.placement.host_caps import Task
 from reconciler.placement.make import make_nodes
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.spread import place_over_domains
 from reconciler.placement.state import State
 from reconciler.placement.stay import stay, stays_of
@@ -56,8 +57,12 @@ class Packer:
     def _broken(self) -> dict[int, list[SpreadRule]]:
         # Pending pods that go on what is there are bound before any new node comes.
         later = [item for item in self._batches if item.opens_nodes or not item.pods]
+        bins: dict[int, set[int]] = {}
+        for entry in self._state.log:
+            bins.setdefault(entry.batch, set()).add(entry.bin)
+        balance = Balance(self._state)
         broken = {
-            item.number: unbalanced(self._state, item, rules_of(self._state, item), self._batches, hosts=True)
+            item.number: balance.unbalanced(rules_of(self._state, item), bins.get(item.number, ()), hosts=True)
             for item in later
         }
         return {number: rules for number, rules in broken.items() if rules}
@@ -87,6 +92,8 @@ class Packer:
         """How many chunks of each batch stay where they were; a demand that is placed as a whole stays as a whole."""
         moving: set[int | None] = set()
         while True:
+            if not self._stays:
+                return dict.fromkeys((batch.number for batch in rank), 0)
             saved = self._state.save()
             stayed = {batch.number: 0 for batch in rank}
             for _ in range(2):  # those that want company may come before those they want
@@ -106,7 +113,7 @@ class Packer:
 
     def _stay(self, batch: Batch) -> int:
         rules = rules_of(self._state, batch)
-        return stay(self._state, batch, rules, self._stays, self._batches, per_node=self._per_node)
+        return stay(self._state, batch, rules, self._stays, per_node=self._per_node)
 
     def _place_whole(self, batches: Sequence[Batch], stayed: dict[int, int]) -> bool:
         """All chunks of a demand or none; returns whether all."""
@@ -152,17 +159,33 @@ class Packer:
             return 0
         state = self._state
         rules = rules_of(state, batch)
-        keys = sorted(
-            {*state.topology.deciding_keys(batch.needs.shape), *(rule.key for rule in rules)} - {HOSTNAME_LABEL}
-        )
+        keys = self._keys(batch, rules)
         saved = state.save() if any(isinstance(rule, SpreadRule | TogetherRule) for rule in rules) else None
-        placed = self._place_by_keys(batch, rules, keys, count, opening=False)
+        placed = self._place_by_keys(batch, rules, keys, count, opening=False) if has_room(state, batch) else 0
         if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
             return placed
-        if saved is not None:
+        if saved is not None and placed:
             state.put_back(saved)
             placed = 0
+        else:
+            placed += self._place_preferred(batch, count - placed)
         return placed + self._place_by_keys(batch, rules, keys, count - placed, opening=True)
+
+    def _place_preferred(self, batch: Batch, count: int) -> int:
+        """Chunks that find no room, on new nodes that meet what they would rather have, as far as any can."""
+        placed = 0
+        for needs in batch.preferences:
+            firmer = replace(batch, needs=needs, preferences=())
+            rules = rules_of(self._state, firmer)
+            if placed < count:
+                keys = self._keys(firmer, rules)
+                placed += self._place_by_keys(firmer, rules, keys, count - placed, opening=True)
+        return placed
+
+    def _keys(self, batch: Batch, rules: Sequence[Rule]) -> list[str]:
+        """Labels, hostname apart, on which it matters where chunks go."""
+        keys = {*self._state.topology.deciding_keys(batch.needs.shape), *(rule.key for rule in rules)}
+        return sorted(keys - {HOSTNAME_LABEL})
 
     def _place_by_keys(
         self, batch: Batch, rules: tuple[Rule, ...], keys: Sequence[str], count: int, *, opening: bool
@@ -173,7 +196,7 @@ class Packer:
 
         if keys:
             return place_over_domains(self._state, batch, rules, keys, fill, count=count, opening=opening)
-        return fill(Requirements(), count, opening)
+        return fill(ANYWHERE, count, opening)
 
 
 def _same_whole(one: Batch, other: Batch) -> bool:
@@ -182,16 +205,12 @@ def _same_whole(one: Batch, other: Batch) -> bool:
 
 def rules_of(state: State, batch: Batch) -> tuple[Rule, ...]:
     """Topology rules that chunks of the batch are under: their shape's own and those of pods that keep it off."""
-    shape = batch.needs.shape
-    return (
-        *state.topology.own_rules(shape, chunks_only=batch.keeps_minimum),
-        *state.topology.others_rules(shape, chunks_only=batch.keeps_minimum),
-    )
+    return state.topology.rules(batch.needs.shape, chunks_only=batch.keeps_minimum)
 
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
     hosts = [rule for rule in task.host_rules if isinstance(rule, TogetherRule)]
-    if hosts and all(rule.counts_itself and not state.topology.counters[rule.counter].total() for rule in hosts):
+    if hosts and all(rule.counts_itself and not state.topology.counters[rule.counter].total for rule in hosts):
         return _first_on_a_host(state, task, count, opening=opening)
     placed = 0
     while placed < count:

@@ -16,16 +16,21 @@ from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
 from reconciler.model.pods import PodShape
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
+from reconciler.placement.attachments import with_attachments
 from reconciler.placement.batches import Batch, drafts_of
-from reconciler.placement.bins import bins_of
+from reconciler.placement.bins import bins_of, frame_of
 from reconciler.placement.candidates import pool_offers, usable
 from reconciler.placement.daemons import daemons_of
 from reconciler.placement.excuses import Circumstances, excuses_of, unused
-from reconciler.placement.offer import planned_node
+from reconciler.placement.kernel import WORTH_COMPILING, compiled
+from reconciler.placement.memory import Memory
+from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.pack import Packer
-from reconciler.placement.pool_limits import PoolLimits
-from reconciler.placement.shapes import Needs, needs_of
+from reconciler.placement.pool_limits import RESERVATION_MARK, PoolLimits
+from reconciler.placement.preferences import firmer_shapes
+from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
+from reconciler.placement.shapes import KnownNeeds, Needs
 from reconciler.placement.state import State
 from reconciler.placement.topology import Topology
 
@@ -53,18 +58,43 @@ def place(
     demands: Sequence[Demand],
     overlays: Sequence[NodeOverlay] = (),
     options: PlacementOptions = PlacementOptions(),
+    memory: Memory | None = None,
 ) -> Placement:
-    """Where each chunk goes. Never more than is sure to fit; what could not be judged is in `assumptions`."""
+    """Where each chunk goes. Never more than is sure to fit; what could not be judged is in `assumptions`. memory: of the
+    placement before, to work out again only what changed."""
+    memory = memory or Memory()
+    known = memory.recall(view, node_pools, instance_types, demands, overlays, options)
+    if known is not None:
+        return known
+    return memory.keep(
+        _place(
+            view,
+            node_pools=node_pools,
+            instance_types=instance_types,
+            demands=demands,
+            overlays=overlays,
+            options=options,
+            memory=memory,
+        )
+    )
+
+
+def _place(
+    view: ClusterView,
+    *,
+    node_pools: Sequence[NodePool],
+    instance_types: Sequence[InstanceType],
+    demands: Sequence[Demand],
+    overlays: Sequence[NodeOverlay],
+    options: PlacementOptions,
+    memory: Memory,
+) -> Placement:
+    attached = with_attachments(view, instance_types, demands)
+    view, instance_types, demands = attached.view, attached.instance_types, attached.demands
     drafts = drafts_of(demands, include_pending=options.include_pending)
     shapes = [draft.shape for draft in drafts]
     columns = ResourceColumns(shape.requests for shape in shapes)
-    known: dict[PodShape, Needs] = {}
-
-    def needs(shape: PodShape) -> Needs:
-        if shape not in known:
-            known[shape] = needs_of(shape, columns.request(shape.requests))
-        return known[shape]
-
+    needs = KnownNeeds(columns.request).of
     batches = [
         Batch(
             number,
@@ -75,6 +105,7 @@ def place(
             draft.opens_nodes,
             draft.priority,
             draft.whole,
+            tuple(needs(shape) for shape in firmer_shapes(draft.shape)) if draft.opens_nodes else (),
         )
         for number, draft in enumerate(drafts)
     ]
@@ -87,7 +118,9 @@ def place(
         columns=columns,
         needs=needs,
         batches=batches,
+        memory=memory,
     )
+    state.topology.assumptions.update(attached.assumptions)
     missing = Packer(state, batches, per_node=options.chunks_per_node).place_all()
     circumstances = Circumstances(
         tuple((pool.name, unused(pool)) for pool in sorted(node_pools, key=_name) if not usable(pool)),
@@ -111,30 +144,46 @@ def _state(
     columns: ResourceColumns,
     needs: Callable[[PodShape], Needs],
     batches: Sequence[Batch],
+    memory: Memory,
 ) -> State:
-    catalogue = offerings_of(instance_types, options.back_offs)
+    sold = (tuple(instance_types), options.back_offs)
+    catalogue = memory.once("catalogue", sold, lambda: offerings_of(instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
-    every = {
-        pool.name: pool_offers(pool, catalogue, daemons, overlays, columns) for pool in sorted(node_pools, key=_name)
-    }
-    bins = bins_of(view, every, daemons, columns, held=options.held, leaving=options.leaving)
+    pools = (*sold, tuple(node_pools), tuple(overlays), view.daemon_sets, columns.names)
+    every = memory.once(
+        "offers",
+        pools,
+        lambda: {
+            pool.name: pool_offers(pool, catalogue, daemons, overlays, columns)
+            for pool in sorted(node_pools, key=_name)
+        },
+    )
+    frame = memory.once(
+        "frame",
+        (*pools, view.nodes, view.node_claims, options.held, options.leaving),
+        lambda: frame_of(view, every, columns, held=options.held, leaving=options.leaving),
+    )
+    bins = bins_of(frame, memory.tally.count(view.pods), daemons, columns)
     topology = Topology(bins, view.namespaces, needs)
     for batch in batches:
-        topology.watch(batch.needs.shape, chunks_only=batch.keeps_minimum)
+        for wanted in (batch.needs, *batch.preferences):
+            topology.watch(wanted.shape, chunks_only=batch.keeps_minimum)
     topology.count_pods()
     topology.assumptions.update(catalogue.left_out)
     topology.assumptions.update(_not_judged(batches))
-    limits = PoolLimits(node_pools, view, instance_types)
-    return State(
-        bins, [every[pool.name] for pool in sorted(node_pools, key=_name) if usable(pool)], topology, limits, columns
-    )
+    reservations = reservations_of(catalogue, view)
+    limits = PoolLimits(node_pools, view, instance_types, reservations.left)
+    offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
+    kernel = compiled() if len(batches) >= WORTH_COMPILING else None
+    return State(bins, offers, topology, limits, columns, kernel=kernel)
 
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:
     sentences = set()
     for batch in batches:
-        if batch.needs.shape.volume_claims:
-            sentences.add(f"{batch.demand}: zones of its volumes are not judged")
+        if batch.needs.shape.runtime_class:
+            name = batch.needs.shape.runtime_class
+            sentences.add(f"{batch.demand}: RuntimeClass {name} is not there: its overhead is not counted")
         if batch.needs.shape.resource_claims:
             sentences.add(f"{batch.demand}: its resource claims are not judged")
     return sentences
@@ -168,12 +217,19 @@ def _placement(
             claim = origin.claim.name if origin.claim is not None else None
             occupied.append(OccupiedBin(node, claim, holdings[number]))
     planned = []
-    for index, item in enumerate(state.planned):
-        made, sentence = planned_node(state, item, holdings[len(state.bins) + index], options.instance_types)
-        planned.append(made)
+    offerer = Offerer(state, options.instance_types)
+    for index in range(state.planned.count):
+        held = holdings[len(state.bins) + index]
+        made, sentence = offerer.planned_node(index, held)
+        planned.append(in_its_pool(made))
         if sentence:
-            state.topology.assumptions.add(sentence)
-    planned.sort(key=lambda node: (node.node_pool, node.instance_types, node.zones, node.capacity_types, node.holdings))
+            state.topology.assumptions.add(sentence.replace(RESERVATION_MARK, ", reservation "))
+    planned.sort(
+        key=lambda node: (
+            *(node.node_pool, node.instance_types, node.zones, node.capacity_types),
+            [_order(holding) for holding in node.holdings],
+        )
+    )
     occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
     return Placement(tuple(occupied), tuple(planned), tuple(unplaced), tuple(sorted(state.topology.assumptions)))
 
@@ -198,4 +254,10 @@ def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding
                 waiting[position][1] = wanted - taken
                 left -= taken
                 position += waiting[position][1] == 0
-    return {number: tuple(sorted(holdings)) for number, holdings in found.items()}
+    return {number: tuple(sorted(holdings, key=_order)) for number, holdings in found.items()}
+
+
+def _order(holding: Holding) -> tuple[str, str, str, str, int, int]:
+    """As holdings compare, only quicker."""
+    demand = holding.demand
+    return (demand.group, demand.kind, demand.namespace, demand.name, holding.group, holding.count)

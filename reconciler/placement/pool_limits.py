@@ -17,6 +17,9 @@ from reconciler.placement.requirements import Requirements
 NODES = "nodes"
 """The limit on the number of nodes, beside resources."""
 NOTHING = Resources()
+NO_RESERVATIONS: Mapping[str, int] = {}
+RESERVATION_MARK = "\0"
+"""Between a NodePool's name and a reservation's, in the name of the account for both; no object's name has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +32,34 @@ class Shortage:
 
 
 class PoolLimits:
-    """Running account of every pool's limits; copied and put back around attempts."""
+    """Running account of every pool's limits; what an attempt charged is charged back."""
 
-    def __init__(self, pools: Sequence[NodePool], view: ClusterView, instance_types: Sequence[InstanceType]) -> None:
+    def __init__(
+        self,
+        pools: Sequence[NodePool],
+        view: ClusterView,
+        instance_types: Sequence[InstanceType],
+        reservations: Mapping[str, int] = NO_RESERVATIONS,
+    ) -> None:
+        """reservations: nodes left of each. A pool is named as `reservations.account_name` has it where one is meant."""
+        self._reserved = dict(reservations)
+        self._taken = dict.fromkeys(reservations, 0)
         self._limits = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
         types = {kind.name: kind for kind in instance_types}
         used = _usage(view, types, frozenset(self._limits))
         self._used = {name: dict(used[name].amounts) for name in self._limits}
 
-    def copy(self) -> dict[str, dict[str, int]]:
-        return {name: dict(used) for name, used in self._used.items()}
-
-    def put_back(self, used: Mapping[str, Mapping[str, int]]) -> None:
-        self._used = {name: dict(amounts) for name, amounts in used.items()}
-
     def is_limited(self, pool: str) -> bool:
-        return pool in self._limits
+        name, mark, _ = pool.partition(RESERVATION_MARK)
+        return bool(mark) or name in self._limits
 
     def shortage(
         self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1
     ) -> Shortage | None:
         """The first limit, by name, that `nodes` more nodes of capacity `more` (replacing `instead_of`) would break."""
+        pool, _, reservation = pool.partition(RESERVATION_MARK)
+        if reservation and nodes > 0 and self._taken[reservation] + nodes > self._reserved[reservation]:
+            return Shortage(f"{reservation} nodes", self._reserved[reservation], self._taken[reservation])
         limits = self._limits.get(pool)
         if limits is None:
             return None
@@ -61,6 +71,9 @@ class PoolLimits:
         return None
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
+        pool, _, reservation = pool.partition(RESERVATION_MARK)
+        if reservation:
+            self._taken[reservation] += nodes
         used = self._used.get(pool)
         if used is None:
             return
@@ -71,6 +84,8 @@ class PoolLimits:
 
 def _usage(view: ClusterView, types: Mapping[str, InstanceType], pools: frozenset[str]) -> dict[str, Resources]:
     usage: dict[str, list[Resources]] = {name: [] for name in pools}
+    if not pools:
+        return {}
     nodes = {node.name: node for node in view.nodes}
     claimed = set()
     for claim in view.node_claims:

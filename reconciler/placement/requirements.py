@@ -42,8 +42,12 @@ STABLE_KEYS = {
     "beta.kubernetes.io/arch": ARCHITECTURE_LABEL,
     "beta.kubernetes.io/os": OPERATING_SYSTEM_LABEL,
     "beta.kubernetes.io/instance-type": INSTANCE_TYPE_LABEL,
+    "topology.ebs.csi.aws.com/zone": ZONE_LABEL,
+    "topology.disk.csi.azure.com/zone": ZONE_LABEL,
+    "topology.gke.io/zone": ZONE_LABEL,
 }
-"""Older spellings that Karpenter takes for the stable label when it makes a node."""
+"""Older spellings that Karpenter takes for the stable label when it makes a node, and those that the clouds' volume drivers
+put on nodes once they run there (their Karpenter providers read them so)."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
@@ -229,6 +233,10 @@ class Requirements:
 
     def without_minimums(self) -> Requirements:
         return Requirements(tuple((key, replace(values, min_values=None)) for key, values in self.entries))
+
+
+ANYWHERE = Requirements()
+"""Nothing is asked."""
 
 
 def _larger(left: int | None, right: int | None) -> int | None:

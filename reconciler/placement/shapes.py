@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
+from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement, Taint, Toleration
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.requirements import Requirements
@@ -43,21 +44,53 @@ class Needs:
     terms: tuple[NodeTerm, ...]
     wishes: tuple[Wish, ...]
 
+    @property
+    def affinity_terms(self) -> tuple[NodeTerm, ...]:
+        """The terms by selector and affinity alone, which is what spread constraints look at; not where volumes are."""
+        shape = self.shape
+        return tuple(_terms(shape, ())) if shape.attachment_terms or shape.obstacle else self.terms
+
 
 def needs_of(shape: PodShape, request: Amounts) -> Needs:
-    terms = tuple(_terms(shape))
+    terms = () if shape.obstacle else tuple(_terms(shape, shape.attachment_terms))
     return Needs(shape, request, terms, tuple(_wishes(shape, terms)))
 
 
-def _terms(shape: PodShape) -> Iterable[NodeTerm]:
+class KnownNeeds:
+    """Needs of every shape that came up, worked out once. Shapes that ask for the same nodes share their terms and wishes."""
+
+    def __init__(self, request: Callable[[Resources], Amounts]) -> None:
+        self._request = request
+        self._known: dict[int, Needs] = {}
+        """By identity, since hashing a shape is slow; needs keep their shape, so that its identity stays its own."""
+        self._alike: dict[tuple[object, ...], Needs] = {}
+
+    def of(self, shape: PodShape) -> Needs:
+        needs = self._known.get(id(shape))
+        if needs is None:
+            request = self._request(shape.requests)
+            key = (
+                *(shape.node_selector, shape.required_node_terms, shape.preferred_node_terms),
+                *(shape.attachment_terms, shape.obstacle),
+            )
+            alike = self._alike.get(key)
+            if alike is None:
+                alike = self._alike[key] = needs_of(shape, request)
+            needs = self._known[id(shape)] = Needs(shape, request, alike.terms, alike.wishes)
+        return needs
+
+
+def _terms(shape: PodShape, places: Sequence[NodeSelectorTerm]) -> Iterable[NodeTerm]:
     for term in shape.required_node_terms or (NodeSelectorTerm(),):
         if shape.required_node_terms and not term.expressions and not term.fields:
             continue  # an empty term matches no node
-        yield NodeTerm(
-            literal=_wanted(shape, term.expressions, stable=False),
-            stable=_wanted(shape, term.expressions, stable=True),
-            names=Requirements.of(term.fields, stable=False),
-        )
+        for place in places or (NodeSelectorTerm(),):
+            expressions = (*term.expressions, *place.expressions)
+            yield NodeTerm(
+                literal=_wanted(shape, expressions, stable=False),
+                stable=_wanted(shape, expressions, stable=True),
+                names=Requirements.of((*term.fields, *place.fields), stable=False),
+            )
 
 
 def _wanted(shape: PodShape, expressions: Sequence[Requirement], *, stable: bool) -> Requirements:

@@ -5,9 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
+
+from reconciler.placement.label_table import Mask
+from reconciler.placement.requirements import Requirements
+
+Mix: TypeAlias = list[tuple[int, int]]
+"""Nodes to make as (choice, chunks in it)."""
 
 _NODES = 2**20
 """More nodes than any mix has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One type of one pool that new nodes can be made of: the chunks it holds and its cheapest offering; rows: what a node
+    that meets `wanted` can be bought as."""
+
+    pool: int
+    kind: int
+    chunks: int
+    price: int
+    rows: Mask
+    wanted: Requirements
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +45,7 @@ def cheapest_mix(count: int, sizes: Sequence[Size]) -> list[tuple[int, int]]:
     Exact for equal chunks up to a few times the largest size, by dynamic programming over (price, nodes); beyond that
     most are taken of the size with the lowest price a chunk. Of equal prices fewer nodes win, then the first choice.
     """
-    useful = _undominated([size for size in sizes if size.chunks > 0])
+    useful = undominated(sizes)
     if not useful:
         return []
     best = min(useful, key=lambda size: (size.price / size.chunks, -size.chunks))
@@ -45,10 +65,11 @@ def mix_price(mix: Sequence[tuple[int, int]], prices: Sequence[int]) -> int:
     return sum(prices[choice] for choice, _ in mix)
 
 
-def _undominated(sizes: list[Size]) -> list[Size]:
-    """Sizes for which no other holds as much for less, smallest first."""
+def undominated(sizes: Sequence[Size]) -> list[Size]:
+    """Sizes that hold something and for which no other holds as much for less, smallest first."""
     kept: list[Size] = []
-    for size in sorted(sizes, key=lambda size: (-size.chunks, size.price, size.choice)):
+    useful = [size for size in sizes if size.chunks > 0]
+    for size in sorted(useful, key=lambda size: (-size.chunks, size.price, size.choice)):
         if not kept or size.price < kept[-1].price:
             kept.append(size)
     return kept[::-1]

@@ -7,7 +7,7 @@ it takes and the shares are reckoned again, so that the skew is right for what i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
@@ -16,8 +16,8 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.candidates import NoRows
-from reconciler.placement.fill import allowed_on
-from reconciler.placement.requirements import ABSENT, Requirements, Values, one_of
+from reconciler.placement.host_caps import allowed_on
+from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, one_of
 from reconciler.placement.state import State
 from reconciler.placement.topology import ApartRule, Domain, Rule, SpreadRule, TogetherRule
 
@@ -28,17 +28,19 @@ Fill = Callable[[Requirements, int, bool], int]
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """One value (None: without the label) for each deciding label."""
+    """One value (None: without the label) for each deciding label; where: as requirements."""
 
     values: tuple[tuple[str, str | None], ...]
     makeable: bool
-
-    @property
-    def where(self) -> Requirements:
-        return Requirements.joined((key, ABSENT if value is None else one_of(value)) for key, value in self.values)
+    where: Requirements = field(default=ANYWHERE, compare=False)
 
     def value(self, key: str) -> str | None:
-        return dict(self.values)[key]
+        return next(value for name, value in self.values if name == key)
+
+
+def combination(values: tuple[tuple[str, str | None], ...], *, makeable: bool) -> Combination:
+    where = Requirements.joined((key, ABSENT if value is None else one_of(value)) for key, value in values)
+    return Combination(values, makeable, where)
 
 
 class Shares:
@@ -49,9 +51,27 @@ class Shares:
     ) -> None:
         self._rules = rules
         self._combinations = combinations
-        self._counts = [dict(state.topology.counters[rule.counter].counts) for rule in rules]
+        self._counts = [state.topology.counters[rule.counter].counts for rule in rules]
         self._lasting = [self._seen(state, rule) for rule in rules]
         self._opening = opening
+
+    def allows(self, combination: Combination) -> bool:
+        """Whether a chunk may go there, if nothing else is made."""
+        bounds = [
+            self._bound(rule, self._counts[number], self._domains_with(number, rule, combination))
+            for number, rule in enumerate(self._rules)
+        ]
+        return self._load(combination, self._counts, bounds) is not None
+
+    def _domains_with(self, number: int, rule: Rule, combination: Combination) -> set[Domain]:
+        if not isinstance(rule, SpreadRule):
+            return self._lasting[number]
+        if not self._opening:
+            return self._domains(number, rule, {})
+        value = combination.value(rule.key)
+        if not combination.makeable or value is None or value in self._lasting[number]:
+            return self._lasting[number]
+        return self._lasting[number] | {value}
 
     @staticmethod
     def _seen(state: State, rule: Rule) -> set[Domain]:
@@ -127,7 +147,7 @@ def place_over_domains(
     rules = [rule for rule in rules if rule.key != HOSTNAME_LABEL]
     together = [rule for rule in rules if isinstance(rule, TogetherRule)]
     first = bool(together) and all(
-        rule.counts_itself and not state.topology.counters[rule.counter].total() for rule in together
+        rule.counts_itself and not state.topology.counters[rule.counter].total for rule in together
     )
     if first:
         return _first_together(state, batch, rules, keys, fill, count=count, opening=opening)
@@ -201,21 +221,19 @@ def _place_freely(
 ) -> int:
     """Rules that the chunks themselves do not change: allowed domains take as many as fit."""
     shares = Shares(state, rules, combinations, opening=opening)
-    allowed = [combination for combination in combinations if shares.reckon(1, _only(combination, combinations))]
+    allowed = [combination for combination in combinations if shares.allows(combination)]
     if not allowed:
         return 0
-    where = Requirements.joined(
-        (key, _all_of({combination.value(key) for combination in allowed})) for key, _ in allowed[0].values
-    )
-    placed = fill(where, count, False)
+    placed = 0
+    if len(state.bins):
+        where = Requirements.joined(
+            (key, _all_of({combination.value(key) for combination in allowed})) for key, _ in allowed[0].values
+        )
+        placed = fill(where, count, False)
     for combination in allowed if opening else ():
         if placed < count:
             placed += fill(combination.where, count - placed, True)
     return placed
-
-
-def _only(combination: Combination, combinations: Sequence[Combination]) -> dict[Combination, int]:
-    return {other: 0 for other in combinations if other != combination}
 
 
 def _all_of(values: set[str | None]) -> Values:
@@ -223,13 +241,22 @@ def _all_of(values: set[str | None]) -> Values:
 
 
 def combinations_of(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
-    """Every combination of values that some bin has or that a node could be made with."""
+    """Every combination of values that some bin has or that a node could be made with; worked out once for all kin."""
+    asked = (state.topology.kin(batch.needs.shape).number, tuple(keys), batch.opens_nodes)
+    known = state.combinations.get(asked)
+    if known is None:
+        known = state.combinations[asked] = _combinations(state, batch, keys)
+    return known
+
+
+def _combinations(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
     made = _makeable(state, batch, keys) if batch.opens_nodes else {}
     known = {key: _existing_values(state, batch, key) | made.get(key, set()) for key in keys}
     values = [sorted(known[key], key=lambda value: (value is None, value or "")) for key in keys]
     found = [
-        Combination(
-            tuple(zip(keys, chosen, strict=True)), all(chosen[n] in made.get(key, ()) for n, key in enumerate(keys))
+        combination(
+            tuple(zip(keys, chosen, strict=True)),
+            makeable=all(chosen[n] in made.get(key, ()) for n, key in enumerate(keys)),
         )
         for chosen in product(*values)
     ]

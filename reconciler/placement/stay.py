@@ -15,7 +15,8 @@ from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.balance import unbalanced
 from reconciler.placement.batches import Batch
-from reconciler.placement.fill import Task, allowed_on, fill_existing
+from reconciler.placement.fill import fill_existing
+from reconciler.placement.host_caps import Task, allowed_on
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.state import State
 from reconciler.placement.topology import Rule, SpreadRule, TogetherRule
@@ -26,8 +27,8 @@ Stays = dict[tuple[str, int], list[tuple[int, int]]]
 
 def stays_of(state: State) -> Stays:
     stays: Stays = {}
-    for number, origin in enumerate(state.bins.origins):
-        for key, count in read_holdings(origin.held_for).items():
+    for number, words in state.bins.holding.items():
+        for key, count in read_holdings(words).items():
             stays.setdefault(key, []).append((number, count))
     return stays
 
@@ -37,7 +38,6 @@ def stay(
     batch: Batch,
     rules: tuple[Rule, ...],
     stays: Stays,
-    batches: Sequence[Batch],
     *,
     per_node: int | None,
 ) -> int:
@@ -57,7 +57,7 @@ def stay(
             first = any(isinstance(rule, TogetherRule) and _is_first(state, rules) for rule in rules)
             task = Task(batch, Requirements(), rules, bare=False, single=first, per_node=per_node)
             placed += fill_existing(state, task, amount, only)
-    if unbalanced(state, batch, rules, batches, since=saved.log_length):
+    if unbalanced(state, batch, rules, since=saved.log_length):
         state.put_back(saved)
         return 0
     return placed
@@ -65,7 +65,7 @@ def stay(
 
 def _is_first(state: State, rules: Sequence[Rule]) -> bool:
     together = [rule for rule in rules if isinstance(rule, TogetherRule)]
-    return all(rule.counts_itself and not state.topology.counters[rule.counter].total() for rule in together)
+    return all(rule.counts_itself and not state.topology.counters[rule.counter].total for rule in together)
 
 
 def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:

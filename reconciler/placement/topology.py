@@ -1,7 +1,8 @@
 """Counts of pods by topology domain, for spread constraints and inter-pod (anti-)affinity. Used by pack.
 
 A counter holds, for one term of somebody's pod spec, how many pods count in each domain: those that the term selects, or,
-for anti-affinity seen from the other side, those that have the term. Chunks count like the pods they stand for.
+for anti-affinity seen from the other side, those that have the term. Chunks count like the pods they stand for. Shapes that
+differ only in what they request are under the same rules: what is worked out for one is kept for all of its kin.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.placement.bins import Bins
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
+from reconciler.placement.bins import Bins, PlacedFlock
 from reconciler.placement.label_table import Mask
-from reconciler.placement.shapes import Needs
+from reconciler.placement.shapes import Needs, NodeTerm
 
 Domain = str | int
 """A label value; for hostnames the number of the bin."""
@@ -38,8 +40,8 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a counter counts. owners: pods having this anti-affinity term instead of pods it selects; inclusion: the needs
-    of the shape whose spread leaves nodes out by affinity, taints or missing labels, None when no node is left out;
+    """What a counter counts. owners: pods having this anti-affinity term instead of pods it selects; inclusion: which nodes
+    a spread constraint leaves out by affinity, taints or missing labels, None when no node is left out;
     chunks_only: bound pods do not count (KeepMinimum, which what runs may fill)."""
 
     key: str
@@ -52,25 +54,62 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Inclusion:
-    """Which nodes a spread constraint looks at. keys: labels the node must have (all constraints' topology keys)."""
+    """Which nodes a spread constraint looks at. terms: the shape's, where affinity is honoured (else None); tolerations:
+    where taints are; keys: labels the node must have (all constraints' topology keys)."""
 
-    shape: PodShape
-    honour_affinity: bool
-    honour_taints: bool
+    terms: tuple[NodeTerm, ...] | None
+    tolerations: tuple[Toleration, ...] | None
     keys: tuple[str, ...]
+
+
+class Hosts:
+    """Counts by bin of every counter on hostnames: a row is a counter, a column a bin (existing bins, then planned ones)."""
+
+    def __init__(self) -> None:
+        self.table: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
+        self._rows = 0
+
+    def add_row(self) -> int:
+        self._rows += 1
+        if self._rows > len(self.table):
+            self._grow(max(8, 2 * len(self.table)), self.table.shape[1])
+        return self._rows - 1
+
+    def reach(self, columns: int) -> None:
+        """Makes sure that there are that many columns."""
+        if columns > self.table.shape[1]:
+            self._grow(len(self.table), max(64, 2 * columns))
+
+    def _grow(self, rows: int, columns: int) -> None:
+        larger = np.zeros((rows, columns), dtype=np.int64)
+        larger[: self.table.shape[0], : self.table.shape[1]] = self.table
+        self.table = larger
 
 
 @dataclass(slots=True)
 class Counter:
+    """counts: by label value, for other keys than the hostname; host_row: the row of `hosts` for the hostname, else -1."""
+
     counted: Counted
+    hosts: Hosts
+    host_row: int = -1
     counts: dict[Domain, int] = field(default_factory=dict)
     included: Mask | None = None
+    total: int = 0
 
     def count(self, domain: Domain) -> int:
-        return self.counts.get(domain, 0)
+        if self.host_row < 0:
+            return self.counts.get(domain, 0)
+        return int(self.hosts.table[self.host_row, domain]) if isinstance(domain, int) and domain >= 0 else 0
 
-    def total(self) -> int:
-        return sum(self.counts.values())
+    def add(self, domain: Domain, amount: int) -> None:
+        """`amount` may be negative, when an attempt is undone."""
+        self.total += amount
+        if self.host_row < 0:
+            self.counts[domain] = self.counts.get(domain, 0) + amount
+        else:
+            assert isinstance(domain, int)
+            self.hosts.table[self.host_row, domain] += amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +142,26 @@ class TogetherRule:
 Rule = SpreadRule | ApartRule | TogetherRule
 
 
+@dataclass(slots=True)
+class Kin:
+    """What follows for all shapes that have the same labels and constraints, as far as it is known. number: of its own, to
+    know it by; the rules: with and without chunks only."""
+
+    shape: PodShape
+    number: int
+    own_rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
+    others_rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
+    rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
+    deciding_keys: tuple[str, ...] | None = None
+    counts_of: tuple[int, ...] | None = None
+
+    def forget(self) -> None:
+        """A new counter may count these shapes too, or keep them off."""
+        self.others_rules.clear()
+        self.rules.clear()
+        self.deciding_keys = self.counts_of = None
+
+
 class Topology:
     """All counters that some shape asks for. Shapes must be made known (`watch`) before pods are counted (`count_pods`)."""
 
@@ -113,10 +172,14 @@ class Topology:
         self._namespaces = namespaces
         self.needs = needs
         self.counters: list[Counter] = []
+        self.hosts = Hosts()
+        self.hosts.reach(len(bins))
+        self._kin: dict[tuple[object, ...], Kin] = {}
+        self._kin_of: dict[int, tuple[PodShape, Kin]] = {}
+        """By identity, since hashing a shape is slow; the shape is kept so that its identity stays its own."""
+        self._existing: dict[int, set[Domain]] = {}
         self._index: dict[Counted, int] = {}
         self._domains: dict[str, list[Domain | None]] = {}
-        self._counts_of: dict[int, tuple[PodShape, tuple[int, ...]]] = {}
-        """By identity, since hashing a shape is slow; the shape is kept so that its identity stays its own."""
         self.assumptions: set[str] = set()
         self.expected: dict[int, set[Domain]] = {}
         """Domains by counter that are not there but turned out to come with nodes for other demands (see balance)."""
@@ -124,15 +187,37 @@ class Topology:
     def watch(self, shape: PodShape, *, chunks_only: bool = False) -> None:
         self.own_rules(shape, chunks_only=chunks_only)
 
-    def own_rules(self, shape: PodShape, *, chunks_only: bool = False) -> list[Rule]:
+    def kin(self, shape: PodShape) -> Kin:
+        """What is shared by all shapes that differ from this one in their requests and ports only."""
+        known = self._kin_of.get(id(shape))
+        if known is not None:
+            return known[1]
+        key = (
+            *(shape.namespace, shape.labels, shape.node_selector, shape.required_node_terms),
+            *(shape.preferred_node_terms, shape.tolerations, shape.topology_spread),
+            *(shape.pod_affinity, shape.pod_anti_affinity, shape.attachment_terms, shape.obstacle),
+        )
+        kin = self._kin.setdefault(key, Kin(shape, len(self._kin)))
+        self._kin_of[id(shape)] = (shape, kin)
+        return kin
+
+    def own_rules(self, shape: PodShape, *, chunks_only: bool = False) -> tuple[Rule, ...]:
         """The rules a shape brings itself: spread that must hold, required affinity and anti-affinity."""
+        known = self.kin(shape).own_rules
+        if chunks_only not in known:
+            known[chunks_only] = tuple(self._own_rules(shape, chunks_only=chunks_only))
+        return known[chunks_only]
+
+    def _own_rules(self, shape: PodShape, *, chunks_only: bool) -> list[Rule]:
         rules: list[Rule] = []
         hard = [item for item in shape.topology_spread if item.when_unsatisfiable == "DoNotSchedule"]
         keys = tuple(sorted({item.topology_key for item in hard}))
         for constraint in hard:
             selection = _spread_selection(shape, constraint)
             inclusion = Inclusion(
-                shape, constraint.node_affinity_policy == "Honor", constraint.node_taints_policy == "Honor", keys
+                self.needs(shape).affinity_terms if constraint.node_affinity_policy == "Honor" else None,
+                shape.tolerations if constraint.node_taints_policy == "Honor" else None,
+                keys,
             )
             counter = self._counter(
                 Counted(constraint.topology_key, (selection,), inclusion=inclusion, chunks_only=chunks_only)
@@ -153,21 +238,38 @@ class Topology:
             rules.append(TogetherRule(counter, term.topology_key, itself))
         return rules
 
-    def others_rules(self, shape: PodShape, *, chunks_only: bool = False) -> list[Rule]:
+    def others_rules(self, shape: PodShape, *, chunks_only: bool = False) -> tuple[Rule, ...]:
         """Anti-affinity of pods and chunks that select this shape: it must stay out of their domains."""
-        return [
+        known = self.kin(shape).others_rules
+        if chunks_only not in known:
+            known[chunks_only] = self._others_rules(shape, chunks_only=chunks_only)
+        return known[chunks_only]
+
+    def _others_rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
+        return tuple(
             ApartRule(number, counter.counted.key, counts_itself=False)
             for number, counter in enumerate(self.counters)
             if counter.counted.owners
             and counter.counted.chunks_only == chunks_only
             and all(selection.selects(shape) for selection in counter.counted.selections)
-        ]
+        )
+
+    def rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
+        """All rules that a shape is under: its own and those of pods that keep it off."""
+        known = self.kin(shape).rules
+        if chunks_only not in known:
+            own = self.own_rules(shape, chunks_only=chunks_only)
+            known[chunks_only] = (*own, *self.others_rules(shape, chunks_only=chunks_only))
+        return known[chunks_only]
 
     def deciding_keys(self, shape: PodShape) -> tuple[str, ...]:
         """Labels (hostname apart) on which a new node for this shape must be decided, since somebody counts it there."""
-        keys = {self.counters[number].counted.key for number in self.counts_of(shape)}
-        keys |= {rule.key for rule in self.others_rules(shape)}
-        return tuple(sorted(keys - {HOSTNAME_LABEL}))
+        kin = self.kin(shape)
+        if kin.deciding_keys is None:
+            keys = {self.counters[number].counted.key for number in self.counts_of(shape)}
+            keys |= {rule.key for rule in self.others_rules(shape)}
+            kin.deciding_keys = tuple(sorted(keys - {HOSTNAME_LABEL}))
+        return kin.deciding_keys
 
     def selection(self, shape: PodShape, term: PodAffinityTerm, *, generous: bool) -> Selection:
         """generous: when namespaces cannot be told, take all of them rather than too few."""
@@ -188,20 +290,21 @@ class Topology:
     def _counter(self, counted: Counted) -> int:
         if counted not in self._index:
             self._index[counted] = len(self.counters)
-            self.counters.append(Counter(counted, included=self._included(counted.inclusion)))
-            self._counts_of.clear()
+            row = self.hosts.add_row() if counted.key == HOSTNAME_LABEL else -1
+            self.counters.append(Counter(counted, self.hosts, row, included=self._included(counted.inclusion)))
+            for kin in self._kin.values():
+                kin.forget()
         return self._index[counted]
 
     def _included(self, inclusion: Inclusion | None) -> Mask | None:
         if inclusion is None:
             return None
-        needs = self.needs(inclusion.shape)
         mask = np.ones(len(self._bins), dtype=np.bool_)
         for key in inclusion.keys:
             mask &= np.array([domain is not None for domain in self.domains(key)], dtype=np.bool_)
-        if inclusion.honour_affinity:
-            mask &= self._bins.fitting(needs)
-        return mask & self._bins.tolerated(needs) if inclusion.honour_taints else mask
+        if inclusion.terms is not None:
+            mask &= self._bins.meeting(inclusion.terms)
+        return mask if inclusion.tolerations is None else mask & self._bins.tolerating(inclusion.tolerations)
 
     def domains(self, key: str) -> list[Domain | None]:
         """The domain of each existing bin, None where the label is absent or not decided."""
@@ -214,11 +317,13 @@ class Topology:
 
     def existing_domains(self, rule: SpreadRule) -> set[Domain]:
         """Domains that a spread constraint sees on existing bins, pods there or not, and those that are expected."""
-        included = self.counters[rule.counter].included
-        assert included is not None
-        domains = self.domains(rule.key)
-        seen = {domain for number in np.flatnonzero(included).tolist() if (domain := domains[number]) is not None}
-        return seen | self._open_domains(rule.key) | self.expected.get(rule.counter, set())
+        if rule.counter not in self._existing:
+            included = self.counters[rule.counter].included
+            assert included is not None
+            domains = self.domains(rule.key)
+            seen = {domain for number in np.flatnonzero(included).tolist() if (domain := domains[number]) is not None}
+            self._existing[rule.counter] = seen | self._open_domains(rule.key)
+        return self._existing[rule.counter] | self.expected.get(rule.counter, set())
 
     def _open_domains(self, key: str) -> set[Domain]:
         """Values that bins on their way may come to have where that is not decided."""
@@ -229,43 +334,55 @@ class Topology:
 
     def counts_of(self, shape: PodShape) -> tuple[int, ...]:
         """Counters in which a pod of this shape counts."""
-        if id(shape) not in self._counts_of:
-            counters = enumerate(self.counters)
-            found = tuple(number for number, counter in counters if self._is_counted(shape, counter.counted))
-            self._counts_of[id(shape)] = (shape, found)
-        return self._counts_of[id(shape)][1]
-
-    def _is_counted(self, shape: PodShape, counted: Counted) -> bool:
-        if not counted.owners:
-            return all(selection.selects(shape) for selection in counted.selections)
-        return any(
-            (self.selection(shape, term, generous=True),) == counted.selections and term.topology_key == counted.key
-            for term in shape.pod_anti_affinity
-        )
+        kin = self.kin(shape)
+        if kin.counts_of is None:
+            terms = shape.pod_anti_affinity
+            owned = {(term.topology_key, self.selection(shape, term, generous=True)) for term in terms}
+            kin.counts_of = tuple(
+                number for number, counter in enumerate(self.counters) if _is_counted(shape, counter.counted, owned)
+            )
+        return kin.counts_of
 
     def count_pods(self) -> None:
         """Watches the anti-affinity of bound pods, then counts every bound pod once."""
-        shapes = {id(pod.shape): pod.shape for _, pod in self._bins.pods}
-        for shape in shapes.values():
+        for shape in {id(placed.flock.shape): placed.flock.shape for placed in self._bins.flocks}.values():
             for term in shape.pod_anti_affinity:
                 selection = self.selection(shape, term, generous=True)
                 self._counter(_owners(term.topology_key, selection, chunks_only=False))
         if not self.counters:
             return
-        counters = {key: self.counts_of(shape) for key, shape in shapes.items()}
-        for number, pod in self._bins.pods:
-            for index in counters[id(pod.shape)]:
+        for placed in self._bins.flocks:
+            for index in self.counts_of(placed.flock.shape):
                 counted = self.counters[index].counted
-                if not counted.chunks_only and (counted.leaving or not pod.deleting):
-                    self.count((index,), number, 1)
+                if not counted.chunks_only and (counted.leaving or not placed.flock.deleting):
+                    self._count(self.counters[index], placed)
 
-    def count(self, counters: Iterable[int], number: int, amount: int) -> None:
-        """`amount` more pods on an existing bin."""
-        for index in counters:
-            counter = self.counters[index]
-            domain = self.domains(counter.counted.key)[number]
-            if domain is not None and (counter.included is None or counter.included[number]):
-                counter.counts[domain] = counter.counts.get(domain, 0) + amount
+    def _count(self, counter: Counter, placed: PlacedFlock) -> None:
+        rows, counts = placed.rows, placed.counts
+        if counter.included is not None:
+            rows, counts = rows[counter.included[rows]], counts[counter.included[rows]]
+        if counter.host_row >= 0:
+            counter.total += int(counts.sum())
+            self.hosts.table[counter.host_row, rows] += counts
+            return
+        codes, cells = self._bins.table.column(counter.counted.key)
+        by_cell = np.zeros(len(cells), dtype=np.int64)
+        np.add.at(by_cell, codes[rows], counts)
+        for cell, amount in zip(cells, by_cell.tolist(), strict=True):
+            if amount and isinstance(cell, str):
+                counter.add(cell, amount)
+
+    def counted_domain(self, counter: int, number: int) -> Domain | None:
+        """The domain in which a pod on an existing bin counts, None when it does not."""
+        item = self.counters[counter]
+        return self.domains(item.counted.key)[number] if item.included is None or item.included[number] else None
+
+
+def _is_counted(shape: PodShape, counted: Counted, owned: set[tuple[str, Selection]]) -> bool:
+    """owned: the anti-affinity terms of the shape."""
+    if counted.owners:
+        return bool(owned) and (counted.key, counted.selections[0]) in owned
+    return all(selection.selects(shape) for selection in counted.selections)
 
 
 def _owners(key: str, selection: Selection, *, chunks_only: bool) -> Counted:

@@ -106,10 +106,7 @@ def _spread(sites: Sequence[Site], shape: PodShape, constraint: TopologySpread) 
     if any(_domain(site, key) == OPEN for site in looked_at for key in keys if _has_counted(site, shape, constraint)):
         yield f"spread over {constraint.topology_key}: a node that counts is not decided"
         return
-    # Chunks that count but are under no such rule may come later and tip the balance: then it is enough without them.
-    if _too_skewed(looked_at, shape, constraint, bound_by_it=False) and _too_skewed(
-        looked_at, shape, constraint, bound_by_it=True
-    ):
+    if _too_skewed(looked_at, shape, constraint):
         yield f"spread over {constraint.topology_key} exceeds maxSkew {constraint.max_skew}"
 
 
@@ -132,8 +129,11 @@ def _has_counted(site: Site, shape: PodShape, constraint: TopologySpread) -> boo
     return any(_counts(shape, constraint, tenant.shape) for tenant in site.tenants)
 
 
-def _too_skewed(sites: Sequence[Site], shape: PodShape, constraint: TopologySpread, *, bound_by_it: bool) -> bool:
+def _too_skewed(sites: Sequence[Site], shape: PodShape, constraint: TopologySpread) -> bool:
+    """Chunks that count but are under no such rule are bound when it suits: where they raise the emptiest domain before the
+    others, elsewhere after them. So a domain is too full only if it is without them."""
     totals: dict[str, int] = {}
+    free: dict[str, int] = {}
     used: set[str] = set()
     minimum_only = any(tenant.keeps_minimum and tenant.shape == shape for site in sites for tenant in site.tenants)
     for site in sites:
@@ -143,10 +143,11 @@ def _too_skewed(sites: Sequence[Site], shape: PodShape, constraint: TopologySpre
         for tenant in site.tenants:
             if tenant.chunk and tenant.shape == shape:
                 used.add(domain)
-            free = tenant.chunk and bound_by_it and constraint not in tenant.shape.topology_spread
-            if tenant.leaving or free or (minimum_only and not tenant.chunk):
+            if tenant.leaving or domain == OPEN or (minimum_only and not tenant.chunk):
                 continue
-            if domain != OPEN:
-                totals[domain] += tenant.count if _counts(shape, constraint, tenant.shape) else 0
+            if _counts(shape, constraint, tenant.shape):
+                totals[domain] += tenant.count
+                if tenant.chunk and constraint not in tenant.shape.topology_spread:
+                    free[domain] = free.get(domain, 0) + tenant.count
     least = min(totals.values(), default=0) if len(totals) >= (constraint.min_domains or 1) else 0
-    return any(totals.get(domain, 0) - least > constraint.max_skew for domain in used)
+    return any(totals.get(domain, 0) - free.get(domain, 0) - least > constraint.max_skew for domain in used)

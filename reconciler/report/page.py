@@ -21,11 +21,14 @@ from reconciler.model.findings import Finding
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference import DemandChange, Difference
 from reconciler.report.local_budgets import changing_local_budgets, written_and_compiled
+from reconciler.report.pending import Launch, LeftOver, launches, left_over, pending_words
 from reconciler.report.time_axis import local_zone
 from reconciler.report.timeline_chart import difference_chart, timeline_chart
 from reconciler.report.timeline_rows import change_rows, week_rows
 from reconciler.report.words import (
+    counted,
     dollars,
+    excuse_words,
     held,
     hourly,
     moment,
@@ -62,6 +65,8 @@ def plan_page(
         "sections": [
             section
             for section in (
+                _section("What Karpenter would launch for pending pods", [_launch(row) for row in launches(plan)]),
+                _section("Pending pods that can be placed nowhere", [_left_over(row) for row in left_over(plan)]),
                 _section("Nodes to create", [_creation(item) for item in plan.node_claims.create]),
                 _section("Nodes to hold", [_action(item) for item in plan.node_claims.hold]),
                 _section("Nodes to release", [_action(item) for item in plan.node_claims.release]),
@@ -72,9 +77,13 @@ def plan_page(
             if section["count"]
         ],
         "findings": _cut([finding_row(item) for item in plan.findings]),
-        "notes": [*(f"Nothing is deleted or released: {reason}" for reason in plan.blocked), *plan.notes],
         "week": None if timeline is None else week_rows(timeline, place),
         "week_chart": "" if timeline is None else timeline_chart(timeline, zone=place),
+        "notes": [
+            *([pending_words(plan)] if pending_words(plan) else []),
+            *(f"Nothing is deleted or released: {reason}" for reason in plan.blocked),
+            *plan.notes,
+        ],
     }
 
 
@@ -164,7 +173,7 @@ def _cost(before: float, after: float) -> dict[str, str]:
 def _demand(outcome: DemandOutcome) -> dict[str, Any]:
     demand = outcome.demand
     not_ready = next((item for item in outcome.conditions if item.type == "ReadyForProvisioning"), None)
-    why = [excuse.example or excuse.reason for excuse in outcome.excuses]
+    why = [excuse_words(excuse) for excuse in outcome.excuses]
     if demand.desired is None and not_ready is not None:
         why.append(not_ready.message or not_ready.reason)
     return {
@@ -196,6 +205,14 @@ def _creation(creation: NodeClaimCreation) -> dict[str, Any]:
         "why": f"NodePool {planned.node_pool}, for {held(planned.holdings)}",
         "fields": [],
     }
+
+
+def _launch(row: Launch) -> dict[str, Any]:
+    return {"name": f"NodePool {row.node_pool}", "what": row.size, "why": row.kinds, "fields": []}
+
+
+def _left_over(row: LeftOver) -> dict[str, Any]:
+    return {"name": row.title, "what": counted(len(row.names), "pod"), "why": "; ".join(row.reasons), "fields": []}
 
 
 def _action(action: NodeClaimAction) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from reconciler.model.changes import HOURS_PER_MONTH, Action, ChangeSet, DemandO
 from reconciler.model.findings import Finding, Severity
 from reconciler.report.difference import Difference
 from reconciler.report.local_budgets import changing_local_budgets, local_budget_lines
+from reconciler.report.pending import launches, left_over, pending_words
 from reconciler.report.words import (
     counted,
     dollars,
+    excuse_words,
     held,
     listed,
     moment,
@@ -40,7 +42,7 @@ def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Pa
     lines += _demand_lines(plan, paint)
     lines += _change_lines(plan, paint)
     lines += _local_budget_lines(plan, zone, paint)
-    lines += _pending_lines(plan)
+    lines += _pending_lines(plan, paint)
     lines += _budget_lines(plan, paint)
     if plan.findings:
         lines += ["", paint("bold", "Findings"), *finding_lines(plan.findings, paint)]
@@ -76,7 +78,7 @@ def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
         source = outcome.demand.source
         where = f"  {paint('dim', f'{source.file}:{source.line}')}" if source else ""
         lines.append(f"  {outcome.demand.ref!s:<{width}}  {_demand_words(outcome, paint)}{where}")
-        lines += [f"      {paint('yellow', excuse.example or excuse.reason)}" for excuse in outcome.excuses]
+        lines += [f"      {paint('yellow', excuse_words(excuse))}" for excuse in outcome.excuses]
     return lines + _rest(outcomes)
 
 
@@ -143,21 +145,22 @@ def _object_lines(change: ObjectChange, paint: Paint) -> list[str]:
     return lines
 
 
-def _pending_lines(plan: Plan) -> list[str]:
-    pending = plan.pending
-    total = pending.placed_on_existing + pending.placed_on_new + pending.unplaced
-    if not total:
+def _pending_lines(plan: Plan, paint: Paint) -> list[str]:
+    words = pending_words(plan)
+    if not words:
         return []
-    parts = [
-        f"{count:,} {words}"
-        for count, words in (
-            (pending.placed_on_existing, "fit existing nodes"),
-            (pending.placed_on_new, "fit new nodes"),
-            (pending.unplaced, "need nodes that are not there yet"),
-        )
-        if count
-    ]
-    return ["", f"{counted(total, 'pending pod')}: {', '.join(parts)}."]
+    if not plan.include_pending:
+        return ["", f"{words}."]
+    lines = ["", paint("bold", "Pending pods"), f"  {words}."]
+    lines += [f"  {paint('green', '+')} NodePool {row.node_pool}: {row.size}: {row.kinds}" for row in launches(plan)]
+    rows = left_over(plan)
+    for row in rows[:MOST_ROWS]:
+        lines.append(f"  {paint('red', '!')} {row.title}")
+        lines += [f"      {paint('yellow', reason)}" for reason in row.reasons]
+    lines += _rest(rows)
+    if plan.pending.placed_on_new:
+        lines.append(paint("dim", "  A what-if: nodes for pods are Karpenter's to make; headroom apply never does."))
+    return lines
 
 
 def _budget_lines(plan: Plan, paint: Paint) -> list[str]:

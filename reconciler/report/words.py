@@ -7,7 +7,9 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan
-from reconciler.model.placement import Holding
+from reconciler.model.demand import POD_KIND
+from reconciler.model.placement import Excuse, Holding
+from reconciler.model.refs import ObjectRef
 
 MOST_ZONES = 2
 """Zones by name on one line; beyond, their number says as much."""
@@ -67,14 +69,22 @@ def hourly(price: float) -> str:
 
 
 def held(holdings: Iterable[Holding]) -> str:
-    """`3 of CapacityBuffer/shop/web and 1 of …`; at most three demands by name."""
-    counts: dict[str, int] = {}
+    """`3 of CapacityBuffer/shop/web and Pod/shop/cart-1`; at most three demands by name."""
+    counts: dict[ObjectRef, int] = {}
     for holding in holdings:
-        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
-    parts = [f"{count} of {demand}" for demand, count in counts.items()]
+        counts[holding.demand] = counts.get(holding.demand, 0) + holding.count
+    parts = [str(ref) if ref.kind == POD_KIND else f"{count} of {ref}" for ref, count in counts.items()]
     if len(parts) > 4:  # noqa: PLR2004 - a line on a phone holds about three names
-        parts = [*parts[:3], f"{len(parts) - 3} more demands"]
+        rest = "pods" if all(ref.kind == POD_KIND for ref in list(counts)[3:]) else "demands"
+        parts = [*parts[:3], f"{len(parts) - 3} more {rest}"]
     return listed(parts)
+
+
+def excuse_words(excuse: Excuse) -> str:
+    """The nearest miss, and how many candidates had the same cause where that is not all there is to it."""
+    if excuse.count == 1 or not excuse.example:
+        return excuse.example or excuse.reason
+    return f"{excuse.example} ({excuse.reason}: {counted(excuse.count, 'candidate')})"
 
 
 def offered(creation: NodeClaimCreation) -> str:
@@ -120,5 +130,7 @@ def summary(plan: Plan) -> str:
         if items
     ]
     objects = f"{counted(len(plan.objects), 'object')} to apply" if plan.objects else ""
-    parts = [part for part in (listed(nodes), objects) if part]
+    for_pods = sum(any(holding.demand.kind == POD_KIND for holding in item.planned.holdings) for item in claims.create)
+    what_if = f"{for_pods:,} of the nodes to create only as a what-if for pending pods" if for_pods else ""
+    parts = [part for part in (listed(nodes), objects, what_if) if part]
     return "; ".join(parts) if parts else "No change: the cluster is as declared"

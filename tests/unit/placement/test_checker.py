@@ -9,8 +9,11 @@ import pytest
 
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, NodePool
+from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
 from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker import violations
@@ -137,3 +140,23 @@ def test_finds_new_nodes_for_demands_that_open_none() -> None:
     asked = Demand(buffer_ref(), (ChunkGroup(shape(), 1),), 1, opens_nodes=False)
 
     assert found(planned(lambda item: item), asked, view=ClusterView())
+
+
+def test_overlays_count_for_prices_and_capacity() -> None:
+    overlays = (
+        NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "cheap"), price_adjustment="-50%"),
+        NodeOverlay(
+            ObjectRef("karpenter.sh", "NodeOverlay", "", "gpus"), capacity=Resources.of({"example.com/gpu": 4})
+        ),
+    )
+    plain = shape()
+    device = replace(plain, requests=plain.requests + Resources.of({"example.com/gpu": 2}))
+    wanted = (demand(count=2, pod_shape=device),)
+    pools = (node_pool(),)
+    placement = place(ClusterView(), node_pools=pools, instance_types=TYPES, demands=wanted, overlays=overlays)
+    assert placement.planned
+    known = {"node_pools": pools, "instance_types": TYPES, "demands": wanted, "placement": placement}
+    assert violations(ClusterView(), **known, overlays=overlays) == ()  # type: ignore[arg-type]
+    without = " ".join(violations(ClusterView(), **known))  # type: ignore[arg-type]
+    assert "example.com/gpu is overcommitted" in without
+    assert "cheapest offering" in without

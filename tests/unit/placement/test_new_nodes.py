@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import InstanceType, NodePool, Offering
+from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.quantity import Resources
@@ -110,6 +110,20 @@ def test_min_values_make_the_list_longer_and_the_nodes_smaller() -> None:
 
     assert all(len(item.instance_types) == 2 for item in placement.planned)
     assert sum(item.holdings[0].count for item in placement.planned) == 4
+
+
+def test_min_values_are_met_where_the_cheapest_is_sold_another_way_than_the_rest() -> None:
+    medium = instance_type("medium", price=0.2, zones=("zone-a",), capacity_types=("on-demand", "spot"))
+    large = instance_type("large", cpu="16", memory="64Gi", price=0.8, zones=("zone-a",))
+    pool = node_pool(requirements=(Requirement("node.kubernetes.io/instance-type", Operator.EXISTS, (), 2),))
+
+    placement = placed(demand(count=1), pools=(pool,), types=(medium, large))
+
+    planned = placement.planned[0]
+    assert planned.instance_types == ("medium", "large")
+    assert planned.capacity_types == ("on-demand",)
+    assert planned.price == pytest.approx(0.2)
+    assert placement.assumptions == ()
 
 
 def test_a_custom_requirement_gets_one_concrete_label() -> None:
@@ -254,18 +268,9 @@ def test_the_heaviest_overlay_wins() -> None:
     assert placed(demand(count=1), overlays=overlays).planned[0].price == pytest.approx(0.25)
 
 
-def test_reserved_offerings_are_left_out_and_said_to_be() -> None:
-    reserved = replace(SMALL, offerings=(Offering("zone-a", "reserved", 0.0), *SMALL.offerings))
-
-    placement = placed(demand(count=1), types=(reserved,))
-
-    assert placement.planned[0].capacity_types == ("on-demand",)
-    assert placement.assumptions == ("1 reserved offerings are not planned with",)
-
-
 def test_says_what_was_nearly_enough() -> None:
     assert excuses(placed(demand(count=1, pod_shape=shape("8", "1Gi")))) == [
-        "NodePool general: 2 types fit but for 100m CPU"
+        "NodePool general: 1 type fits but for 100m CPU, 1 more lacks more"
     ]
 
 

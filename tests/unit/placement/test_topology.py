@@ -234,3 +234,28 @@ def test_a_node_that_others_bring_may_not_unbalance_a_spread() -> None:
 
     assert by_zone(placement, view) == {"zone-a": 1, "zone-b": 1}
     assert [(item.demand.name, item.count) for item in placement.unplaced] == [("a", 1)]
+
+
+def test_chunks_without_the_rule_on_both_sides_of_it_leave_nobody_out() -> None:
+    # Two in zone a come first, so that the three that spread go to b, b and c; then c gets four more. Bound in that order
+    # kube-scheduler takes all of them, though neither all together nor the three alone are within maxSkew.
+    before = demand("before", count=2, pod_shape=web(node_selector=((ZONE_LABEL, "zone-a"),)), priority=2)
+    evenly = demand("evenly", count=3, pod_shape=web(topology_spread=spread(ZONE_LABEL)), priority=1)
+    after = demand("after", count=4, pod_shape=web(node_selector=((ZONE_LABEL, "zone-c"),)))
+
+    placement = placed(ClusterView(), before, evenly, after)
+
+    assert placement.unplaced == ()
+    assert by_zone(placement) == {"zone-a": 2, "zone-b": 2, "zone-c": 5}
+
+
+def test_no_order_of_binding_excuses_chunks_of_a_rule_in_one_zone() -> None:
+    view = ClusterView(nodes=(node("one"), node("two", zone="zone-b")))
+    freely = demand(count=2, pod_shape=web(node_selector=((ZONE_LABEL, "zone-a"),)))
+    evenly = demand(count=2, pod_shape=web(topology_spread=spread(ZONE_LABEL)))
+    pools = (node_pool(),)
+    together = place(view, node_pools=pools, instance_types=TYPES, demands=(freely,))
+
+    found = violations(view, node_pools=pools, instance_types=TYPES, demands=(evenly,), placement=together)
+
+    assert [sentence for sentence in found if "exceeds maxSkew 1" in sentence]

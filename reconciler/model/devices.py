@@ -1,0 +1,116 @@
+"""Dynamic resource allocation: devices on nodes, classes of them, claims to them. Decoded by cluster, judged by placement.
+
+Only what can be counted is judged: devices that a node has for itself, taken whole, and classes that select by driver and by
+attributes being equal to something. The rest is `simple` False, and said to be not judged.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+DeviceName = tuple[str, str, str]
+"""Driver, pool and name: a device's identity in allocations."""
+Attribute = tuple[str, str]
+"""Domain (the driver's name where none is written) and name."""
+
+_DRIVER = re.compile(r"""device\.driver\s*==\s*(["'])(?P<value>[^"']*)\1""")
+_ATTRIBUTE = re.compile(
+    r"""device\.attributes\[(["'])(?P<domain>[^"']+)\1\]\.(?P<name>\w+)\s*==\s*"""
+    r"""(?:(["'])(?P<text>[^"']*)\4|(?P<word>true|false|-?\d+))"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """attributes: values as CEL prints them. simple: taken whole, by one claim, with nothing to tolerate."""
+
+    name: str
+    attributes: tuple[tuple[Attribute, str], ...] = ()
+    simple: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSlice:
+    """Some of a driver's devices. node: "" when they are not one node's own. generation, slices: of the pool: slices of an
+    older generation do not count, nor does a pool of which some are missing."""
+
+    name: str
+    driver: str
+    pool: str
+    node: str = ""
+    generation: int = 0
+    slices: int = 1
+    devices: tuple[Device, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClass:
+    """selectors: CEL expressions that all must hold."""
+
+    name: str
+    selectors: tuple[str, ...] = ()
+
+    @property
+    def is_simple(self) -> bool:
+        return all(_DRIVER.fullmatch(part) or _ATTRIBUTE.fullmatch(part) for part in self._parts())
+
+    def selects(self, driver: str, device: Device) -> bool:
+        """Only to be asked of a simple class."""
+        return all(_holds(part, driver, dict(device.attributes)) for part in self._parts())
+
+    def _parts(self) -> list[str]:
+        return [part.strip() for selector in self.selectors for part in selector.strip().split("&&")]
+
+
+def _holds(part: str, driver: str, attributes: dict[Attribute, str]) -> bool:
+    found = _DRIVER.fullmatch(part)
+    if found is not None:
+        return found["value"] == driver
+    asked = _ATTRIBUTE.fullmatch(part)
+    assert asked is not None
+    wanted = asked["word"] if asked["text"] is None else asked["text"]
+    return attributes.get((asked["domain"], asked["name"])) == wanted
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """count devices of one class."""
+
+    device_class: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSpec:
+    """simple: every request is a number of devices of a class and nothing else."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    simple: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceClaim:
+    """allocated: the devices it has, () while it has none."""
+
+    namespace: str
+    name: str
+    spec: ClaimSpec
+    allocated: tuple[DeviceName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceClaimTemplate:
+    namespace: str
+    name: str
+    spec: ClaimSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """All of it, each by name."""
+
+    slices: tuple[ResourceSlice, ...] = ()
+    classes: tuple[DeviceClass, ...] = ()
+    claims: tuple[ResourceClaim, ...] = ()
+    templates: tuple[ResourceClaimTemplate, ...] = ()

@@ -1,0 +1,144 @@
+"""What planned nodes may be bought as: kept once for all nodes that are asked for in the same words. Used by planned, fill and make.
+
+A blueprint says nothing of what is on a node. A planned node is a blueprint and what it holds; what it may still be bought
+as follows from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.placement.candidates import NoRows, PoolOffers
+from reconciler.placement.label_table import Amounts, Cell, Mask
+from reconciler.placement.requirements import Requirements
+from reconciler.placement.shapes import NodeTerm, tolerated
+from reconciler.placement.topology import Inclusion
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Blueprint:
+    """rows: of the catalogue, whatever they hold; own: labels that the catalogue does not judge; wanted: what its chunks ask
+    of labels, all together.
+
+    types, type_rows, type_prices: what counts of it, cheapest first: each type once, with its cheapest row; room: theirs.
+    Types that hold less than one before them are left out (unless limits of the pool may rule out that one).
+    """
+
+    number: int
+    pool: int
+    offers: PoolOffers
+    rows: Mask
+    own: Requirements
+    wanted: Requirements
+    types: Numbers
+    type_rows: Numbers
+    type_prices: Numbers
+    room: Amounts
+    _cells: dict[str, frozenset[Cell] | None] = field(default_factory=dict)
+    _included: dict[Inclusion, bool | None] = field(default_factory=dict)
+
+    def cells(self, key: str) -> frozenset[Cell] | None:
+        """The values (None: without it) of a label that the catalogue decides; None when they depend on the type."""
+        if key not in self._cells:
+            codes, cells = self.offers.offerings.table.column(key)
+            there = np.flatnonzero(self.rows)
+            sold = np.zeros((len(self.offers.offerings.types), len(cells)), dtype=np.bool_)
+            sold[self.offers.offerings.types_of[there], codes[there]] = True
+            sold = sold[sold.any(axis=1)]
+            same = bool((sold == sold[0]).all()) if len(sold) else True
+            found = frozenset(cells[code] for code in np.unique(codes[there]).tolist())
+            self._cells[key] = found if same else None
+        return self._cells[key]
+
+    def is_included(self, inclusion: Inclusion) -> bool | None:
+        """Whether a spread constraint looks at nodes of it; None when that depends on the type."""
+        if inclusion not in self._included:
+            self._included[inclusion] = self._judge(inclusion)
+        return self._included[inclusion]
+
+    def _judge(self, inclusion: Inclusion) -> bool | None:
+        if inclusion.tolerations is not None and not tolerated(self.offers.taints, inclusion.tolerations):
+            return False
+        if inclusion.terms is None:
+            return True
+        met = [self._meets(term) for term in inclusion.terms]
+        return True if True in met else None if None in met else False
+
+    def _meets(self, term: NodeTerm) -> bool | None:
+        rows = self.offers.rows_for(term.stable)
+        if isinstance(rows, NoRows) or self.own.conflict(term.stable) is not None:
+            return False
+        both = int((rows & self.rows).sum())
+        return None if 0 < both < int(self.rows.sum()) else both > 0
+
+    def cheapest(self, used: Amounts) -> int:
+        """The place in `types` of the cheapest that holds this; one must."""
+        return int((self.room >= used).all(axis=1).argmax())
+
+
+class Blueprints:
+    """All that came up in this placement, by number; with their types in one line, for loops over many nodes.
+
+    starts, ends: where the types of each blueprint lie in types (numbered through all pools), type_rows, type_prices.
+    """
+
+    def __init__(self, offers: Sequence[PoolOffers], limited: Sequence[bool], columns: int) -> None:
+        self.offers = offers
+        self._limited = limited
+        self.list: list[Blueprint] = []
+        self._known: dict[tuple[int, bytes, Requirements, Requirements], Blueprint] = {}
+        counts = [len(item.offerings.types) for item in offers]
+        self.type_base = [sum(counts[:number]) for number in range(len(counts))]
+        rows = [len(item.rows) for item in offers]
+        self.row_base = [sum(rows[:number]) for number in range(len(rows))]
+        rooms = [item.room for item in offers]
+        self.room: Amounts = np.ascontiguousarray(
+            np.concatenate(rooms) if rooms else np.zeros((0, columns), dtype=np.int64)
+        )
+        self.starts: Numbers = np.zeros(0, dtype=np.int64)
+        self.ends: Numbers = np.zeros(0, dtype=np.int64)
+        self.types: Numbers = np.zeros(0, dtype=np.int64)
+        self.type_prices: Numbers = np.zeros(0, dtype=np.int64)
+
+    def get(self, pool: int, rows: Mask, own: Requirements, wanted: Requirements) -> Blueprint:
+        key = (pool, rows.tobytes(), own, wanted)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._made(pool, rows, own, wanted)
+        return known
+
+    def _made(self, pool: int, rows: Mask, own: Requirements, wanted: Requirements) -> Blueprint:
+        offers = self.offers[pool]
+        there = np.flatnonzero(rows)
+        order = there[np.lexsort((there, offers.prices[there]))]
+        _, first = np.unique(offers.offerings.types_of[order], return_index=True)
+        order = order[np.sort(first)]
+        types = offers.offerings.types_of[order]
+        if not self._limited[pool] and len(types) > 1:
+            holds = (offers.room[types][:, None, :] >= offers.room[types][None, :, :]).all(axis=2)
+            order = order[~np.triu(holds, 1).any(axis=0)]
+            types = offers.offerings.types_of[order]
+        made = Blueprint(
+            number=len(self.list),
+            pool=pool,
+            offers=offers,
+            rows=rows,
+            own=own,
+            wanted=wanted,
+            types=np.asarray(types, dtype=np.int64),
+            type_rows=np.asarray(order, dtype=np.int64),
+            type_prices=np.asarray(offers.prices[order], dtype=np.int64),
+            room=np.ascontiguousarray(offers.room[types]),
+        )
+        self.list.append(made)
+        self.starts = np.append(self.starts, len(self.types))
+        self.types = np.append(self.types, made.types + self.type_base[pool])
+        self.type_prices = np.append(self.type_prices, made.type_prices)
+        self.ends = np.append(self.ends, len(self.types))
+        return made

@@ -1,0 +1,178 @@
+"""The most chunks that rules, ports and the share of one node allow on each bin. Used by fill and make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.amounts import PLENTY
+from reconciler.placement.batches import Batch
+from reconciler.placement.kernel import APART_ITSELF, APART_OTHERS, SPREAD_ITSELF, SPREAD_OTHERS, TOGETHER
+from reconciler.placement.label_table import Amounts
+from reconciler.placement.requirements import Requirements
+from reconciler.placement.shapes import ports_clash
+from reconciler.placement.state import State
+from reconciler.placement.topology import ApartRule, Rule, SpreadRule, TogetherRule
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One round of placing a batch. where: domains that chunks must go to; rules: all topology rules of the shape; bare:
+    new nodes may come up empty, so that no host can be taken for granted; single: everything on one node (the first of
+    pods that want to be together); per_node: most chunks of one demand on a node."""
+
+    batch: Batch
+    where: Requirements
+    rules: tuple[Rule, ...]
+    bare: bool
+    single: bool
+    per_node: int | None
+
+    @property
+    def host_rules(self) -> list[Rule]:
+        return [rule for rule in self.rules if rule.key == HOSTNAME_LABEL]
+
+
+@dataclass(frozen=True, slots=True)
+class HostCaps:
+    """rows (of the topology's host counts), kinds and bounds of the rules; more: further caps by planned node, empty when
+    there are none."""
+
+    rows: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    more: Amounts
+
+    def on(self, hosts: Amounts, first: int, count: int) -> Amounts | None:
+        """By bin for `count` of them from number `first`; None for no cap at all. `more` is not looked at."""
+        caps: Amounts | None = None
+        for row, kind, bound in zip(self.rows.tolist(), self.kinds.tolist(), self.bounds.tolist(), strict=True):
+            allowed = _allowed(hosts[row, first : first + count], kind, bound)
+            caps = allowed if caps is None else np.minimum(caps, allowed)
+        return caps
+
+    def arguments(self, state: State) -> tuple[Any, ...]:
+        """As the loops of kernel take them."""
+        return state.topology.hosts.table, len(state.bins), self.rows, self.kinds, self.bounds, self.more
+
+
+def _allowed(counted: Amounts, kind: int, bound: int) -> Amounts:
+    """As `allowed_on`, for many bins."""
+    if kind == SPREAD_ITSELF:
+        return np.maximum(bound - counted, 0)
+    if kind == SPREAD_OTHERS:
+        return np.where(counted <= bound, PLENTY, 0)
+    if kind == TOGETHER:
+        return np.where(counted > 0, PLENTY, 0)
+    return np.where(counted > 0, 0, 1 if kind == APART_ITSELF else PLENTY)
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+UNCAPPED = HostCaps(_NONE, _NONE, _NONE, _NONE)
+
+
+def host_caps(state: State, task: Task) -> HostCaps:
+    """For planned nodes."""
+    rules = rule_caps(state, task)
+    ports = task.batch.needs.shape.host_ports
+    if not ports and task.per_node is None:
+        return rules
+    base, count = len(state.bins), state.planned.count
+    more = np.full(count, PLENTY, dtype=np.int64)
+    if task.per_node is not None:
+        more = np.minimum(more, task.per_node)
+        for number, held in state.demand_bins.get(task.batch.demand, {}).items():
+            if number >= base and number - base < count:
+                more[number - base] = max(0, task.per_node - held)
+    if ports:
+        free = [0 if ports_clash(ports, taken) else 1 for taken in state.planned.ports]
+        more = np.minimum(more, np.array(free, dtype=np.int64))
+    return HostCaps(rules.rows, rules.kinds, rules.bounds, more)
+
+
+def rule_caps(state: State, task: Task) -> HostCaps:
+    state.topology.hosts.reach(len(state.bins) + state.planned.count)
+    if not task.bare:
+        return _rule_caps(state, task)
+    # Where new nodes come up empty the bounds never change.
+    known = state.bare_caps.get((id(task.rules), task.single))
+    if known is None or known[0] is not task.rules:
+        known = state.bare_caps[id(task.rules), task.single] = (task.rules, _rule_caps(state, task))
+    caps: HostCaps = known[1]
+    return caps
+
+
+def _rule_caps(state: State, task: Task) -> HostCaps:
+    rules = [rule for rule in task.host_rules if not (isinstance(rule, TogetherRule) and task.single)]
+    if not rules:
+        return UNCAPPED
+    rows = [state.topology.counters[rule.counter].host_row for rule in rules]
+    bounds = [host_bound(state, rule, bare=task.bare) for rule in rules]
+    return HostCaps(
+        np.array(rows, dtype=np.int64),
+        np.array([_kind(rule) for rule in rules], dtype=np.int64),
+        np.array(bounds, dtype=np.int64),
+        _NONE,
+    )
+
+
+def _kind(rule: Rule) -> int:
+    if isinstance(rule, TogetherRule):
+        return TOGETHER
+    if isinstance(rule, ApartRule):
+        return APART_ITSELF if rule.counts_itself else APART_OTHERS
+    return SPREAD_ITSELF if rule.counts_itself else SPREAD_OTHERS
+
+
+def host_bound(state: State, rule: Rule, *, bare: bool) -> int:
+    """How many counted pods a host may come to have under a spread rule."""
+    if not isinstance(rule, SpreadRule):
+        return 0
+    return rule.max_skew + (0 if bare else least_on_hosts(state, rule))
+
+
+def least_on_hosts(state: State, rule: SpreadRule) -> int:
+    """The fewest that count on any host which the rule sees; 0 while those are fewer than it asks for."""
+    counter = state.topology.counters[rule.counter]
+    assert counter.included is not None
+    expected = state.topology.expected.get(rule.counter, set())
+    existing = np.flatnonzero(counter.included)
+    planned = state.planned_hosts(counter.counted.inclusion) if state.planned.count else _NONE
+    if expected or len(existing) + len(planned) < rule.min_domains:
+        return 0
+    table = state.topology.hosts.table[counter.host_row]
+    return min((int(table[numbers].min()) for numbers in (existing, planned) if len(numbers)), default=0)
+
+
+def allowed_on(rule: Rule, counted: int, bound: int, first: bool) -> int:  # noqa: FBT001 - one of four plain facts
+    """How many more chunks a rule allows where `counted` pods count already."""
+    if isinstance(rule, TogetherRule):
+        return PLENTY if counted > 0 or first else 0
+    if isinstance(rule, ApartRule):
+        return 0 if counted else 1 if rule.counts_itself else PLENTY
+    if not rule.counts_itself:
+        return PLENTY if counted <= bound else 0
+    return max(0, bound - counted)
+
+
+def existing_caps(state: State, task: Task, numbers: Sequence[int]) -> Amounts:
+    """The same for these existing bins."""
+    chosen = np.array(numbers, dtype=np.int64)
+    caps = np.full(len(chosen), PLENTY, dtype=np.int64)
+    on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, len(state.bins))
+    if on_all is not None:
+        caps = np.minimum(caps, on_all[chosen])
+    if task.per_node is not None:
+        held = state.demand_bins.get(task.batch.demand, {})
+        left = [max(0, task.per_node - held.get(number, 0)) for number in numbers]
+        caps = np.minimum(caps, np.array(left, dtype=np.int64))
+    ports = task.batch.needs.shape.host_ports
+    if ports:
+        free = [0 if ports_clash(ports, state.ports_of(number)) else 1 for number in numbers]
+        caps = np.minimum(caps, np.array(free, dtype=np.int64))
+    return caps

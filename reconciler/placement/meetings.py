@@ -1,0 +1,94 @@
+"""Whether and how chunks may come to planned nodes, by what both ask of labels and taints: worked out once for each pair of
+words. Used by fill and make.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reconciler.model.requirements import Toleration
+from reconciler.placement.blueprints import Blueprint, Blueprints, Numbers
+from reconciler.placement.candidates import NoRows
+from reconciler.placement.label_table import Mask
+from reconciler.placement.requirements import Requirements
+from reconciler.placement.shapes import Needs, Wish, tolerated
+
+
+class Meeting:
+    """Chunks of shapes that ask for the same labels and tolerate the same taints. number: of its own, to know it by."""
+
+    def __init__(self, blueprints: Blueprints, number: int, wanted: Requirements, *, able: frozenset[int]) -> None:
+        self.number = number
+        self.wanted = wanted
+        self._blueprints = blueprints
+        self._rows: dict[int, Mask] = {}
+        for pool in sorted(able):
+            rows = blueprints.offers[pool].rows_for(wanted)
+            if not isinstance(rows, NoRows):
+                self._rows[pool] = rows
+        self._own = {pool: wanted.without(blueprints.offers[pool].offerings.table.keys) for pool in self._rows}
+        self._joined: Numbers = np.zeros(0, dtype=np.int64)
+        none = [np.zeros(len(item.rows), dtype=np.bool_) for item in blueprints.offers]
+        parts = [self._rows.get(pool, none[pool]) for pool in range(len(none))]
+        self.bought_as: Mask = np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
+        """Over the rows of all pools: whether a node that is one may take such chunks and stay it."""
+
+    def rows(self, pool: int) -> Mask | None:
+        """What a new node of a pool may be bought as; None when the pool's labels or taints are in the way."""
+        return self._rows.get(pool)
+
+    def joined(self) -> Numbers:
+        """By number of a blueprint, that of the one that a node of it has once such chunks are on it; -1: they may not."""
+        while len(self._joined) < len(self._blueprints.list):
+            fresh = [self._join(item) for item in self._blueprints.list[len(self._joined) :]]
+            self._joined = np.concatenate([self._joined, np.array(fresh, dtype=np.int64)])
+        return self._joined
+
+    def _join(self, blueprint: Blueprint) -> int:
+        rows = self._rows.get(blueprint.pool)
+        if rows is None:
+            return -1
+        own = self._own[blueprint.pool]
+        if own.entries and blueprint.own.conflict(own) is not None:
+            return -1
+        both = rows & blueprint.rows
+        if not both.any():
+            return -1
+        return self._blueprints.get(
+            blueprint.pool, both, blueprint.own.both(own), blueprint.wanted.both(self.wanted)
+        ).number
+
+
+class Meetings:
+    """All that came up in this placement."""
+
+    def __init__(self, blueprints: Blueprints) -> None:
+        self._blueprints = blueprints
+        self._known: dict[tuple[Requirements, frozenset[int]], Meeting] = {}
+        self._asked: dict[tuple[int, int, int], tuple[Wish, Requirements, Needs, Meeting]] = {}
+        """By identity of what was asked with, since hashing requirements is slow; that is kept to stay itself."""
+        self._able: dict[tuple[tuple[Toleration, ...], bool], frozenset[int]] = {}
+
+    def get(self, needs: Needs, wish: Wish, where: Requirements) -> Meeting:
+        asked = (id(wish), id(where), id(needs.shape.tolerations))
+        kept = self._asked.get(asked)
+        if kept is not None:
+            return kept[3]
+        able = self._tolerated(needs.shape.tolerations, soft_taints=wish.soft_taints)
+        wanted = wish.wanted.both(where)
+        key = (wanted, able)
+        meeting = self._known.get(key)
+        if meeting is None:
+            meeting = self._known[key] = Meeting(self._blueprints, len(self._known), wanted, able=able)
+        self._asked[asked] = (wish, where, needs, meeting)
+        return meeting
+
+    def _tolerated(self, tolerations: tuple[Toleration, ...], *, soft_taints: bool) -> frozenset[int]:
+        key = (tolerations, soft_taints)
+        if key not in self._able:
+            self._able[key] = frozenset(
+                number
+                for number, offers in enumerate(self._blueprints.offers)
+                if tolerated(offers.taints, tolerations, soft_taints=soft_taints)
+            )
+        return self._able[key]

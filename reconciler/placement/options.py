@@ -1,0 +1,86 @@
+"""The sizes that a new node for some chunks may have. Used by make."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reconciler.placement.amounts import PLENTY, times
+from reconciler.placement.fill import meets_minimums
+from reconciler.placement.host_caps import Task, allowed_on, host_bound
+from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.meetings import Meeting
+from reconciler.placement.requirements import Requirements
+from reconciler.placement.shapes import Wish, ports_clash
+from reconciler.placement.sizing import Option
+from reconciler.placement.state import State
+
+
+def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> tuple[Option, ...]:
+    """Sizes a new node may have, sorted by pool order and type name; those over the pool's limits left out."""
+    cap = new_node_cap(state, task)
+    if not cap:
+        return ()
+    meeting = state.meetings.get(task.batch.needs, wish, task.where)
+    ports = task.batch.needs.shape.host_ports
+    key = (meeting.number, pools, task.batch.needs.request.tobytes(), cap, bool(ports))
+    known = None if ports else state.options.get(key)
+    if known is None:
+        known = state.options[key] = _options_in(state, task, meeting, pools, cap=cap)
+    if any(state.limits.is_limited(state.offers[number].pool.name) for number in pools):
+        return tuple(option for option in known if _is_within_limits(state, option))
+    return known
+
+
+def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ...], *, cap: int) -> tuple[Option, ...]:
+    found: list[Option] = []
+    for number in pools:
+        offers = state.offers[number]
+        rows = meeting.rows(number)
+        if rows is None or ports_clash(task.batch.needs.shape.host_ports, offers.host_ports):
+            continue
+        found += _options(state, task, number, rows, cap=cap, wanted=meeting.wanted)
+    return tuple(found)
+
+
+def _options(
+    state: State, task: Task, number: int, rows: Mask, *, cap: int, wanted: Requirements
+) -> tuple[Option, ...]:
+    """Without a look at the pool's limits, so that it holds for the whole placement."""
+    offers = state.offers[number]
+    if not rows.any():
+        return ()
+    fits = np.minimum(times(offers.room, task.batch.needs.request), cap)
+    fits = np.minimum(fits, _most_by_minimums(state, number, rows, fits))
+    prices = np.full(len(fits), PLENTY, dtype=np.int64)
+    np.minimum.at(prices, offers.offerings.types_of[rows], offers.prices[rows])
+    return tuple(
+        Option(number, kind, int(fits[kind]), int(prices[kind]), rows, wanted)
+        for kind in np.flatnonzero((fits > 0) & (prices < PLENTY)).tolist()
+    )
+
+
+def _is_within_limits(state: State, option: Option) -> bool:
+    offers = state.offers[option.pool]
+    return state.limits.shortage(offers.pool.name, offers.capacities[option.kind]) is None
+
+
+def new_node_cap(state: State, task: Task) -> int:
+    """The most chunks of the batch that rules allow on an empty node, whatever its size."""
+    cap = PLENTY if task.per_node is None else task.per_node
+    if task.batch.needs.shape.host_ports:
+        cap = min(cap, 1)
+    for rule in task.host_rules:
+        cap = min(cap, allowed_on(rule, 0, host_bound(state, rule, bare=True), task.single))
+    return cap
+
+
+def _most_by_minimums(state: State, number: int, rows: Mask, fits: Amounts) -> int:
+    """With minValues, the most chunks on a node that leave enough types (zones, …) open."""
+    offers = state.offers[number]
+    if not offers.minimums:
+        return PLENTY
+    for amount in sorted(set(fits[fits > 0].tolist()), reverse=True):
+        open_rows = rows & (fits >= amount)[offers.offerings.types_of]
+        if meets_minimums(state, number, open_rows):
+            return int(amount)
+    return 0

@@ -1,0 +1,194 @@
+"""Resource claims (DRA) as countable resources: so many devices of a class asked for, so many free on a node. Used by attachments.
+
+Counting is exact where a class selects by driver and plain attributes, its devices are taken whole, each is one node's own, and no
+two classes that are asked for share only some of their devices. Everything else is not judged, and said so. Devices of a node to
+be made are not known, so none is made for claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from reconciler.model.demand import Demand
+from reconciler.model.devices import ClaimSpec, Device, DeviceClass, DeviceName, Devices, ResourceClaim, ResourceSlice
+from reconciler.model.nodes import Node
+from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import ClusterView
+from reconciler.placement.shapes import NODE_NAME_FIELD
+from reconciler.placement.volumes import Obstacle
+
+DEVICES = "devices.headroom.dev/"
+"""Before a class's name: the resource by which its devices are counted."""
+
+
+class _NotJudgedError(Exception):
+    """Why a claim cannot be counted."""
+
+
+def with_devices(view: ClusterView, demands: Sequence[Demand]) -> tuple[ClusterView, Sequence[Demand], tuple[str, ...]]:
+    """The same world with claims said in terms of resources, and what was not judged; the very same objects when no demand
+    has a claim."""
+    if not any(_has_claims(group.shape) for demand in demands for group in demand.groups):
+        return view, demands, ()
+    judge = _Judge(view, demands)
+    judged = [
+        replace(demand, groups=tuple(replace(group, shape=judge.shape(group.shape)) for group in demand.groups))
+        for demand in demands
+    ]
+    nodes = tuple(judge.equipped(node) for node in view.nodes) if judge.counted else view.nodes
+    return replace(view, nodes=nodes), judged, tuple(sorted(judge.sentences))
+
+
+def _has_claims(shape: PodShape) -> bool:
+    return bool(shape.resource_claims or shape.resource_claim_templates)
+
+
+class _Judge:
+    """counted: classes that were counted; sentences: what was not."""
+
+    def __init__(self, view: ClusterView, demands: Sequence[Demand]) -> None:
+        devices = view.devices
+        self._classes = {item.name: item for item in devices.classes}
+        self._claims = {(item.namespace, item.name): item for item in devices.claims}
+        self._templates = {(item.namespace, item.name): item.spec for item in devices.templates}
+        self._slices = list(_in_force(devices))
+        self._taken = {device for claim in devices.claims for device in claim.allocated}
+        self._node_of = {_name(item, device): item.node for item in self._slices for device in item.devices}
+        self._users: dict[tuple[str, str], int] = {}
+        shapes = [(group.shape, group.count) for demand in demands for group in demand.groups]
+        for shape, count in (*shapes, *((pod.shape, 1) for pod in view.pods if pod.node_name is not None)):
+            for name in shape.resource_claims:
+                self._users[shape.namespace, name] = self._users.get((shape.namespace, name), 0) + count
+        self._selected: dict[str, frozenset[DeviceName]] = {}
+        self._used = {
+            request.device_class for shape, _ in shapes for spec in self._specs(shape) for request in spec.requests
+        }
+        self.counted: set[str] = set()
+        self.sentences: set[str] = set()
+
+    def _specs(self, shape: PodShape) -> Iterable[ClaimSpec]:
+        for name in shape.resource_claim_templates:
+            if (shape.namespace, name) in self._templates:
+                yield self._templates[shape.namespace, name]
+        for name in shape.resource_claims:
+            if (shape.namespace, name) in self._claims:
+                yield self._claims[shape.namespace, name].spec
+
+    def shape(self, shape: PodShape) -> PodShape:
+        if not _has_claims(shape):
+            return shape
+        try:
+            return self._counted(shape)
+        except Obstacle as obstacle:
+            return replace(shape, resource_claims=(), resource_claim_templates=(), obstacle=str(obstacle))
+        except _NotJudgedError as why:
+            self.sentences.add(str(why))
+            names = (*shape.resource_claims, *shape.resource_claim_templates)
+            return replace(shape, resource_claims=names, resource_claim_templates=())
+
+    def _counted(self, shape: PodShape) -> PodShape:
+        amounts: dict[str, int] = {}
+        terms = shape.attachment_terms
+        for name in shape.resource_claim_templates:
+            spec = self._templates.get((shape.namespace, name))
+            what = f"ResourceClaimTemplate/{shape.namespace}/{name}"
+            if spec is None:
+                raise Obstacle(f"{what} is not there")
+            self._count(what, spec, amounts)
+        for name in shape.resource_claims:
+            claim = self._claims.get((shape.namespace, name))
+            what = f"ResourceClaim/{shape.namespace}/{name}"
+            if claim is None:
+                raise Obstacle(f"{what} is not there")
+            if claim.allocated:
+                terms = _joined(terms, self._node_with(what, claim))
+            elif self._users[shape.namespace, name] > 1:
+                raise _NotJudgedError(f"{what} is shared by several pods: which devices they get is not judged")
+            else:
+                self._count(what, claim.spec, amounts)
+        requests = shape.requests + Resources.of(amounts)
+        return replace(
+            shape, requests=requests, attachment_terms=terms, resource_claims=(), resource_claim_templates=()
+        )
+
+    def _node_with(self, what: str, claim: ResourceClaim) -> str:
+        nodes = {self._node_of.get(device, "") for device in claim.allocated}
+        if len(nodes) != 1 or "" in nodes:
+            raise _NotJudgedError(f"{what} has devices of no one node: where its pods may be is not judged")
+        return nodes.pop()
+
+    def _count(self, what: str, spec: ClaimSpec, amounts: dict[str, int]) -> None:
+        if not spec.simple:
+            raise _NotJudgedError(f"{what} asks for more than a number of devices: it is not judged")
+        for request in spec.requests:
+            resource = DEVICES + self._class_of(what, request.device_class)
+            amounts[resource] = amounts.get(resource, 0) + request.count
+
+    def _class_of(self, what: str, name: str) -> str:
+        """The name under which the class's devices are counted: the first of those that select the very same."""
+        found = self._classes.get(name)
+        if found is None:
+            raise Obstacle(f"{what}: there is no DeviceClass {name}")
+        own = self._select(found)
+        alike = name
+        for other in sorted(self._used & self._classes.keys()):
+            theirs = self._select(self._classes[other]) if self._classes[other].is_simple else frozenset()
+            if theirs == own:
+                alike = min(alike, other)
+            elif own & theirs:
+                raise _NotJudgedError(
+                    f"DeviceClasses {name} and {other} share some of their devices: they are not judged"
+                )
+        self.counted.add(alike)
+        return alike
+
+    def _select(self, found: DeviceClass) -> frozenset[DeviceName]:
+        if not found.is_simple:
+            raise _NotJudgedError(
+                f"DeviceClass {found.name} selects by more than driver and attributes: it is not judged"
+            )
+        if found.name not in self._selected:
+            names = []
+            for item in self._slices:
+                for device in item.devices:
+                    if found.selects(item.driver, device):
+                        if not device.simple or not item.node:
+                            raise _NotJudgedError(
+                                f"DeviceClass {found.name} has devices that are shared, tainted or no node's own: "
+                                "it is not judged"
+                            )
+                        names.append(_name(item, device))
+            self._selected[found.name] = frozenset(names)
+        return self._selected[found.name]
+
+    def equipped(self, node: Node) -> Node:
+        """The node with the devices it has free."""
+        free = {
+            DEVICES + name: sum(self._node_of[device] == node.name for device in self._selected[name] - self._taken)
+            for name in self.counted
+        }
+        return replace(node, allocatable=node.allocatable + Resources.of(free))
+
+
+def _name(item: ResourceSlice, device: Device) -> DeviceName:
+    return (item.driver, item.pool, device.name)
+
+
+def _in_force(devices: Devices) -> Iterable[ResourceSlice]:
+    """Slices of each pool's newest generation, where all of them are there."""
+    pools: dict[tuple[str, str], list[ResourceSlice]] = {}
+    for item in devices.slices:
+        pools.setdefault((item.driver, item.pool), []).append(item)
+    for members in pools.values():
+        newest = max(item.generation for item in members)
+        present = [item for item in members if item.generation == newest]
+        if len(present) >= present[0].slices:
+            yield from present
+
+
+def _joined(terms: tuple[NodeSelectorTerm, ...], node: str) -> tuple[NodeSelectorTerm, ...]:
+    here = Requirement(NODE_NAME_FIELD, Operator.IN, (node,))
+    return tuple(replace(term, fields=(*term.fields, here)) for term in terms or (NodeSelectorTerm(),))

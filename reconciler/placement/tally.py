@@ -1,0 +1,71 @@
+"""Bound pods, counted: those alike together, by node. Kept between passes, so that only pods that came or went are looked at.
+
+Used by bins (what pods take), topology (where they count) and memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.model.pods import Pod, PodShape
+
+Alike = tuple[int, bool, bool, tuple[str, str] | None]
+"""Shape (by identity), whether they are daemons, whether they are being deleted, and their DaemonSet (namespace, name)."""
+
+
+@dataclass(slots=True)
+class Flock:
+    """Pods that are alike. nodes: how many are on each, by name; version: grows with every change."""
+
+    shape: PodShape
+    is_daemon: bool
+    deleting: bool
+    daemon_set: tuple[str, str] | None
+    nodes: dict[str, int] = field(default_factory=dict)
+    version: int = 0
+
+    def add(self, node: str, amount: int) -> None:
+        count = self.nodes.get(node, 0) + amount
+        if count:
+            self.nodes[node] = count
+        else:
+            del self.nodes[node]
+        self.version += 1
+
+
+class Tally:
+    """All bound pods of the view that was counted last."""
+
+    def __init__(self) -> None:
+        self._flocks: dict[Alike, Flock] = {}
+        self._counted: set[int] = set()
+        self._pods: Sequence[Pod] = ()
+        """Kept so that their identity, by which they were counted, and that of their shapes stays their own."""
+
+    def count(self, pods: Sequence[Pod]) -> list[Flock]:
+        """Flocks of these pods. An unchanged pod must be the same object as before to be known again."""
+        if pods is not self._pods:
+            now = set(map(id, pods))
+            gone, come = self._counted - now, now - self._counted
+            if gone:
+                self._add([pod for pod in self._pods if id(pod) in gone], -1)
+            if come:
+                self._add([pod for pod in pods if id(pod) in come], 1)
+            self._counted, self._pods = now, pods
+            if gone:
+                self._flocks = {key: flock for key, flock in self._flocks.items() if flock.nodes}
+        return list(self._flocks.values())
+
+    def _add(self, pods: Iterable[Pod], amount: int) -> None:
+        flocks = self._flocks
+        for pod in pods:
+            node = pod.node_name
+            if node is None:
+                continue
+            daemon_set = (pod.namespace, pod.owner_name) if pod.owner_kind == "DaemonSet" else None
+            key = (id(pod.shape), pod.is_daemon, pod.deleting, daemon_set)
+            flock = flocks.get(key)
+            if flock is None:
+                flock = flocks[key] = Flock(pod.shape, pod.is_daemon, pod.deleting, daemon_set)
+            flock.add(node, amount)

@@ -1,0 +1,123 @@
+"""Pending pods in a plan: what would be launched for them, at what price, and which are left. Used by text and page.
+
+Only a plan made with `--include-pending` plans nodes for them; headroom itself never makes one: that is Karpenter's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reconciler.model.changes import NodeClaimCreation, Plan
+from reconciler.model.demand import POD_KIND
+from reconciler.model.placement import Excuse
+from reconciler.report.words import MOST_ZONES, counted, excuse_words, hourly, listed
+
+MOST_NAMES = 3
+"""Pods by name in one row; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """New nodes of one NodePool in the same places. types: how many by the cheapest type each may be; price: USD an hour
+    of all together, None where one is not known."""
+
+    node_pool: str
+    places: str
+    types: tuple[tuple[str, int], ...]
+    pods: int
+    price: float | None
+
+    @property
+    def nodes(self) -> int:
+        return sum(count for _, count in self.types)
+
+    @property
+    def size(self) -> str:
+        """`4 nodes for 12 pods, $2.2000/h`."""
+        price = "price not known" if self.price is None else hourly(self.price)
+        return f"{counted(self.nodes, 'node')} for {counted(self.pods, 'pod')}, {price}"
+
+    @property
+    def kinds(self) -> str:
+        """`2 × m-16x and 2 × m-4x; on-demand in zone-a`."""
+        return f"{listed(f'{count:,} × {name}' for name, count in self.types)}; {self.places}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOver:
+    """Pods that found no place for the same reasons."""
+
+    names: tuple[str, ...]
+    excuses: tuple[Excuse, ...]
+
+    @property
+    def title(self) -> str:
+        """`Pod/shop/a and Pod/shop/b`, the most by name."""
+        rest = len(self.names) - MOST_NAMES
+        return listed([*self.names[:MOST_NAMES], *([f"{counted(rest, 'more pod')}"] if rest > 0 else [])])
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return tuple(excuse_words(excuse) for excuse in self.excuses)
+
+
+def launches(plan: Plan) -> tuple[Launch, ...]:
+    """New nodes that hold pending pods, by NodePool and place."""
+    groups: dict[tuple[str, str], list[NodeClaimCreation]] = {}
+    for creation in plan.node_claims.create:
+        if _pods_on(creation):
+            groups.setdefault((creation.planned.node_pool, _places(creation)), []).append(creation)
+    return tuple(_launch(pool, places, members) for (pool, places), members in sorted(groups.items()))
+
+
+def _pods_on(creation: NodeClaimCreation) -> int:
+    return sum(holding.count for holding in creation.planned.holdings if holding.demand.kind == POD_KIND)
+
+
+def _places(creation: NodeClaimCreation) -> str:
+    planned = creation.planned
+    zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
+    return f"{' or '.join(planned.capacity_types)} in {zones}"
+
+
+def _launch(pool: str, places: str, members: Iterable[NodeClaimCreation]) -> Launch:
+    kinds: dict[str, int] = {}
+    pods, price, known = 0, 0.0, True
+    for creation in members:
+        name = creation.planned.instance_types[0] if creation.planned.instance_types else "any type"
+        kinds[name] = kinds.get(name, 0) + 1
+        pods += _pods_on(creation)
+        price += creation.planned.price
+        known = known and creation.planned.price_known
+    types = tuple(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
+    return Launch(pool, places, types, pods, price if known else None)
+
+
+def left_over(plan: Plan) -> tuple[LeftOver, ...]:
+    """Those with the same excuses together, most pods first."""
+    groups: dict[tuple[Excuse, ...], list[str]] = {}
+    for outcome in plan.demands:
+        if outcome.demand.is_pending_pod and outcome.unplaced:
+            groups.setdefault(outcome.excuses, []).append(str(outcome.demand.ref))
+    rows = [LeftOver(tuple(names), excuses) for excuses, names in groups.items()]
+    return tuple(sorted(rows, key=lambda row: (-len(row.names), row.names)))
+
+
+def pending_words(plan: Plan) -> str:
+    """One sentence on all pending pods; "" when there are none."""
+    pending = plan.pending
+    total = pending.placed_on_existing + pending.placed_on_new + pending.unplaced
+    if not total:
+        return ""
+    parts = [f"{pending.placed_on_existing:,} fit existing nodes"] if pending.placed_on_existing else []
+    if pending.placed_on_new:
+        rows = launches(plan)
+        nodes = counted(sum(row.nodes for row in rows), "new node")
+        prices = [row.price for row in rows if row.price is not None]
+        price = f" at {hourly(sum(prices))}" if len(prices) == len(rows) else ""
+        parts.append(f"{pending.placed_on_new:,} would go on {nodes}{price}")
+    if pending.unplaced:
+        words = "can be placed nowhere" if plan.include_pending else "need nodes that are not there yet"
+        parts.append(f"{pending.unplaced:,} {words}")
+    return f"{counted(total, 'pending pod')}: {', '.join(parts)}"

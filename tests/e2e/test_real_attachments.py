@@ -1,0 +1,240 @@
+"""Pods with volumes and devices beside the real kube-scheduler: it binds those that we place, where we say, and no other.
+
+Everything is created on a real API server and read from there as the daemon reads it; claims are bound by hand, since no
+controller runs. Of pods that compete for one thing (a claim for one pod, a device) as many are bound as we place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.cluster.resources import PODS
+from reconciler.cluster.view import ViewStore
+from reconciler.demand.pending import pending_demands
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
+from reconciler.placement.place import place
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.rest import Document, condition
+from tests.integration.real_cluster import opened
+
+pytestmark = pytest.mark.e2e
+
+SPACE = "attachments"
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+DRIVER, GPUS = "disk.example.com", "gpu.example.com"
+COMPETING = {"once": 1, "attached": 1, "train": 2}
+"""Pods by the first part of their name, of which so many can be placed."""
+NEVER_TRIED = {"no-claim"}
+"""The scheduler does not even queue a pod whose resource claim is not there."""
+
+
+@pytest.fixture(scope="module")
+def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
+    """Nobody but the scheduler acts here."""
+    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
+        yield running
+
+
+def named(api: str, kind: str, name: str, *, namespace: str | None = None, **metadata: Any) -> Document:
+    place_of = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **place_of, **metadata}}
+
+
+def node(name: str, zone: str) -> Document:
+    room = {"cpu": "8", "memory": "16Gi", "pods": "110"}
+    return {
+        **named("v1", "Node", name, labels={ZONE: zone, HOST: name}),
+        "status": {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def disk(name: str, *terms: tuple[str, str], labels: Mapping[str, str] | None = None) -> list[Document]:
+    """A volume that holds its pods to one of the terms, and a claim of the same name that is bound to it."""
+    return [
+        {
+            **named("v1", "PersistentVolume", name, labels=dict(labels or {})),
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "slow",
+                "claimRef": {"namespace": SPACE, "name": name},
+                "csi": {"driver": DRIVER, "volumeHandle": name},
+                **(
+                    {"nodeAffinity": {"required": {"nodeSelectorTerms": [_term(*item) for item in terms]}}}
+                    if terms
+                    else {}
+                ),
+            },
+        },
+        claim(name, volume=name),
+    ]
+
+
+def _term(key: str, value: str) -> Document:
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+
+
+def claim(
+    name: str, *, volume: str | None = None, storage_class: str = "slow", mode: str = "ReadWriteOnce"
+) -> Document:
+    bound = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
+    return {
+        **named("v1", "PersistentVolumeClaim", name, namespace=SPACE, annotations=bound),
+        "spec": {
+            "accessModes": [mode],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": storage_class,
+            **({"volumeName": volume} if volume else {}),
+        },
+    }
+
+
+def storage_class(name: str, mode: str) -> Document:
+    return {
+        **named("storage.k8s.io/v1", "StorageClass", name),
+        "provisioner": DRIVER,
+        "volumeBindingMode": mode,
+    }
+
+
+def pod(name: str, *claims: str, devices: str = "") -> Document:
+    volumes = [{"name": item, "persistentVolumeClaim": {"claimName": item}} for item in claims]
+    spec: Document = {"containers": [{"name": "main", "image": "pause"}], "volumes": volumes}
+    if devices:
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": devices}]
+        spec["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+    return {**named("v1", "Pod", name, namespace=SPACE), "spec": spec}
+
+
+def surroundings() -> list[Document]:
+    once = disk("once", (ZONE, "zone-b"))
+    for part in once:
+        part["spec"]["accessModes"] = ["ReadWriteOncePod"]
+    driver = {"name": DRIVER, "nodeID": "a", "topologyKeys": [ZONE], "allocatable": {"count": 1}}
+    return [
+        named("v1", "Namespace", SPACE),
+        storage_class("slow", "WaitForFirstConsumer"),
+        storage_class("at-once", "Immediate"),
+        *disk("in-b", (ZONE, "zone-b")),
+        *disk("in-q-or-c", (ZONE, "zone-q"), (ZONE, "zone-c")),
+        *disk("in-q", (ZONE, "zone-q")),
+        *disk("on-c", (HOST, "c")),
+        *disk("labelled-b", labels={ZONE: "zone-b"}),
+        *disk("labelled-b-or-c", labels={ZONE: "zone-b__zone-c"}),
+        *disk("on-a-0", (HOST, "a")),
+        *disk("on-a-1", (HOST, "a")),
+        *once,
+        claim("not-bound", storage_class="at-once"),
+        claim("no-class", storage_class="gone"),
+        {**named("storage.k8s.io/v1", "CSINode", "a"), "spec": {"drivers": [driver]}},
+    ]
+
+
+def devices() -> list[Document]:
+    api = "resource.k8s.io/v1"
+    selectors = [{"cel": {"expression": f"device.driver == '{GPUS}' && device.attributes['{GPUS}'].type == 'gpu'"}}]
+    listed = [{"name": f"gpu-{index}", "attributes": {"type": {"string": "gpu"}}} for index in range(2)]
+    other = [{"name": "mig-0", "attributes": {"type": {"string": "mig"}}}]
+    asked = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
+    return [
+        {**named(api, "DeviceClass", "gpu"), "spec": {"selectors": selectors}},
+        *(
+            {
+                **named(api, "ResourceSlice", f"{name}-gpus"),
+                "spec": {
+                    "driver": GPUS,
+                    "nodeName": name,
+                    "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+                    "devices": found,
+                },
+            }
+            for name, found in (("b", listed), ("c", other))
+        ),
+        *({**named(api, "ResourceClaim", f"gpu-{index}", namespace=SPACE), "spec": asked} for index in range(3)),
+    ]
+
+
+def pods() -> list[Document]:
+    return [
+        pod("in-b", "in-b"),
+        pod("in-q-or-c", "in-q-or-c"),
+        pod("in-q", "in-q"),
+        pod("on-c", "on-c"),
+        pod("labelled-b", "labelled-b"),
+        pod("labelled-b-or-c", "labelled-b-or-c", "on-c"),
+        pod("in-two-places", "in-b", "on-c"),
+        pod("missing", "missing"),
+        pod("not-bound", "not-bound"),
+        pod("no-class", "no-class"),
+        pod("once-0", "once"),
+        pod("once-1", "once"),
+        pod("attached-0", "on-a-0"),
+        pod("attached-1", "on-a-1"),
+        *(pod(f"train-{index}", devices=f"gpu-{index}") for index in range(3)),
+        pod("no-claim", devices="gone"),
+    ]
+
+
+def test_the_scheduler_binds_what_we_place_and_nothing_else(plane: ControlPlane) -> None:
+    for document in surroundings() + devices():
+        plane.api.create(document)
+    for name in "abc":
+        plane.api.create(node(name, f"zone-{name}"))
+        plane.api.patch("v1", "Node", name, {"spec": {"taints": []}})
+    with opened(plane.kubeconfig()) as cluster:
+        eventually(lambda: len(cluster.view().nodes) == 3 and cluster.view().complete, within=60, what="all is read")
+        view = with_pods(cluster.view(), pods())
+    demands = pending_demands(view, include_pending=False)
+    placement = place(view, node_pools=(), instance_types=(), demands=demands)
+    assert violations(view, node_pools=(), instance_types=(), demands=demands, placement=placement) == ()
+    ours = {holding.demand.name: item.node for item in placement.occupied for holding in item.holdings}
+
+    for document in pods():
+        plane.api.create(document)
+    bound = settled(plane)
+
+    assert alone(bound) == alone(ours)
+    assert competing(bound) == competing(ours) == COMPETING
+    assert {"in-b": "b", "in-q-or-c": "c", "labelled-b-or-c": "c"}.items() <= bound.items()
+
+
+def with_pods(view: ClusterView, documents: Sequence[Document]) -> ClusterView:
+    """The view as it is the moment the pods are there and none is bound."""
+    store = ViewStore()
+    for document in documents:
+        store.put(PODS, document)
+    return replace(view, pods=store.view().pods)
+
+
+def settled(plane: ControlPlane) -> dict[str, str]:
+    """Node by pod, once the scheduler has tried every pod and nothing has changed for a while."""
+    seen: list[dict[str, str]] = []
+
+    def quiet() -> bool:
+        found = plane.api.list("v1", "Pod", namespace=SPACE)
+        seen.append(
+            {item["metadata"]["name"]: item["spec"]["nodeName"] for item in found if item["spec"].get("nodeName")}
+        )
+        tried = all(
+            item["spec"].get("nodeName")
+            or condition(item, "PodScheduled") == "False"
+            or item["metadata"]["name"] in NEVER_TRIED
+            for item in found
+        )
+        return tried and len(seen) > 12 and all(item == seen[-1] for item in seen[-12:])
+
+    eventually(quiet, within=120, what="the scheduler is done", every=1)
+    return seen[-1]
+
+
+def alone(where: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {name: node_name for name, node_name in where.items() if name.partition("-")[0] not in COMPETING}
+
+
+def competing(where: Mapping[str, str | None]) -> dict[str, int]:
+    return {key: sum(name.partition("-")[0] == key for name in where) for key in COMPETING}

@@ -1,0 +1,219 @@
+"""Placements beside the real kube-scheduler: it binds every pod that we said fits, and none that we said does not.
+
+For some hundred generated worlds the nodes that are there and those that were planned are created on a real API server, all
+at once. Then come the pods: first those that were placed, each with a resource request that only its bin can meet, so that
+the real scheduler has the last word on every other rule, with all the nodes in sight. They come in the order in which
+demands are placed, one group after the other: a pod that counts for a spread rule without being under it may tip the
+balance for one that comes after, and the first of those that want company finds its own place only while it is the
+first. When the scheduler is done with them, the pods that found no place come, free to go anywhere in their world; it must
+have tried each of them and found nothing.
+
+Left out of the second part: pods that we would make no node for (a node that came for others may suit them), and those that
+go wholly or not at all (one of them must stay pending, not all).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain, zip_longest
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from reconciler.model.buffers import Recreation
+from reconciler.model.demand import Demand
+from reconciler.model.placement import Holding, Placement
+from reconciler.model.refs import ObjectRef
+from reconciler.placement.place import place
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.rest import Document, condition
+from tests.e2e.world_documents import node_document, planned_document, pod_document
+from tests.unit.placement.worlds import World, worlds
+
+pytestmark = pytest.mark.e2e
+
+WORLDS = 300
+AT_ONCE = 8
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Staged:
+    """One world in the cluster. placed: documents of pods, one list a round; unplaced: likewise, all at once; wholes: names of unplaced pods, one list for each demand
+    that goes wholly or not at all."""
+
+    name: str
+    world: World
+    nodes: list[Document]
+    bound: list[Document]
+    placed: list[list[Document]]
+    unplaced: list[Document]
+    wholes: list[set[str]]
+
+
+@cache
+def generated() -> tuple[World, ...]:
+    """Always the same ones. Chunks are judged as pods that come, by what nodes have."""
+    found: list[World] = []
+
+    @settings(
+        max_examples=WORLDS,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(world=worlds())
+    def collect(world: World) -> None:
+        found.append(world)
+
+    collect()
+    return tuple(_as_pods(world) for world in found)
+
+
+def _as_pods(world: World) -> World:
+    """Nodes that are not up and daemons yet to come have tests of their own; here what is there is what counts."""
+    nodes = tuple(replace(node, ready=True) for node in world.view.nodes)
+    demands = tuple(replace(demand, recreation=Recreation.KEEP_EMPTY) for demand in world.demands)
+    return replace(world, view=replace(world.view, nodes=nodes, daemon_sets=()), demands=demands)
+
+
+def placed(world: World) -> Placement:
+    return place(world.view, node_pools=world.node_pools, instance_types=world.instance_types, demands=world.demands)
+
+
+def staged(number: int, world: World) -> Staged:
+    name = f"world-{number:03}"
+    placement = placed(world)
+    nodes = [node_document(name, node) for node in world.view.nodes]
+    bins: list[tuple[str, tuple[Holding, ...]]] = [
+        (item.node, item.holdings) for item in placement.occupied if item.node is not None
+    ]
+    for index, planned in enumerate(placement.planned):
+        nodes.append(planned_document(name, index, planned, world.node_pools, world.instance_types))
+        bins.append((f"planned-{index}", planned.holdings))
+    bound = [pod_document(name, pod.name, pod.shape, bound_to=pod.node_name) for pod in world.view.pods]
+    by_ref = {demand.ref: demand for demand in world.demands}
+    rounds: dict[tuple[ObjectRef, int], list[Document]] = {
+        (demand.ref, group): [] for demand in _in_order(world.demands) for group in range(len(demand.groups))
+    }
+    for bin_name, holdings in bins:
+        for holding in holdings:
+            shape = by_ref[holding.demand].groups[holding.group].shape
+            rounds[holding.demand, holding.group] += [
+                pod_document(
+                    name, f"{holding.demand.name}-{holding.group}-{bin_name}-{index}", shape, meant_for=bin_name
+                )
+                for index in range(holding.count)
+            ]
+    unplaced: list[Document] = []
+    wholes: dict[str, set[str]] = {}
+    for missing in placement.unplaced:
+        demand = by_ref[missing.demand]
+        if not demand.opens_nodes:
+            continue
+        for index in range(missing.count):
+            pod = f"{missing.demand.name}-{missing.group}-unplaced-{index}"
+            unplaced.append(pod_document(name, pod, demand.groups[missing.group].shape))
+            if demand.whole:
+                wholes.setdefault(missing.demand.name, set()).add(pod)
+    return Staged(name, world, nodes, bound, list(rounds.values()), unplaced, list(wholes.values()))
+
+
+def _in_order(demands: Iterable[Demand]) -> list[Demand]:
+    return sorted(demands, key=lambda item: (not item.is_pending_pod, -item.priority, item.ref.name))
+
+
+@pytest.fixture(scope="module")
+def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
+    """Nobody but the scheduler acts here: nodes stay as they are made, pods are never started."""
+    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def stages(plane: ControlPlane) -> list[Staged]:
+    """All worlds in the cluster, with the placed pods bound as far as the scheduler will."""
+    found = [staged(number, world) for number, world in enumerate(generated())]
+    _each(lambda stage: plane.api.create(_namespace(stage.name)), found)
+    _each(lambda node: _create_node(plane, node), (node for stage in found for node in stage.nodes))
+    _each(plane.api.create, (pod for stage in found for pod in stage.bound))
+    for pods in zip_longest(*(stage.placed for stage in found), fillvalue=[]):
+        _each(plane.api.create, chain.from_iterable(pods))
+        _settle(plane)
+    return found
+
+
+def test_every_pod_that_fits_is_bound(plane: ControlPlane, stages: list[Staged]) -> None:
+    found = _pods(plane)
+    wanted = {(stage.name, pod["metadata"]["name"]) for stage in stages for pods in stage.placed for pod in pods}
+    unbound = {key: _why(found[key]) for key in wanted if not found[key]["spec"].get("nodeName")}
+
+    assert len(wanted) > WORLDS
+    assert unbound == {}
+
+
+def test_no_pod_that_does_not_fit_is_bound(plane: ControlPlane, stages: list[Staged]) -> None:
+    _each(plane.api.create, (pod for stage in stages for pod in stage.unplaced))
+    _settle(plane)
+    pods = _pods(plane)
+    wrong = {}
+    for stage in stages:
+        bound = {
+            name
+            for name in (pod["metadata"]["name"] for pod in stage.unplaced)
+            if pods[stage.name, name]["spec"].get("nodeName")
+        }
+        whole = {name for names in stage.wholes for name in names}
+        wholly = [names for names in stage.wholes if names <= bound]
+        if bound - whole or wholly:
+            wrong[stage.name] = (sorted(bound - whole), wholly)
+
+    assert sum(len(stage.unplaced) for stage in stages) > WORLDS / 2
+    assert wrong == {}
+
+
+def _namespace(name: str) -> Document:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _create_node(plane: ControlPlane, node: Document) -> None:
+    """The API server taints every new node as not ready, and nobody here would take that away."""
+    plane.api.create(node)
+    plane.api.patch("v1", "Node", node["metadata"]["name"], {"spec": {"taints": node["spec"]["taints"]}})
+
+
+def _each(act: Callable[[Item], object], items: Iterable[Item]) -> None:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(act, items))
+
+
+def _pods(plane: ControlPlane) -> dict[tuple[str, str], Document]:
+    return {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in plane.api.list("v1", "Pod")}
+
+
+def _settle(plane: ControlPlane) -> None:
+    """Until each pod is bound or was tried in vain, and nothing has changed for longer than a retry waits at most."""
+    seen: list[tuple[int, int]] = []
+
+    def quiet() -> bool:
+        pods = plane.api.list("v1", "Pod")
+        bound = [bool(pod["spec"].get("nodeName")) for pod in pods]
+        untried = sum(
+            not is_bound and condition(pod, "PodScheduled") != "False"
+            for pod, is_bound in zip(pods, bound, strict=True)
+        )
+        seen.append((sum(bound), len(pods)))
+        return untried == 0 and (all(bound) or (len(seen) > 12 and len(set(seen[-12:])) == 1))
+
+    eventually(quiet, within=300, what="the scheduler is done", every=1)
+
+
+def _why(pod: Document) -> str:
+    found = [item.get("message", "") for item in pod["status"].get("conditions", []) if item["type"] == "PodScheduled"]
+    return found[0] if found else "never tried"

@@ -1,0 +1,164 @@
+"""Generated worlds as documents for a real API server: nodes, planned nodes and pods. Used by test_real_scheduler.
+
+Many worlds share a cluster. Each has a namespace of its own, and a label on its nodes that all of its pods select, so that
+neither affinity nor spread looks beyond it. A pod that is meant for one node asks for a resource that only this node has:
+unlike a selector, that leaves what spread and affinity look at as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reconciler.model.nodes import (
+    ARCHITECTURE_LABEL,
+    CAPACITY_TYPE_LABEL,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    OPERATING_SYSTEM_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    Node,
+    NodePool,
+)
+from reconciler.model.placement import PlannedNode
+from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.quantity import PODS
+from reconciler.model.requirements import LabelSelector, Requirement, Taint, Toleration
+
+WORLD_LABEL = "headroom.test/world"
+_SEATS = "1000"
+
+Document = dict[str, Any]
+
+
+def node_document(world: str, node: Node) -> Document:
+    """A node that is there; its name is its own within the world only."""
+    return _node(world, node.name, dict(node.labels), node.allocatable.quantities(), node.taints)
+
+
+def planned_document(
+    world: str, number: int, planned: PlannedNode, pools: Sequence[NodePool], types: Sequence[InstanceType]
+) -> Document:
+    """A planned node as it may come up: which of its types, zones and capacity types it gets changes from one to the next."""
+    pool = next(item for item in pools if item.name == planned.node_pool)
+    name = planned.instance_types[number % len(planned.instance_types)]
+    kind = next(item for item in types if item.name == name)
+    offered = [
+        (offering.zone, offering.capacity_type)
+        for offering in kind.offerings
+        if offering.available and offering.zone in planned.zones and offering.capacity_type in planned.capacity_types
+    ]
+    zone, capacity_type = offered[number % len(offered)]
+    labels = {
+        **dict(pool.template.labels),
+        **dict(planned.labels),
+        NODEPOOL_LABEL: pool.name,
+        INSTANCE_TYPE_LABEL: kind.name,
+        ARCHITECTURE_LABEL: kind.architecture,
+        OPERATING_SYSTEM_LABEL: kind.operating_systems[0],
+        ZONE_LABEL: zone,
+        CAPACITY_TYPE_LABEL: capacity_type,
+    }
+    return _node(world, f"planned-{number}", labels, kind.allocatable.quantities(), pool.template.taints)
+
+
+def pod_document(
+    world: str, name: str, shape: PodShape, *, meant_for: str | None = None, bound_to: str | None = None
+) -> Document:
+    """meant_for: name of the one node that has its seat; bound_to: there already, past any scheduler."""
+    requests = {key: value for key, value in shape.requests.quantities().items() if key != PODS}
+    limits = {}
+    if meant_for is not None:
+        requests[_seat(meant_for)] = limits[_seat(meant_for)] = "1"
+    container: Document = {
+        "name": "main",
+        "image": "pause",
+        "resources": {"requests": requests, "limits": limits},
+        "ports": [
+            {"containerPort": port.port, "hostPort": port.port, "protocol": port.protocol} for port in shape.host_ports
+        ],
+    }
+    spec: Document = {
+        "containers": [container],
+        "nodeSelector": {**dict(shape.node_selector), WORLD_LABEL: world},
+        "tolerations": [_toleration(item) for item in shape.tolerations],
+        "topologySpreadConstraints": [_spread(item) for item in shape.topology_spread],
+        "affinity": _affinity(shape),
+    }
+    if bound_to is not None:
+        spec["nodeName"] = node_name(world, bound_to)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": world, "labels": dict(shape.labels)},
+        "spec": spec,
+    }
+
+
+def node_name(world: str, name: str) -> str:
+    return f"{world}-{name}"
+
+
+def _seat(name: str) -> str:
+    return f"headroom.test/{name}"
+
+
+def _node(
+    world: str, name: str, labels: Mapping[str, str], allocatable: Mapping[str, str], taints: Sequence[Taint]
+) -> Document:
+    full = node_name(world, name)
+    room = {**allocatable, _seat(name): _SEATS}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": full, "labels": {**labels, HOSTNAME_LABEL: full, WORLD_LABEL: world}},
+        "spec": {"taints": [{"key": item.key, "value": item.value, "effect": item.effect} for item in taints]},
+        "status": {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def _toleration(item: Toleration) -> Document:
+    return {"key": item.key, "operator": item.operator, "value": item.value, "effect": item.effect}
+
+
+def _expressions(items: Sequence[Requirement]) -> list[Document]:
+    return [{"key": item.key, "operator": str(item.operator), "values": list(item.values)} for item in items]
+
+
+def _selector(item: LabelSelector | None) -> Document | None:
+    if item is None:
+        return None
+    return {"matchLabels": dict(item.match_labels), "matchExpressions": _expressions(item.expressions)}
+
+
+def _spread(item: TopologySpread) -> Document:
+    return {
+        "topologyKey": item.topology_key,
+        "maxSkew": item.max_skew,
+        "whenUnsatisfiable": item.when_unsatisfiable,
+        "labelSelector": _selector(item.selector),
+    }
+
+
+def _term(item: PodAffinityTerm) -> Document:
+    return {"topologyKey": item.topology_key, "labelSelector": _selector(item.selector)}
+
+
+def _node_term(item: NodeSelectorTerm) -> Document:
+    return {"matchExpressions": _expressions(item.expressions)}
+
+
+def _affinity(shape: PodShape) -> Document:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    found: Document = {}
+    if shape.required_node_terms:
+        found["nodeAffinity"] = {
+            required: {"nodeSelectorTerms": [_node_term(item) for item in shape.required_node_terms]}
+        }
+    if shape.pod_affinity:
+        found["podAffinity"] = {required: [_term(item) for item in shape.pod_affinity]}
+    if shape.pod_anti_affinity:
+        found["podAntiAffinity"] = {required: [_term(item) for item in shape.pod_anti_affinity]}
+    return found

@@ -1,0 +1,153 @@
+"""How fast and how cheaply chunks are placed, on inputs that are always the same. Part of `python -m tests.perf`.
+
+python -m tests.perf.placement mix 5000 --karpenter
+python -m tests.perf.placement buffers
+python -m tests.perf.placement cluster
+
+Each prints one line of JSON. Time is taken in process from decoded state: what the daemon holds when a pass begins. Every
+run gets its input decoded anew, so that nothing kept by identity makes a later one look faster than it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.model.demand import Demand
+from reconciler.model.placement import Placement
+from reconciler.model.quantity import Resources
+from reconciler.model.view import ClusterView
+from reconciler.placement.memory import Memory
+from reconciler.placement.place import PlacementOptions, place
+from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
+from tests.perf.karpenter_solver import solve, solver
+from tests.perf.lower_bound import lower_bound, node_kinds
+from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
+
+ENOUGH = 5.0
+"""Seconds after which one more run is not worth the wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a placement came to; seconds: the best of some; first: the first one in the process, with whatever it loads."""
+
+    seconds: float
+    first: float
+    nodes: int
+    price: float
+    unplaced: int
+
+
+@dataclass(frozen=True, slots=True)
+class MixFigures:
+    """price, bound: USD an hour; of Karpenter None where it did not run."""
+
+    run: Run
+    bound: float
+    karpenter_seconds: float | None
+    karpenter_nodes: int | None
+    karpenter_price: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFigures:
+    """Seconds of a first pass, of one after some pods changed and of one after nothing did; peak in MiB."""
+
+    first: float
+    changed: float
+    unchanged: float
+    peak: float
+    unplaced: int
+
+
+def mix(count: int, *, runs: int, with_karpenter: bool) -> MixFigures:
+    """Pods of Karpenter's benchmark mix on an empty cluster, pending, with new nodes planned for them."""
+    manifests = pod_manifests(count)
+    inputs = [demands_of(decoded(manifests)) for _ in range(runs)]
+    run = _best([(ClusterView(), demands) for demands in inputs])
+    kinds = node_kinds(
+        synthetic_instance_types(), operating_system="linux", capacity_type="on-demand", daemons=Resources()
+    )
+    bound = lower_bound((demand.groups[0].shape for demand in inputs[0]), kinds)
+    program = solver() if with_karpenter else None
+    theirs = solve(program, manifests, runs=runs if count <= 5000 else 1) if program else None
+    return MixFigures(
+        run,
+        bound,
+        theirs.seconds if theirs else None,
+        theirs.nodes if theirs else None,
+        theirs.price if theirs else None,
+    )
+
+
+def buffers_on_nothing(*, runs: int) -> Run:
+    """10,000 chunks in 20 buffers on an empty cluster."""
+    return _best([(ClusterView(), buffers(20, chunks=500)) for _ in range(runs)])
+
+
+def large_cluster() -> ClusterFigures:
+    """5,000 nodes with 150,000 bound pods, and buffers of 50 chunks for 20 of its workloads."""
+    view = cluster(nodes=5000, pods=150_000)
+    demands = workload_buffers(20, chunks=50)
+    later = some_pods_changed(view, 100)
+    memory = Memory()
+    first, placement = _timed(view, demands, memory)
+    changed, _ = _timed(later, demands, memory)
+    unchanged, _ = _timed(later, demands, memory)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return ClusterFigures(first, changed, unchanged, peak, _unplaced(placement))
+
+
+def _best(inputs: Sequence[tuple[ClusterView, tuple[Demand, ...]]]) -> Run:
+    took: list[float] = []
+    for view, demands in inputs:
+        seconds, placement = _timed(view, demands)
+        took.append(seconds)
+        if sum(took) > ENOUGH:
+            break
+    price = sum(node.price for node in placement.planned)
+    return Run(min(took), took[0], len(placement.planned), price, _unplaced(placement))
+
+
+def _timed(view: ClusterView, demands: tuple[Demand, ...], memory: Memory | None = None) -> tuple[float, Placement]:
+    pools, types, options = (pool(),), synthetic_instance_types(), PlacementOptions(include_pending=True)
+    began = time.perf_counter()
+    placement = place(view, node_pools=pools, instance_types=types, demands=demands, options=options, memory=memory)
+    return time.perf_counter() - began, placement
+
+
+def _unplaced(placement: Placement) -> int:
+    return sum(item.count for item in placement.unplaced)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.perf.placement")
+    cases = parser.add_subparsers(dest="case", required=True)
+    of_mix = cases.add_parser("mix")
+    of_mix.add_argument("pods", type=int)
+    of_mix.add_argument("--karpenter", action="store_true", help="run Karpenter's scheduler too; needs Go")
+    of_mix.add_argument("--runs", type=int, default=3)
+    cases.add_parser("buffers")
+    cases.add_parser("cluster")
+    asked = parser.parse_args(arguments)
+    figures: MixFigures | Run | ClusterFigures
+    match asked.case:
+        case "mix":
+            figures = mix(asked.pods, runs=asked.runs, with_karpenter=asked.karpenter)
+        case "buffers":
+            figures = buffers_on_nothing(runs=3)
+        case _:
+            figures = large_cluster()
+    print(json.dumps(asdict(figures)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,188 @@
+"""Every way to place a few pods, tried in order of price: what the engine's answers for small scenarios are compared with.
+
+It shares nothing with the engine but the model. A way counts when there is an order in which kube-scheduler would bind each
+pod to the node meant for it, with all nodes there from the start. Only what `small_scenarios` draws is judged: CPU and
+memory, node selectors by zone, spread (DoNotSchedule), inter-pod affinity and anti-affinity inside one namespace. In one thing
+Karpenter's rule is kept to, which is stricter: a zone in which a node can be made is a domain that spread looks at, node or no
+node, and so is a host yet to come when any is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType
+from reconciler.model.pods import PodAffinityTerm, PodShape
+from reconciler.model.quantity import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A node as one way has it, there or to be made. bound: pods on it before."""
+
+    name: str
+    zone: str
+    room: Resources
+    bound: tuple[PodShape, ...] = ()
+    price: float = 0.0
+
+    def label(self, key: str) -> str:
+        return self.name if key == HOSTNAME_LABEL else self.zone
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Which node each pod is on; pods and where are parallel."""
+
+    pods: tuple[PodShape, ...]
+    where: tuple[int, ...]
+    spots: tuple[Spot, ...]
+    zones: tuple[str, ...]
+
+    @property
+    def price(self) -> float:
+        return sum(spot.price for spot in self.spots)
+
+
+def cheapest_way(pods: Sequence[PodShape], there: Sequence[Spot], types: Sequence[InstanceType]) -> Way | None:
+    """The least dear way to place all pods, None when there is none."""
+    ordered = tuple(sorted(pods, key=repr))
+    ways = sorted(_ways(ordered, tuple(there), types), key=lambda way: way.price)
+    return next((way for way in ways if _can_be_bound(way)), None)
+
+
+def _ways(pods: tuple[PodShape, ...], there: tuple[Spot, ...], types: Sequence[InstanceType]) -> Iterator[Way]:
+    zones = sorted({offering.zone for kind in types for offering in kind.offerings})
+    for where in _groupings(len(pods), len(there)):
+        new = max((*where, len(there) - 1)) + 1 - len(there)
+        held = [
+            Resources.total(
+                pod.requests for pod, index in zip(pods, where, strict=True) if index == len(there) + number
+            )
+            for number in range(new)
+        ]
+        for chosen in product(zones, repeat=new):
+            made = [
+                _cheapest_spot(number, zone, requests, types)
+                for number, (zone, requests) in enumerate(zip(chosen, held, strict=True))
+            ]
+            spots = [spot for spot in made if spot is not None]
+            if len(spots) == new:
+                yield Way(pods, where, (*there, *spots), tuple(zones))
+
+
+def _groupings(pods: int, there: int) -> Iterator[tuple[int, ...]]:
+    """Each pod on a node that is there, on a new node that an earlier pod is on, or on the next new one."""
+
+    def extend(found: tuple[int, ...], nodes: int) -> Iterator[tuple[int, ...]]:
+        if len(found) == pods:
+            yield found
+            return
+        for index in range(nodes + 1):
+            yield from extend((*found, index), max(nodes, index + 1))
+
+    yield from extend((), there)
+
+
+def _cheapest_spot(number: int, zone: str, requests: Resources, types: Sequence[InstanceType]) -> Spot | None:
+    offers = [
+        Spot(f"new-{number}", zone, kind.allocatable, price=offering.price)
+        for kind in types
+        for offering in kind.offerings
+        if offering.zone == zone and offering.available and requests.fits(kind.allocatable)
+    ]
+    return min(offers, key=lambda spot: spot.price, default=None)
+
+
+def _can_be_bound(way: Way) -> bool:
+    """Looks for an order, pod by pod; which are bound decides all, so each set is looked at once."""
+    seen: set[frozenset[int]] = set()
+    stack = [frozenset[int]()]
+    while stack:
+        bound = stack.pop()
+        if len(bound) == len(way.pods):
+            return True
+        for number in range(len(way.pods)):
+            following = bound | {number}
+            if number not in bound and following not in seen and _accepts(way, bound, number):
+                seen.add(following)
+                stack.append(following)
+    return False
+
+
+def _accepts(way: Way, bound: frozenset[int], number: int) -> bool:
+    pod, spot = way.pods[number], way.spots[way.where[number]]
+    on: list[list[PodShape]] = [list(item.bound) for item in way.spots]
+    for other in bound:
+        on[way.where[other]].append(way.pods[other])
+    used = Resources.total(item.requests for item in on[way.where[number]])
+    return (
+        (used + pod.requests).fits(spot.room)
+        and _selects(pod, spot)
+        and _is_apart(pod, spot, way.spots, on)
+        and _has_company(pod, spot, way.spots, on)
+        and _is_balanced(pod, spot, way, on)
+    )
+
+
+def _selects(pod: PodShape, spot: Spot) -> bool:
+    return all(key == ZONE_LABEL and spot.zone == value for key, value in pod.node_selector)
+
+
+def _matches(term: PodAffinityTerm, pod: PodShape) -> bool:
+    return term.selector is not None and term.selector.matches(dict(pod.labels))
+
+
+def _is_apart(pod: PodShape, spot: Spot, spots: Sequence[Spot], on: Sequence[Sequence[PodShape]]) -> bool:
+    for other_spot, others in zip(spots, on, strict=True):
+        for other in others:
+            for owner, met in ((pod, other), (other, pod)):
+                for term in owner.pod_anti_affinity:
+                    near = spot.label(term.topology_key) == other_spot.label(term.topology_key)
+                    if near and _matches(term, met):
+                        return False
+    return True
+
+
+def _has_company(pod: PodShape, spot: Spot, spots: Sequence[Spot], on: Sequence[Sequence[PodShape]]) -> bool:
+    """The first pod of its like needs none: nobody matches anywhere, and it matches all of its own terms."""
+    terms = pod.pod_affinity
+    company = [
+        (other_spot, other)
+        for other_spot, others in zip(spots, on, strict=True)
+        for other in others
+        if all(_matches(term, other) for term in terms)
+    ]
+    if not company:
+        return all(_matches(term, pod) for term in terms)
+    return all(
+        any(other_spot.label(term.topology_key) == spot.label(term.topology_key) for other_spot, _ in company)
+        for term in terms
+    )
+
+
+def _is_balanced(pod: PodShape, spot: Spot, way: Way, on: Sequence[Sequence[PodShape]]) -> bool:
+    for constraint in pod.topology_spread:
+        counts = _empty_domains(pod, constraint.topology_key, way)
+        for other_spot, others in zip(way.spots, on, strict=True):
+            if not _selects(pod, other_spot):
+                continue  # nodeAffinityPolicy: Honor
+            matching = [
+                other
+                for other in others
+                if constraint.selector is not None and constraint.selector.matches(dict(other.labels))
+            ]
+            domain = other_spot.label(constraint.topology_key)
+            counts[domain] = counts.get(domain, 0) + len(matching)
+        itself = constraint.selector is not None and constraint.selector.matches(dict(pod.labels))
+        if counts[spot.label(constraint.topology_key)] + itself - min(counts.values()) > constraint.max_skew:
+            return False
+    return True
+
+
+def _empty_domains(pod: PodShape, key: str, way: Way) -> dict[str, int]:
+    if key == HOSTNAME_LABEL:
+        return {"a host yet to come": 0} if any(spot.price for spot in way.spots) else {}
+    return {zone: 0 for zone in way.zones if all(value == zone for _, value in pod.node_selector)}

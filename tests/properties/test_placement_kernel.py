@@ -1,0 +1,43 @@
+"""The compiled loops and the same in numpy: whichever runs, the placement is the same."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.placement import Placement
+from reconciler.placement import kernel
+from reconciler.placement.kernel import Kernel
+from reconciler.placement.place import PlacementOptions, place
+from tests.unit.placement.worlds import World, worlds
+
+COMPILED = kernel.compiled()
+
+
+def placed_with(loops: Kernel | None, world: World, chunks_per_node: int | None) -> Placement:
+    with (
+        patch("reconciler.placement.place.WORTH_COMPILING", 0),
+        patch("reconciler.placement.place.compiled", lambda: loops),
+    ):
+        return place(
+            world.view,
+            node_pools=world.node_pools,
+            instance_types=world.instance_types,
+            demands=world.demands,
+            options=PlacementOptions(chunks_per_node=chunks_per_node, include_pending=True),
+        )
+
+
+@settings(max_examples=200, deadline=None)
+@given(world=worlds(), most=st.sampled_from([None, 1, 3]))
+def test_numpy_and_the_loops_as_written_agree(world: World, most: int | None) -> None:
+    assert placed_with(kernel.plain(), world, most) == placed_with(None, world, most)
+
+
+@settings(max_examples=100, deadline=None)
+@given(world=worlds())
+def test_numpy_and_the_compiled_loops_agree(world: World) -> None:
+    assert COMPILED is not None, "numba is a dependency: its wheel should be there"
+    assert placed_with(COMPILED, world, None) == placed_with(None, world, None)

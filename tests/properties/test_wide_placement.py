@@ -1,0 +1,35 @@
+"""The independent checker finds nothing wrong with placements under the rarer rules, combined as nobody would think of."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+
+from reconciler.placement.checker import violations
+from reconciler.placement.place import place
+from tests.properties.wide_worlds import WideWorld, wide_worlds
+
+UNMET = "minValues are not met in full"
+"""What a placement says itself where a pool's limits leave too few types; then the checker may say so too."""
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(world=wide_worlds())
+def test_breaks_no_rule(world: WideWorld) -> None:
+    placement = place(
+        world.view,
+        node_pools=world.node_pools,
+        instance_types=world.instance_types,
+        demands=world.demands,
+        overlays=world.overlays,
+    )
+
+    found = violations(
+        world.view,
+        node_pools=world.node_pools,
+        instance_types=world.instance_types,
+        demands=world.demands,
+        placement=placement,
+        overlays=world.overlays,
+    )
+    said = any(UNMET in sentence for sentence in placement.assumptions)
+    assert [sentence for sentence in found if not (said and "minValues of" in sentence)] == []

@@ -1,0 +1,122 @@
+"""Excuses say the cause, how many candidates gave it, and the nearest miss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, ZONE_LABEL, InstanceType, NodePool
+from reconciler.model.placement import Excuse
+from reconciler.model.pods import NodeSelectorTerm
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import ClusterView
+from reconciler.placement.place import PlacementOptions, place
+from tests.builders import demand, instance_type, node, node_pool, shape
+
+TYPES = tuple(instance_type(f"m-{cpu}x", cpu=str(cpu), memory="64Gi") for cpu in (4, 8, 16))
+
+
+def excuses(
+    wanted: Demand,
+    *,
+    view: ClusterView | None = None,
+    pools: tuple[NodePool, ...] = (node_pool(),),
+    types: tuple[InstanceType, ...] = TYPES,
+    options: PlacementOptions | None = None,
+) -> tuple[Excuse, ...]:
+    """Of the chunks that found no place."""
+    placement = place(
+        view or ClusterView(),
+        node_pools=pools,
+        instance_types=types,
+        demands=(wanted,),
+        options=options or PlacementOptions(),
+    )
+    (left,) = placement.unplaced
+    return left.excuses
+
+
+def where(key: str, *values: str) -> NodeSelectorTerm:
+    return NodeSelectorTerm((Requirement(key, Operator.IN, values),))
+
+
+def test_types_that_would_do_if_the_chunk_asked_for_a_little_less() -> None:
+    alike = (*TYPES, instance_type("c-16x", cpu="16", memory="32Gi"))
+    (excuse,) = excuses(demand(count=1, pod_shape=shape("16100m")), types=alike)
+    assert excuse == Excuse(
+        "instance type too small", 4, "NodePool general: 2 types fit but for 200m CPU, 2 more lack more"
+    )
+
+
+def test_the_node_that_lacks_least() -> None:
+    nodes = (node("a", cpu="1"), node("b", cpu="3"), node("c", cpu="2"))
+    (excuse,) = excuses(
+        replace(demand(count=1, pod_shape=shape("3500m")), opens_nodes=False), view=ClusterView(nodes=nodes)
+    )
+    assert excuse == Excuse("node full", 3, "b lacks 500m CPU")
+
+
+def test_the_node_with_the_fewest_wrong_labels() -> None:
+    nodes = (node("a", labels={"disk": "hdd"}), node("b", labels={"disk": "ssd"}), node("c", zone="zone-b"))
+    asked = shape(node_selector={"disk": "ssd", ZONE_LABEL: "zone-b"})
+    (excuse,) = excuses(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=nodes))
+    assert excuse == Excuse("node labels", 3, "b has topology.kubernetes.io/zone=zone-a")
+    lonely = ClusterView(nodes=nodes[2:])
+    (excuse,) = excuses(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=lonely)
+    assert excuse.example == "c has no label disk"
+
+
+def test_a_node_that_is_asked_for_by_name() -> None:
+    by_name = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("gone",)),))
+    asked = replace(shape(), required_node_terms=(by_name,))
+    (excuse,) = excuses(
+        replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=(node("a"),))
+    )
+    assert excuse.example == "a is not the node that is asked for by name"
+    nothing = replace(shape(), required_node_terms=(NodeSelectorTerm(),))
+    (excuse,) = excuses(
+        replace(demand(count=1, pod_shape=nothing), opens_nodes=False), view=ClusterView(nodes=(node("a"),))
+    )
+    assert excuse.example == "its node affinity matches no node at all"
+
+
+def test_a_limit_that_is_reached() -> None:
+    pools = (node_pool("gpu", limits={"cpu": "64"}), node_pool("single", limits={"nodes": "1"}))
+    view = ClusterView(nodes=tuple(node(f"n-{n}", pool="gpu", cpu="16", ready=False) for n in range(4)))
+    view = replace(view, nodes=(*view.nodes, node("z", pool="single", ready=False)))
+    found = excuses(demand(count=1), view=view, pools=pools)
+    assert [excuse.example for excuse in found if excuse.reason == "NodePool limit"] == [
+        "NodePool gpu is at its cpu limit of 64",
+        "NodePool single is at its nodes limit of 1",
+    ]
+
+
+def test_what_is_sold_out_or_backed_off_from() -> None:
+    gone = tuple(
+        instance_type(f"m-{cpu}x", cpu=str(cpu), zones=("zone-a", "zone-b"), available=False) for cpu in (4, 8)
+    )
+    (excuse,) = excuses(demand(count=1, pod_shape=shape("5")), types=(*gone, TYPES[0]), pools=(_only("m-8x"),))
+    words = "NodePool general: what would do is not available now: m-8x in zone-a as on-demand and 1 other"
+    assert excuse == Excuse("offering not available", 2, words)
+    backed_off = PlacementOptions(back_offs=frozenset({("m-4x", zone, "on-demand") for zone in ("zone-a", "zone-b")}))
+    (excuse,) = excuses(demand(count=1), types=TYPES[:2], options=backed_off, pools=(_only("m-4x"),))
+    assert excuse.reason == "offering not available"
+
+
+def _only(name: str) -> NodePool:
+    return node_pool(requirements=(Requirement("node.kubernetes.io/instance-type", Operator.IN, (name,)),))
+
+
+def test_the_label_that_no_offering_has() -> None:
+    asked = replace(shape(), required_node_terms=(where(ZONE_LABEL, "zone-q"),))
+    (excuse,) = excuses(demand(count=1, pod_shape=asked))
+    assert excuse.example == f"NodePool general: no offering has the {ZONE_LABEL} asked for"
+    spot_in_a = instance_type("m-4x", zones=("zone-a",), capacity_types=("spot",))
+    plain_in_b = instance_type("m-8x", cpu="8", zones=("zone-b",))
+    together = shape(node_selector={ZONE_LABEL: "zone-b", CAPACITY_TYPE_LABEL: "spot"})
+    (excuse,) = excuses(demand(count=1, pod_shape=together), types=(spot_in_a, plain_in_b))
+    assert excuse.example == "NodePool general: no offering has all the labels asked for together"
+    (excuse,) = excuses(demand(count=1, pod_shape=shape(node_selector={HOSTNAME_LABEL: "n-1"})))
+    assert (
+        excuse.example == "NodePool general makes nodes whose names are not known before, and one is asked for by name"
+    )

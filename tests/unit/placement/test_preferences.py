@@ -1,0 +1,102 @@
+"""What a pod would rather have is met on new nodes where it can be, and given up in Karpenter's order where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
+from reconciler.model.placement import Placement
+from reconciler.model.pods import Pod, PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
+from reconciler.model.requirements import LabelSelector
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
+from reconciler.placement.place import place
+from reconciler.placement.preferences import firmer_shapes
+from tests.builders import demand, instance_type, node, node_pool, pod, shape
+
+ZONES = ("zone-a", "zone-b", "zone-c")
+TYPES = (instance_type("m-16x", cpu="16", memory="64Gi", zones=ZONES),)
+WEB = LabelSelector((("app", "web"),))
+DB = LabelSelector((("app", "db"),))
+
+
+def spread(key: str = ZONE_LABEL, when: str = "ScheduleAnyway") -> TopologySpread:
+    return TopologySpread(key, 1, when, WEB)
+
+
+def web(**fields: object) -> PodShape:
+    return replace(shape("500m", "512Mi", labels={"app": "web"}), **fields)  # type: ignore[arg-type]
+
+
+def near(selector: LabelSelector, weight: int = 1, key: str = ZONE_LABEL) -> WeightedPodAffinityTerm:
+    return WeightedPodAffinityTerm(weight, PodAffinityTerm(key, selector))
+
+
+def placed(*demands: Demand, nodes: Sequence[Node] = (), pods: Sequence[Pod] = ()) -> Placement:
+    """Placed and found right by the checker."""
+    view, pools = ClusterView(nodes=tuple(nodes), pods=tuple(pods)), (node_pool(),)
+    placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands)
+    found = violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement)
+    assert found == ()
+    assert not placement.unplaced
+    return placement
+
+
+def by_zone(placement: Placement) -> dict[tuple[str, ...], int]:
+    return {item.zones: sum(holding.count for holding in item.holdings) for item in placement.planned}
+
+
+def test_soft_spread_over_zones_is_met_on_new_nodes() -> None:
+    wanted = demand(count=6, pod_shape=web(topology_spread=(spread(),)))
+    assert by_zone(placed(wanted)) == {(zone,): 2 for zone in ZONES}
+
+
+def test_it_makes_no_node_where_there_is_room() -> None:
+    wanted = demand(count=6, pod_shape=web(topology_spread=(spread(),)))
+    placement = placed(wanted, nodes=(node("roomy", cpu="16"),))
+    assert not placement.planned, "kube-scheduler weighs it, and takes the room that is there"
+
+
+def test_soft_spread_over_hosts_buys_no_node_for_each_pod() -> None:
+    wanted = demand(count=6, pod_shape=web(topology_spread=(spread(HOSTNAME_LABEL),)))
+    assert len(placed(wanted).planned) == 1
+
+
+def test_what_cannot_be_met_is_given_up() -> None:
+    wanted = demand(count=6, pod_shape=web(topology_spread=(spread(),), node_selector=((ZONE_LABEL, "zone-b"),)))
+    assert by_zone(placed(wanted)) == {("zone-b",): 6}
+
+
+def test_preferred_company_decides_the_zone_of_a_new_node() -> None:
+    there = pod("db-0", node="full", pod_shape=shape("900m", labels={"app": "db"}))
+    wanted = demand(count=2, pod_shape=web(preferred_pod_affinity=(near(DB),)))
+    placement = placed(wanted, nodes=(node("full", cpu="1", zone="zone-c"),), pods=(there,))
+    assert by_zone(placement) == {("zone-c",): 2}
+
+
+def test_company_that_is_not_there_is_given_up() -> None:
+    wanted = demand(count=2, pod_shape=web(preferred_pod_affinity=(near(DB),)))
+    assert sum(by_zone(placed(wanted)).values()) == 2
+
+
+def test_the_order_is_affinity_heaviest_first_and_then_spread() -> None:
+    both = web(
+        preferred_pod_affinity=(near(DB, 1), near(WEB, 9)),
+        topology_spread=(spread(), spread(HOSTNAME_LABEL), spread("rack")),
+    )
+    rungs = [
+        (
+            [term.selector for term in rung.pod_affinity],
+            [item.topology_key for item in rung.topology_spread if item.when_unsatisfiable == "DoNotSchedule"],
+        )
+        for rung in firmer_shapes(both)
+    ]
+    assert rungs == [
+        ([WEB, DB], [ZONE_LABEL, "rack"]),
+        ([DB], [ZONE_LABEL, "rack"]),
+        ([], [ZONE_LABEL, "rack"]),
+        ([], [ZONE_LABEL]),
+    ]
+    assert firmer_shapes(web(topology_spread=(spread(when="DoNotSchedule"),))) == ()

@@ -1,0 +1,127 @@
+"""Capacity reservations: used first, counted down, and asked for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    NodeClaim,
+    NodePool,
+    Offering,
+)
+from reconciler.model.placement import Placement
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
+from reconciler.placement.place import place
+from tests.builders import demand, instance_type, node_pool, shape
+
+ID = "karpenter.k8s.aws/capacity-reservation-id"
+PLAIN = instance_type("m-4x", cpu="4", price=0.2, zones=("zone-a", "zone-b"))
+ONE_EACH = shape("3", "1Gi")
+EMPTY = ClusterView()
+
+
+def labelled(**labels: str) -> tuple[Requirement, ...]:
+    names = {"zone": ZONE_LABEL, "kind": CAPACITY_TYPE_LABEL, "reservation": ID}
+    return tuple(Requirement(names[key], Operator.IN, (value,)) for key, value in labels.items())
+
+
+def reserved(count: int | None, name: str = "cr-1", zone: str = "zone-b", price: float = 0.0) -> Offering:
+    requirements = labelled(zone=zone, kind="reserved", reservation=name)
+    return Offering(zone, "reserved", price, True, requirements, reservation_capacity=count)
+
+
+def with_reserved(*offerings: Offering) -> InstanceType:
+    return replace(PLAIN, offerings=(*PLAIN.offerings, *offerings))
+
+
+def placed(
+    kind: InstanceType, *demands: Demand, pools: Sequence[NodePool] = (node_pool(),), view: ClusterView = EMPTY
+) -> Placement:
+    """Placed and found right by the checker."""
+    placement = place(view, node_pools=pools, instance_types=(kind,), demands=demands)
+    found = violations(view, node_pools=pools, instance_types=(kind,), demands=demands, placement=placement)
+    assert found == ()
+    return placement
+
+
+def kinds_of(placement: Placement) -> list[str]:
+    return sorted(kind for node in placement.planned for kind in node.capacity_types)
+
+
+def test_what_is_reserved_is_used_first_and_no_more_of_it_than_there_is() -> None:
+    placement = placed(with_reserved(reserved(2)), demand(count=5, pod_shape=ONE_EACH))
+    assert kinds_of(placement) == ["on-demand", "on-demand", "on-demand", "reserved", "reserved"]
+    assert sum(node.price for node in placement.planned) == 0.6000000000000001
+
+
+def test_a_node_asks_for_its_reservation_by_name() -> None:
+    (node,) = placed(with_reserved(reserved(2)), demand(count=1)).planned
+    assert (node.node_pool, node.zones, node.capacity_types, node.price) == ("general", ("zone-b",), ("reserved",), 0.0)
+    asked = {item.key: item.values for item in node.requirements}
+    assert asked[ID] == ("cr-1",)
+    assert asked[CAPACITY_TYPE_LABEL] == ("reserved",)
+    assert asked[NODEPOOL_LABEL] == ("general",)
+
+
+def test_two_pools_share_a_reservation() -> None:
+    pools = (node_pool("general"), node_pool("other"))
+    placement = placed(with_reserved(reserved(1)), demand(count=3, pod_shape=ONE_EACH), pools=pools)
+    assert kinds_of(placement) == ["on-demand", "on-demand", "reserved"]
+
+
+def test_a_pools_own_limits_hold_in_its_reservations_too() -> None:
+    pools = (node_pool(limits={"cpu": "8"}),)
+    placement = placed(with_reserved(reserved(5)), demand(count=3, pod_shape=ONE_EACH), pools=pools)
+    assert kinds_of(placement) == ["reserved", "reserved"]
+    (left,) = placement.unplaced
+    assert left.excuses[0].example == "NodePool general is at its cpu limit of 8"
+
+
+def test_a_pool_that_wants_no_reserved_capacity_gets_none() -> None:
+    pools = (node_pool(requirements=labelled(kind="on-demand")),)
+    assert kinds_of(placed(with_reserved(reserved(5)), demand(count=1), pools=pools)) == ["on-demand"]
+
+
+def test_several_reservations_are_counted_apart() -> None:
+    kind = with_reserved(reserved(1, "cr-1"), reserved(1, "cr-2", "zone-a", price=0.01))
+    placement = placed(kind, demand(count=3, pod_shape=ONE_EACH))
+    names = sorted(item.values[0] for node in placement.planned for item in node.requirements if item.key == ID)
+    assert names == ["cr-1", "cr-2"]
+    assert kinds_of(placement) == ["on-demand", "reserved", "reserved"]
+
+
+def test_without_a_name_each_type_and_zone_is_a_reservation() -> None:
+    nameless = replace(reserved(1), requirements=labelled(zone="zone-b", kind="reserved"))
+    placement = placed(with_reserved(nameless), demand(count=2, pod_shape=ONE_EACH))
+    assert kinds_of(placement) == ["on-demand", "reserved"]
+
+
+def test_a_claim_on_its_way_has_its_share() -> None:
+    claim = NodeClaim(
+        "general-1",
+        labels=((NODEPOOL_LABEL, "general"),),
+        requirements=(
+            *labelled(kind="reserved", reservation="cr-1"),
+            Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("m-4x",)),
+        ),
+    )
+    kind, two = with_reserved(reserved(1)), demand(count=2, pod_shape=shape("3500m", "15Gi"))
+    assert kinds_of(placed(kind, two, view=ClusterView(node_claims=(claim,)))) == ["on-demand"]
+    launched = replace(claim, conditions=(("Launched", "True"),))
+    assert kinds_of(placed(kind, two, view=ClusterView(node_claims=(launched,)))) == ["reserved"]
+
+
+def test_an_offering_that_does_not_say_how_much_is_left_is_not_planned_with() -> None:
+    placement = placed(with_reserved(reserved(None)), demand(count=1))
+    assert kinds_of(placement) == ["on-demand"]
+    assert placement.assumptions == ("1 reserved offerings without ReservationCapacity are not planned with",)
+    assert placed(with_reserved(reserved(0)), demand(count=1)).assumptions == ()

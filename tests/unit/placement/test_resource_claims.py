@@ -1,0 +1,164 @@
+"""Pods with resource claims (DRA): counted where that can be done, and said to be not judged where not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.devices import (
+    ClaimSpec,
+    Device,
+    DeviceClass,
+    DeviceRequest,
+    Devices,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from reconciler.model.placement import Placement
+from reconciler.model.pods import PodShape
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
+from reconciler.placement.place import PlacementOptions, place
+from tests.builders import demand, instance_type, node, node_pool, shape
+
+DRIVER = "gpu.example.com"
+GPU = ((DRIVER, "type"), "gpu")
+WHOLE = DeviceClass("gpu", (f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'gpu'",))
+TYPES = (instance_type(),)
+
+
+def devices_of(name: str, count: int, **fields: object) -> ResourceSlice:
+    found = tuple(Device(f"gpu-{number}", (GPU,)) for number in range(count))
+    return replace(ResourceSlice(name, DRIVER, name, node=name, devices=found), **fields)  # type: ignore[arg-type]
+
+
+def template(
+    name: str = "one-gpu", count: int = 1, device_class: str = "gpu", *, simple: bool = True
+) -> ResourceClaimTemplate:
+    return ResourceClaimTemplate("shop", name, ClaimSpec((DeviceRequest(device_class, count),), simple))
+
+
+def claiming(*templates: str, claims: Sequence[str] = ()) -> PodShape:
+    return replace(shape("100m"), resource_claim_templates=templates, resource_claims=tuple(claims))
+
+
+def pending(name: str, pod_shape: PodShape) -> Demand:
+    return Demand(ObjectRef("", "Pod", "shop", name), (ChunkGroup(pod_shape, 1),), 1)
+
+
+def placed(devices: Devices, *demands: Demand, nodes: Sequence[str] = ("a", "b")) -> Placement:
+    """Placed and found right by the checker."""
+    view, pools = ClusterView(nodes=tuple(node(name) for name in nodes), devices=devices), (node_pool(),)
+    options = PlacementOptions(include_pending=True)
+    placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands, options=options)
+    checked = violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement)
+    assert checked == ()
+    return placement
+
+
+def on(placement: Placement) -> dict[str | None, int]:
+    return {item.node: sum(holding.count for holding in item.holdings) for item in placement.occupied}
+
+
+def test_devices_are_counted_node_by_node() -> None:
+    devices = Devices((devices_of("a", 2), devices_of("b", 1)), (WHOLE,), templates=(template(),))
+    placement = placed(devices, demand(count=5, pod_shape=claiming("one-gpu")))
+    assert on(placement) == {"a": 2, "b": 1}
+    assert not placement.planned
+    (left,) = placement.unplaced
+    words = {excuse.example for excuse in left.excuses}
+    assert "a lacks 1 devices of class gpu" in words
+    assert "what devices a new node has is not known, so none is made for resource claims" in words
+
+
+def test_a_claim_for_several_devices_needs_them_on_one_node() -> None:
+    devices = Devices((devices_of("a", 2), devices_of("b", 3)), (WHOLE,), templates=(template("three", 3),))
+    assert on(placed(devices, pending("train", claiming("three")))) == {"b": 1}
+
+
+def test_allocated_devices_are_not_free() -> None:
+    taken = ResourceClaim("shop", "other", ClaimSpec(), allocated=((DRIVER, "a", "gpu-0"),))
+    devices = Devices((devices_of("a", 1), devices_of("b", 1)), (WHOLE,), (taken,), (template(),))
+    assert on(placed(devices, pending("train", claiming("one-gpu")))) == {"b": 1}
+
+
+def test_devices_that_the_class_does_not_select_do_not_count() -> None:
+    other = replace(devices_of("a", 1), devices=(Device("mig-0", (((DRIVER, "type"), "mig"),)),))
+    devices = Devices((other, devices_of("b", 1)), (WHOLE,), templates=(template(),))
+    assert on(placed(devices, pending("train", claiming("one-gpu")))) == {"b": 1}
+
+
+def test_only_the_newest_whole_generation_of_a_pool_counts() -> None:
+    older = devices_of("a", 3, generation=1)
+    newer = devices_of("a", 1, generation=2)
+    partial = devices_of("b", 4, slices=2)
+    devices = Devices((older, newer, partial), (WHOLE,), templates=(template(),))
+    assert on(placed(devices, demand(count=4, pod_shape=claiming("one-gpu")))) == {"a": 1}
+
+
+def test_an_allocated_claim_holds_its_pods_to_the_devices_node() -> None:
+    claim = ResourceClaim("shop", "mine", ClaimSpec((DeviceRequest("gpu", 1),)), allocated=((DRIVER, "b", "gpu-0"),))
+    devices = Devices((devices_of("a", 1), devices_of("b", 1)), (WHOLE,), (claim,))
+    pods = [pending(f"p-{number}", claiming(claims=("mine",))) for number in range(2)]
+    assert on(placed(devices, *pods)) == {"b": 2}
+
+
+def test_two_classes_with_the_same_devices_share_the_count() -> None:
+    twin = replace(WHOLE, name="gpu-too")
+    devices = Devices((devices_of("a", 2),), (WHOLE, twin), templates=(template(), template("too", 1, "gpu-too")))
+    pods = [pending(f"p-{number}", claiming("one-gpu" if number % 2 else "too")) for number in range(3)]
+    assert on(placed(devices, *pods)) == {"a": 2}
+
+
+@pytest.mark.parametrize(
+    ("devices", "words"),
+    [
+        (
+            Devices((devices_of("a", 1),), (WHOLE,), templates=(template(simple=False),)),
+            "ResourceClaimTemplate/shop/one-gpu asks for more than a number of devices: it is not judged",
+        ),
+        (
+            Devices((devices_of("a", 1),), (DeviceClass("gpu", ("device.capacity['x'].memory > 1",)),), templates=(template(),)),
+            "DeviceClass gpu selects by more than driver and attributes: it is not judged",
+        ),
+        (
+            Devices((devices_of("a", 1, node=""),), (WHOLE,), templates=(template(),)),
+            "DeviceClass gpu has devices that are shared, tainted or no node's own: it is not judged",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_counted_is_said_to_be_not_judged(devices: Devices, words: str) -> None:
+    placement = placed(devices, pending("train", claiming("one-gpu")))
+    assert words in placement.assumptions
+    assert not placement.planned, "no node is made for what is not judged"
+
+
+def test_classes_that_share_some_devices_are_not_judged() -> None:
+    every = DeviceClass("every", (f'device.driver == "{DRIVER}"',))
+    mixed = replace(devices_of("a", 1), devices=(Device("gpu-0", (GPU,)), Device("mig-0")))
+    devices = Devices((mixed,), (WHOLE, every), templates=(template(), template("any", 1, "every")))
+    placement = placed(devices, pending("p-0", claiming("one-gpu")), pending("p-1", claiming("any")))
+    assert "DeviceClasses gpu and every share some of their devices: they are not judged" in placement.assumptions
+
+
+@pytest.mark.parametrize(
+    ("devices", "pod_shape", "words"),
+    [
+        (Devices(), claiming("one-gpu"), "ResourceClaimTemplate/shop/one-gpu is not there"),
+        (Devices(), claiming(claims=("mine",)), "ResourceClaim/shop/mine is not there"),
+        (
+            Devices(templates=(template(),)),
+            claiming("one-gpu"),
+            "ResourceClaimTemplate/shop/one-gpu: there is no DeviceClass gpu",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_keeps_the_pod_off_every_node(devices: Devices, pod_shape: PodShape, words: str) -> None:
+    placement = placed(devices, pending("train", pod_shape))
+    (left,) = placement.unplaced
+    assert [excuse.example for excuse in left.excuses] == [words]

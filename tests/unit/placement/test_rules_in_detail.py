@@ -1,0 +1,120 @@
+"""Corners of the rules that a pod spec can state: which nodes spread looks at, whose labels count, bounds, addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType, Node, NodePool
+from reconciler.model.placement import Placement
+from reconciler.model.pods import HostPort, NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
+from reconciler.placement.place import place
+from tests.builders import demand, instance_type, node, node_pool, pod, shape
+
+WEB = LabelSelector((("app", "web"),))
+DEDICATED = Taint("dedicated", "batch", "NoSchedule")
+
+
+def web(**fields: object) -> PodShape:
+    return replace(shape("100m", labels={"app": "web"}), **fields)  # type: ignore[arg-type]
+
+
+def placed(
+    *demands: Demand,
+    nodes: Sequence[Node] = (),
+    pods: Sequence[Pod] = (),
+    pools: Sequence[NodePool] = (),
+    types: Sequence[InstanceType] = (),
+) -> Placement:
+    """Placed and found right by the checker."""
+    view = ClusterView(nodes=tuple(nodes), pods=tuple(pods))
+    placement = place(view, node_pools=pools, instance_types=types, demands=demands)
+    found = violations(view, node_pools=pools, instance_types=types, demands=demands, placement=placement)
+    assert found == ()
+    return placement
+
+
+def on(placement: Placement) -> dict[str | None, int]:
+    return {item.node: sum(holding.count for holding in item.holdings) for item in placement.occupied}
+
+
+@pytest.mark.parametrize(("policy", "count"), [("Honor", 3), ("Ignore", 1)])
+def test_spread_looks_at_nodes_that_affinity_admits_or_at_all(policy: str, count: int) -> None:
+    """Ignored, the empty zone-b, where the pods may not go, is the emptiest: one in zone-a is all that it allows."""
+    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", WEB, node_affinity_policy=policy)
+    nodes = (node("a", zone="zone-a"), node("b", zone="zone-b"))
+    wanted = demand(count=3, pod_shape=web(topology_spread=(spread,), node_selector=((ZONE_LABEL, "zone-a"),)))
+    assert on(placed(wanted, nodes=nodes)) == {"a": count}
+
+
+@pytest.mark.parametrize(("policy", "count"), [("Honor", 3), ("Ignore", 1)])
+def test_spread_looks_past_nodes_with_taints_or_not(policy: str, count: int) -> None:
+    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", WEB, node_taints_policy=policy)
+    nodes = (node("a", zone="zone-a"), node("b", zone="zone-b", taints=(DEDICATED,)))
+    wanted = demand(count=3, pod_shape=web(topology_spread=(spread,)))
+    assert on(placed(wanted, nodes=nodes)) == {"a": count}
+
+
+def test_mismatch_label_keys_keep_apart_from_other_owners_only() -> None:
+    apart = PodAffinityTerm(HOSTNAME_LABEL, WEB, mismatch_label_keys=("team",))
+    red, blue = (
+        replace(web(pod_anti_affinity=(apart,)), labels=(("app", "web"), ("team", team))) for team in ("red", "blue")
+    )
+    there = pod("blue-0", node="a", pod_shape=blue)
+    wanted = demand(count=2, pod_shape=red)
+    assert on(placed(wanted, nodes=(node("a"), node("b")), pods=(there,))) == {"b": 2}
+
+
+@pytest.mark.parametrize(
+    ("operator", "bound", "name"),
+    [
+        (Operator.GTE, "8", "m-8x"),
+        (Operator.GT, "4", "m-8x"),
+        (Operator.LTE, "4", "m-4x"),
+        (Operator.LT, "8", "m-4x"),
+    ],
+)
+def test_bounds_in_pools_and_pods(operator: Operator, bound: str, name: str) -> None:
+    types = tuple(
+        replace(kind, labels=tuple(sorted({**dict(kind.labels), "example.com/cpu": size}.items())))
+        for size in ("4", "8")
+        for kind in (instance_type(f"m-{size}x", cpu=size, price=float(size)),)
+    )
+    bounded = Requirement("example.com/cpu", operator, (bound,))
+    (by_pool,) = placed(demand(count=1), pools=(node_pool(requirements=(bounded,)),), types=types).planned
+    terms = (NodeSelectorTerm((bounded,)),)
+    (by_pod,) = placed(
+        demand(count=1, pod_shape=web(required_node_terms=terms)), pools=(node_pool(),), types=types
+    ).planned
+    assert by_pool.instance_types == by_pod.instance_types == (name,)
+
+
+def test_a_host_port_clashes_by_address_and_protocol() -> None:
+    there = pod("dns", node="a", pod_shape=web(host_ports=(HostPort(53, "UDP", "10.0.0.1"),)))
+    other_address = demand("other", count=1, pod_shape=web(host_ports=(HostPort(53, "UDP", "10.0.0.2"),)))
+    other_protocol = demand("tcp", count=1, pod_shape=web(host_ports=(HostPort(53, "TCP", "10.0.0.1"),)))
+    everywhere = demand("all", count=1, pod_shape=web(host_ports=(HostPort(53, "UDP"),)))
+    assert on(placed(other_address, nodes=(node("a"),), pods=(there,))) == {"a": 1}
+    assert on(placed(other_protocol, nodes=(node("a"),), pods=(there,))) == {"a": 1}
+    assert on(placed(everywhere, nodes=(node("a"),), pods=(there,))) == {}
+
+
+def test_terms_are_alternatives_and_name_nodes_too() -> None:
+    by_zone = NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)),))
+    by_name = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("a",)),))
+    nodes = (node("a", cpu="200m"), node("b", cpu="200m", zone="zone-b"), node("c", cpu="200m"))
+    wanted = demand(count=6, pod_shape=web(required_node_terms=(by_zone, by_name)))
+    assert on(placed(wanted, nodes=nodes)) == {"a": 2, "b": 2}
+
+
+def test_a_toleration_without_a_key_tolerates_everything() -> None:
+    everything = web(tolerations=(Toleration("", "Exists"),))
+    assert on(placed(demand(count=1, pod_shape=everything), nodes=(node("a", taints=(DEDICATED,)),))) == {"a": 1}
+    other_value = web(tolerations=(Toleration("dedicated", "Equal", "web", "NoSchedule"),))
+    assert on(placed(demand(count=1, pod_shape=other_value), nodes=(node("a", taints=(DEDICATED,)),))) == {}

@@ -1,0 +1,222 @@
+"""Pods with volumes: where kube-scheduler would let them be, and what is said when nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
+from reconciler.model.placement import Placement
+from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, TopologySpread
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
+from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
+from reconciler.placement.place import PlacementOptions, place
+from tests.builders import instance_type, node, node_pool, pod, shape
+
+EBS = "ebs.csi.aws.com"
+EBS_ZONE = "topology.ebs.csi.aws.com/zone"
+TYPES = (instance_type("m-4x", zones=("zone-a", "zone-b", "zone-c")),)
+WAITING = StorageClass("gp3", EBS, waits=True)
+
+
+def where(key: str, *values: str) -> NodeSelectorTerm:
+    return NodeSelectorTerm((Requirement(key, Operator.IN, values),))
+
+
+def volume(name: str, *terms: NodeSelectorTerm, **fields: object) -> PersistentVolume:
+    return replace(PersistentVolume(name, terms, driver=EBS), **fields)  # type: ignore[arg-type]
+
+
+def bound(name: str, volume_name: str, **fields: object) -> VolumeClaim:
+    return replace(VolumeClaim("shop", name, volume_name, bound=True), **fields)  # type: ignore[arg-type]
+
+
+def waiting(name: str, storage_class: str | None = "gp3") -> VolumeClaim:
+    return VolumeClaim("shop", name, storage_class=storage_class, requested=2**30, access_modes=("ReadWriteOnce",))
+
+
+def with_claims(*claims: str, pod_shape: PodShape | None = None) -> PodShape:
+    return replace(pod_shape or shape(), volume_claims=claims)
+
+
+def pending(name: str, pod_shape: PodShape) -> Demand:
+    return Demand(ObjectRef("", "Pod", "shop", name), (ChunkGroup(pod_shape, 1),), 1)
+
+
+def placed(storage: Storage, *demands: Demand, nodes: Sequence[Node] = (), pods: Sequence[Pod] = ()) -> Placement:
+    """Placed and found right by the checker."""
+    view = ClusterView(nodes=tuple(nodes), pods=tuple(pods), storage=storage)
+    pools = (node_pool(),)
+    placement = place(
+        view,
+        node_pools=pools,
+        instance_types=TYPES,
+        demands=demands,
+        options=PlacementOptions(include_pending=True),
+    )
+    checked = violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement)
+    assert checked == ()
+    return placement
+
+
+def excuse_of(placement: Placement) -> str:
+    (left,) = placement.unplaced
+    (excuse,) = left.excuses
+    return excuse.example
+
+
+def test_a_bound_volume_holds_its_pod_to_the_volumes_zone() -> None:
+    storage = Storage((volume("pv", where(ZONE_LABEL, "zone-b")),), (bound("data", "pv"),))
+    (planned,) = placed(storage, pending("db", with_claims("data"))).planned
+    assert planned.zones == ("zone-b",)
+
+
+def test_a_volumes_terms_are_alternatives() -> None:
+    volumes = (volume("pv", where(ZONE_LABEL, "zone-x"), where(ZONE_LABEL, "zone-c")),)
+    (planned,) = placed(Storage(volumes, (bound("data", "pv"),)), pending("db", with_claims("data"))).planned
+    assert planned.zones == ("zone-c",)
+
+
+def test_existing_nodes_are_judged_too() -> None:
+    storage = Storage((volume("pv", where(ZONE_LABEL, "zone-b")),), (bound("data", "pv"),))
+    nodes = (node("near", zone="zone-b"), node("far", zone="zone-a"))
+    (occupied,) = placed(storage, pending("db", with_claims("data")), nodes=nodes).occupied
+    assert occupied.node == "near"
+
+
+def test_a_drivers_own_zone_label_is_the_zone_of_a_node_to_be_made() -> None:
+    storage = Storage((volume("pv", where(EBS_ZONE, "zone-b")),), (bound("data", "pv"),))
+    (planned,) = placed(storage, pending("db", with_claims("data"))).planned
+    assert planned.zones == ("zone-b",)
+
+
+def test_on_a_node_that_is_there_the_drivers_label_counts_as_it_stands() -> None:
+    storage = Storage((volume("pv", where(EBS_ZONE, "zone-b")),), (bound("data", "pv"),))
+    nodes = (node("bare", zone="zone-b"), node("driven", zone="zone-b", labels={EBS_ZONE: "zone-b"}))
+    (occupied,) = placed(storage, pending("db", with_claims("data")), nodes=nodes).occupied
+    assert occupied.node == "driven"
+
+
+def test_the_zone_label_of_a_volume_counts_without_an_affinity() -> None:
+    storage = Storage((volume("pv", labels=((ZONE_LABEL, "zone-b__zone-c"),)),), (bound("data", "pv"),))
+    nodes = (node("a", zone="zone-a"), node("c", zone="zone-c"))
+    (occupied,) = placed(storage, pending("db", with_claims("data")), nodes=nodes).occupied
+    assert occupied.node == "c"
+
+
+def test_a_local_volume_holds_its_pod_to_one_node() -> None:
+    storage = Storage((volume("pv", where(HOSTNAME_LABEL, "node-2")),), (bound("data", "pv"),))
+    nodes = (node("node-1"), node("node-2", cpu="500m"))
+    placement = placed(storage, pending("db", with_claims("data")), nodes=nodes)
+    assert not placement.planned
+    assert not placement.occupied
+
+
+def test_two_volumes_of_one_pod_must_have_a_place_in_common() -> None:
+    volumes = (volume("one", where(ZONE_LABEL, "zone-a", "zone-b")), volume("two", where(ZONE_LABEL, "zone-b")))
+    claims = (bound("data", "one"), bound("logs", "two"))
+    (planned,) = placed(Storage(volumes, claims), pending("db", with_claims("data", "logs"))).planned
+    assert planned.zones == ("zone-b",)
+    apart = (volume("one", where(ZONE_LABEL, "zone-a")), volume("two", where(ZONE_LABEL, "zone-b")))
+    words = excuse_of(placed(Storage(apart, claims), pending("db", with_claims("data", "logs"))))
+    assert words == "its volumes are in places that have no node in common: data, logs"
+
+
+def test_a_waiting_claim_goes_where_its_class_can_make_a_volume() -> None:
+    anywhere = Storage((), (waiting("data"),), (WAITING,))
+    assert placed(anywhere, pending("db", with_claims("data"))).planned
+    narrow = replace(WAITING, topologies=(where(ZONE_LABEL, "zone-c"),))
+    (planned,) = placed(Storage((), (waiting("data"),), (narrow,)), pending("db", with_claims("data"))).planned
+    assert planned.zones == ("zone-c",)
+
+
+def test_a_claim_without_a_class_has_the_default_one() -> None:
+    default = replace(WAITING, default=True, topologies=(where(ZONE_LABEL, "zone-c"),))
+    (planned,) = placed(Storage((), (waiting("data", None),), (default,)), pending("db", with_claims("data"))).planned
+    assert planned.zones == ("zone-c",)
+
+
+def test_a_class_without_a_provisioner_needs_a_volume_that_lies_ready() -> None:
+    local = StorageClass("local", NO_PROVISIONER, waits=True)
+    ready = volume(
+        "pv", where(ZONE_LABEL, "zone-c"), storage_class="local", capacity=2**31, access_modes=("ReadWriteOnce",)
+    )
+    placement = placed(Storage((ready,), (waiting("data", "local"),), (local,)), pending("db", with_claims("data")))
+    assert placement.planned[0].zones == ("zone-c",)
+    assert "volumes of storage class local lie ready in a fixed number" in placement.assumptions[0]
+    small = replace(ready, capacity=2**20)
+    words = excuse_of(
+        placed(Storage((small,), (waiting("data", "local"),), (local,)), pending("db", with_claims("data")))
+    )
+    assert words == ("PersistentVolumeClaim/shop/data: no volume of storage class local is free that is large enough")
+
+
+@pytest.mark.parametrize(
+    ("storage", "words"),
+    [
+        (Storage(), "PersistentVolumeClaim/shop/data is not there"),
+        (Storage((), (bound("data", "pv"),)), "PersistentVolumeClaim/shop/data is bound to volume pv, which is not there"),
+        (
+            Storage((volume("pv"),), (bound("data", "pv", bound=False),)),
+            "PersistentVolumeClaim/shop/data is not bound to volume pv yet",
+        ),
+        (Storage((volume("pv"),), (bound("data", "pv", lost=True),)), "PersistentVolumeClaim/shop/data has lost its volume"),
+        (
+            Storage((volume("pv"),), (bound("data", "pv", deleting=True),)),
+            "PersistentVolumeClaim/shop/data is being deleted",
+        ),
+        (
+            Storage((), (waiting("data", ""),), (WAITING,)),
+            "PersistentVolumeClaim/shop/data is not bound and names no storage class",
+        ),
+        (Storage((), (waiting("data"),)), "PersistentVolumeClaim/shop/data: there is no storage class gp3"),
+        (
+            Storage((), (waiting("data"),), (replace(WAITING, waits=False),)),
+            "PersistentVolumeClaim/shop/data is not bound yet, and its storage class gp3 binds before pods are placed",
+        ),
+    ],
+)  # fmt: skip
+def test_a_claim_that_no_node_can_satisfy_is_the_excuse(storage: Storage, words: str) -> None:
+    placement = placed(storage, pending("db", with_claims("data")), nodes=(node(),))
+    assert not placement.occupied
+    assert excuse_of(placement) == words
+
+
+def test_a_claim_for_one_pod_is_had_by_one_pod() -> None:
+    storage = Storage((volume("pv"),), (bound("data", "pv", access_modes=("ReadWriteOncePod",)),))
+    two = (pending("db-0", with_claims("data")), pending("db-1", with_claims("data")))
+    placement = placed(storage, *two)
+    assert [left.demand.name for left in placement.unplaced] == ["db-1"]
+    taken = placed(storage, two[0], nodes=(node(),), pods=(pod("old", node="node-1", pod_shape=with_claims("data")),))
+    assert excuse_of(taken) == "PersistentVolumeClaim/shop/data is ReadWriteOncePod and another pod uses it"
+
+
+def test_a_node_takes_no_more_volumes_than_its_driver_can_attach() -> None:
+    claims = tuple(waiting(f"data-{number}") for number in range(4))
+    storage = Storage((), claims, (WAITING,), (VolumeLimits("node-1", ((EBS, 2),)),))
+    there = pod("old", node="node-1", pod_shape=with_claims("data-3", pod_shape=shape("100m")))
+    demands = [pending(f"db-{number}", with_claims(f"data-{number}", pod_shape=shape("100m"))) for number in range(3)]
+    placement = placed(storage, *demands, nodes=(node(),), pods=(there,))
+    assert sum(holding.count for item in placement.occupied for holding in item.holdings) == 1
+    (planned,) = placement.planned
+    assert sum(holding.count for holding in planned.holdings) == 2
+    assert planned.requests.names() == ("cpu", "memory", "pods"), "nobody sells a node by the volumes it attaches"
+    assert "how many volumes of ebs.csi.aws.com a new node can have attached is not known" in placement.assumptions[0]
+
+
+def test_spread_looks_at_zones_that_the_volume_is_not_in() -> None:
+    """kube-scheduler reckons skew over the nodes that selector and affinity admit, whatever the pod's volumes say."""
+    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", LabelSelector((("app", "db"),)))
+    spread_shape = replace(shape("100m", labels={"app": "db"}), topology_spread=(spread,))
+    storage = Storage((volume("pv", where(ZONE_LABEL, "zone-a")),), (bound("data", "pv"),))
+    nodes = (node("a", zone="zone-a"), node("b", zone="zone-b"))
+    there = pod("old", node="a", pod_shape=spread_shape)
+    placement = placed(storage, pending("db", with_claims("data", pod_shape=spread_shape)), nodes=nodes, pods=(there,))
+    assert not placement.occupied, "a second pod in zone-a would skew it by two over zone-b"
+    assert placement.unplaced
