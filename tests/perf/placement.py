@@ -31,7 +31,7 @@ from tests.perf.lower_bound import lower_bound, node_kinds
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 
 ENOUGH = 5.0
-"""Seconds after which one more run is not worth the wait."""
+"""Seconds after which one more run is not worth the wait; the first, which may compile and load, is not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _best(inputs: Sequence[tuple[ClusterView, tuple[Demand, ...]]]) -> Run:
     for view, demands in inputs:
         seconds, placement = _timed(view, demands)
         took.append(seconds)
-        if sum(took) > ENOUGH:
+        if sum(took[1:]) > ENOUGH:
             break
     price = sum(node.price for node in placement.planned)
     return Run(min(took), took[0], len(placement.planned), price, _unplaced(placement))
