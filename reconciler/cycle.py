@@ -15,22 +15,30 @@ from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.combine import demands as combine_demands
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.schedules import NextEdges, follow_schedules
 from reconciler.manifests.declared import live_declared, read, with_last_good
 from reconciler.manifests.in_force import in_force
+from reconciler.manifests.local_budgets import in_utc, next_renewal
 from reconciler.manifests.rendered import read_rendered
+from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.errors import Failure, Stalled, Waiting
 from reconciler.model.findings import Finding
+from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL, InstanceType
 from reconciler.model.placement import Placement
+from reconciler.model.schedules import Schedule
 from reconciler.model.source import SourceTree
+from reconciler.model.timelines import Edge
 from reconciler.model.view import ClusterView
+from reconciler.outlook import Outlook
 from reconciler.placement.checker import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import PlacementOptions, place
 from reconciler.plan.back_offs import launch_record, without_launches
+from reconciler.plan.drift import Drift
 from reconciler.plan.limits import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from reconciler.plan.rejection import rejections
@@ -52,6 +60,7 @@ class Rules:
     check_placement: bool = False
     templates_folder: str = "templates"
     suspend: bool = False
+    drift: Drift = Drift.CORRECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +95,7 @@ class PassState:
     view: ClusterView = field(default_factory=ClusterView)
     live: Declared = field(default_factory=Declared)
     effective: Declared = field(default_factory=Declared)
+    local_budgets: tuple[PoolBudgets, ...] = ()
     instance_types: tuple[InstanceType, ...] = ()
     replaced: frozenset[str] = frozenset()
     demands: tuple[Demand, ...] = ()
@@ -96,6 +106,17 @@ class PassState:
     writes: tuple[Write, ...] = ()
     unrendered: tuple[WriteResult, ...] = ()
     change_set: ChangeSet | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What is declared and what is there, before anything is planned. effective: the repository over the cluster;
+    local_budgets: of its NodePools whose budgets were compiled into UTC."""
+
+    effective: Declared
+    view: ClusterView
+    findings: tuple[Finding, ...]
+    local_budgets: tuple[PoolBudgets, ...] = ()
 
 
 Stage = Callable[[PassState], PassState]
@@ -125,12 +146,23 @@ class Cycle:
         self._placed = Memory()
         self._tree: SourceTree | None = None
         self._repository: Declared | None = None
+        self._effective: Declared | None = None
+        self._next_edges = NextEdges()
+        self._outlook: Outlook | None = None
 
     def plan(self, *, include_pending: bool = False, tree: SourceTree | None = None) -> PassResult:
         """The stages up to the plan: nothing is written. tree: plan this one instead of the source's newest."""
         stages = self._reading if tree is None else self._reading[1:]
         state = PassState(self._clock.now(), include_pending=include_pending, tree=tree or SourceTree(None))
         return self._run(state, (*stages, *self._planning))
+
+    def observe(self) -> Observation:
+        """The reading stages alone. Raises what ends a pass."""
+        state = PassState(self._clock.now())
+        for name, stage in self._reading:
+            self._progress(name)
+            state = stage(state)
+        return Observation(state.effective, state.view, state.findings, state.local_budgets)
 
     def run(self, trigger: str) -> PassResult:
         """A whole pass. `trigger` says in events and logs why it was made."""
@@ -139,6 +171,24 @@ class Cycle:
         if not self._rules.suspend:
             stages = (*stages, *self._applying)
         return self._run(PassState(self._clock.now()), stages)
+
+    def next_edge(self, after: datetime) -> Edge | None:
+        """The first instant after this one at which what is declared asks for something else; as the last pass read it."""
+        first = None if self._effective is None else self._next_edges.first(self._effective, after)
+        renewal = None if self._repository is None else next_renewal(self._repository, after)
+        if renewal is None or (first is not None and first.at <= renewal):
+            return first
+        return Edge(renewal, "disruption budgets in local time are compiled anew")
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """Every schedule in force, the cluster's own among them, as the last pass read them."""
+        return () if self._effective is None else self._effective.schedules
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """What the last pass knew of the time to come; None before one has got that far."""
+        return self._outlook
 
     @property
     def _reading(self) -> tuple[tuple[str, Stage], ...]:
@@ -187,26 +237,42 @@ class Cycle:
     def _read_cluster(self, state: PassState) -> PassState:
         view = self._cluster.view()
         live = live_declared(view)
-        forms = in_force(state.repository, live, view.objects, view.apis)
+        local = in_utc(state.repository, state.now)
+        forms = in_force(local.declared, live, view.objects, view.apis)
         return replace(
             state,
             view=view,
             live=live,
             repository=forms.repository,
             effective=forms.effective,
-            findings=(*forms.repository.findings, *forms.findings),
+            local_budgets=local.pools,
+            findings=(
+                *forms.repository.findings,
+                *forms.findings,
+                *local.findings,
+                *schedule_findings(forms.repository.schedules, state.now),
+            ),
             instance_types=launch_record(view, state.now).without(self._catalog.instance_types(view), state.now),
         )
 
     def _find_demand(self, state: PassState) -> PassState:
+        followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
+        self._effective = followed.effective
+        self._outlook = Outlook(state.now, followed.effective, state.view, self._rules.dialect, state.instance_types)
         demands, findings = combine_demands(
-            state.effective,
+            followed.effective,
             state.view,
             dialect=self._rules.dialect,
             include_pending=state.include_pending,
             instance_types=state.instance_types,
         )
-        return replace(state, demands=demands, findings=(*state.findings, *findings))
+        return replace(
+            state,
+            effective=followed.effective,
+            repository=followed.repository,
+            demands=demands,
+            findings=(*state.findings, *followed.findings, *findings),
+        )
 
     def _place(self, state: PassState) -> PassState:
         replaced = unavailable_bins(state.view, state.effective.node_pools, state.now)
@@ -249,15 +315,18 @@ class Cycle:
                 demands=state.demands,
                 placement=state.placement,
                 node_pools=state.effective.node_pools,
+                schedules=state.effective.schedules,
                 instance_types=state.instance_types,
                 price_source=self._catalog.source,
                 caps=self._rules.caps,
                 findings=state.findings,
                 blocked=_reasons_to_keep(state.tree),
                 replaced=state.replaced,
+                local_budgets=state.local_budgets,
                 include_pending=state.include_pending,
                 suspended=self._rules.suspend,
                 applyset_id=self._rules.inventory.id,
+                drift=self._rules.drift,
             ),
         )
         return replace(state, plan=plan)

@@ -1,7 +1,7 @@
 """The daemon: decides when passes are made, one at a time, until it is stopped or settled. Bound and started by wiring.
 
 Three threads of its own: one makes passes, one polls the repository, and the caller's waits and looks at the clock each
-second. APScheduler's jobs only say that a poll or a tick is due. `timetable/agenda.py` has the rules of timing.
+second. APScheduler's jobs only say that a poll, a tick or an edge is due. `timetable/agenda.py` has the rules of timing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from reconciler.model.changes import ChangeSet, Outcome, Plan
+from reconciler.edges import Edges
+from reconciler.model.changes import ChangeSet, Plan
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient, Waiting
 from reconciler.model.source import SourceTree
+from reconciler.model.timelines import Edge
 from reconciler.ports import Clock, PassResult
 from reconciler.telemetry.logs import Log, logger
+from reconciler.telemetry.passes import failure_of, wrote
 from reconciler.timetable.agenda import Agenda, Pacing, Trigger
 
 if TYPE_CHECKING:
@@ -59,6 +62,7 @@ class DaemonState:
     next_pass: datetime | None
     next_trigger: Trigger | None
     handled_request: str
+    next_edge: Edge | None
 
 
 class Daemon:
@@ -66,7 +70,8 @@ class Daemon:
 
     run_pass: one whole pass; it raises nothing but defects. poll_source: looks at the repository, True when there is
     something new; raises `Failure`. on_result, on_poll: told after each (a poll in one word, with its seconds).
-    is_leader: only while it says so are passes made. grace: how long a pass under way may take to end when stopped.
+    is_leader: only while it says so are passes made. next_edge: the first instant after a given one at which a pass must
+    be made whatever else happens (a schedule's edge); asked anew after every pass. grace: how long a pass under way may take to end when stopped.
     """
 
     def __init__(
@@ -81,6 +86,7 @@ class Daemon:
         on_result: Callable[[Trigger, PassResult], None] = lambda _trigger, _result: None,
         on_poll: Callable[[str, float], None] = lambda _result, _seconds: None,
         is_leader: Callable[[], bool] = lambda: True,
+        next_edge: Callable[[datetime], Edge | None] = lambda _after: None,
         grace: timedelta = timedelta(seconds=20),
         log: Log | None = None,
     ) -> None:
@@ -92,6 +98,7 @@ class Daemon:
         self._on_result = on_result
         self._on_poll = on_poll
         self._is_leader = is_leader
+        self._edges = Edges(next_edge, clock, self._at_edge)
         self._grace = grace
         self._log = log or logger()
         self._agenda = Agenda(pacing or Pacing())
@@ -138,6 +145,7 @@ class Daemon:
 
     @property
     def state(self) -> DaemonState:
+        next_edge = self._edges.next  # before the lock: an edge that comes takes both, in this order
         with self._turn:
             due = self._agenda.due()
             return DaemonState(
@@ -147,6 +155,7 @@ class Daemon:
                 next_pass=due[0] if due else None,
                 next_trigger=due[1] if due else None,
                 handled_request=self._handled_request,
+                next_edge=next_edge,
             )
 
     def health(self) -> tuple[bool, str]:
@@ -214,6 +223,8 @@ class Daemon:
                     self._agenda.set_back(seen - now, now)
                     self._turn.notify_all()
                 self._plan_jobs()
+                self._edges.look_from(now)
+            self._edges.look()
             seen = now
             if self._scheduler is not None:
                 self._scheduler.wakeup()
@@ -254,9 +265,11 @@ class Daemon:
         )
         self._plan_jobs()
         self._scheduler.start()
+        self._edges.start(self._scheduler)
         try:
             yield
         finally:
+            self._edges.stop()
             self._scheduler.shutdown(wait=False)
             self._scheduler = None
 
@@ -306,10 +319,10 @@ class Daemon:
             if until_settled and isinstance(result.failure, Invalid | Stalled):
                 self._ending.put(1)
                 return
-            if until_settled and _wrote(result):
+            if until_settled and wrote(result):
                 self._want(Trigger.CHANGE)  # the pass that finds nothing left must come, seen change or not
             if max_passes is not None and self._passes >= max_passes:
-                self._ending.put(int(until_settled or self._failure_of(result) is not None))
+                self._ending.put(int(until_settled or failure_of(result) is not None))
                 return
 
     def _next(self) -> Trigger | None:
@@ -332,11 +345,12 @@ class Daemon:
 
     def _one_pass(self, trigger: Trigger) -> PassResult:
         asked = self._asked
+        began = self._clock.now()
         try:
             result = self._run_pass(trigger)
         except Exception as error:  # noqa: BLE001 - a defect in one pass must not end the daemon
             result = BrokenPass(self._as_failure(error))
-        failure = self._failure_of(result)
+        failure = failure_of(result)
         if failure is not None:
             self._tell(failure, "pass failed", trigger=trigger.value)
         with self._turn:
@@ -345,26 +359,21 @@ class Daemon:
             self._under_way = None
             self._handled_request = asked
             self._ready = self._ready or result.plan is not None
+        self._edges.look_from(began)  # not from now: an edge that a commit brought may have come during the pass
         try:
             self._on_result(trigger, result)
         except Exception as error:  # noqa: BLE001 - telling about a pass must not end the daemon either
             self._tell(self._as_failure(error), "could not tell about a pass")
         return result
 
-    @staticmethod
-    def _failure_of(result: PassResult) -> Failure | None:
-        """The pass's own, or a transient one when writes of it are worth another try."""
-        if result.failure is not None or result.change_set is None:
-            return result.failure
-        again = [write for write in result.change_set.results if write.outcome is Outcome.FAILED]
-        if not again:
-            return None
-        return Transient(f"{len(again)} writes failed, the first of {again[0].write.ref}: {again[0].message}")
-
     def _want(self, trigger: Trigger) -> None:
         with self._turn:
             self._agenda.want(trigger, self._clock.now())
             self._turn.notify_all()
+
+    def _at_edge(self, edge: Edge) -> None:
+        self._log.info("edge", at=edge.at.isoformat(), of=edge.why)
+        self._want(Trigger.EDGE)
 
     def _as_failure(self, error: Exception) -> Failure:
         if isinstance(error, Failure):
@@ -388,8 +397,3 @@ class Daemon:
                 self._log.warning(event, **facts)
             case _:
                 self._log.error(event, **facts)
-
-
-def _wrote(result: PassResult) -> bool:
-    writes = result.change_set.results if result.change_set is not None else ()
-    return any(write.outcome is Outcome.APPLIED for write in writes)

@@ -94,7 +94,7 @@ class LogSettings:
 class Settings:
     """repository: path or URL; revision: branch, tag or commit ("" is the working tree, or a URL's default branch); path:
     folder inside it; cluster, catalog: as the flags of those names; dialect: karpenter or ca; templates: folder inside
-    the repository with its own templates; listen: address of health, metrics and status; suspend: plan but never write."""
+    the repository with its own templates; drift: what becomes of what was changed in the cluster, correct or report; listen: address of health, metrics and status; suspend: plan but never write."""
 
     repository: str = ""
     revision: str = ""
@@ -106,6 +106,7 @@ class Settings:
     listen: str = "127.0.0.1:8080"
     leader_election: bool = False
     suspend: bool = False
+    drift: str = "correct"
     git: GitSettings = field(default_factory=GitSettings)
     passes: PassSettings = field(default_factory=PassSettings)
     inventory: InventorySettings = field(default_factory=InventorySettings)
@@ -117,6 +118,7 @@ class Settings:
 
 _CHOICES = {
     "dialect": ("karpenter", "ca"),
+    "drift": ("correct", "report"),
     "logs.form": ("console", "json"),
     "logs.level": ("debug", "info", "warning", "error"),
 }

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from reconciler.cluster.schedule_status import schedule_status
 from reconciler.cluster.status import buffer_status
-from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, WriteResult
+from reconciler.model.changes import Action, Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, WriteResult
+from reconciler.model.following import schedule_ref_of
 from reconciler.model.view import ClusterView
 from reconciler.ports import Event
 
@@ -22,16 +24,18 @@ _REASONS = {
 
 
 def status_writes(plan: Plan, view: ClusterView, now: datetime) -> tuple[ApplyStatus, ...]:
-    """The status of every demand whose object is in the cluster and says something else."""
+    """The status of every demand and schedule whose object is in the cluster, stays there, and says something else."""
+    leaving = {change.ref for change in plan.objects if change.action is Action.DELETE}
     writes = []
     for outcome in plan.demands:
         live = view.objects.get(outcome.demand.ref)
-        if live is None:
-            continue
-        write = buffer_status(outcome, live, now)
-        if write is not None:
-            writes.append(write)
-    return tuple(writes)
+        if live is not None and live.ref not in leaving:
+            writes.append(buffer_status(outcome, live, now))
+    for schedule in plan.schedules:
+        live = view.objects.get(schedule_ref_of(schedule.namespace, schedule.name))
+        if live is not None and live.ref not in leaving:
+            writes.append(schedule_status(schedule, live))
+    return tuple(write for write in writes if write is not None)
 
 
 def events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:

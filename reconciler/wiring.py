@@ -21,15 +21,20 @@ from reconciler.model.errors import Invalid
 from reconciler.model.source import SourceTree
 from reconciler.packaged import packaged_texts
 from reconciler.ports import Catalog, Clock, Cluster, PassResult, Source
-from reconciler.render.environment import Templates
+from reconciler.render.environment import MOST_PAGE, Templates
 from reconciler.settings import Settings
 
 if TYPE_CHECKING:
     from reconciler.cluster.inventory import InventoryParent
     from reconciler.source.opening import GitOptions
+    from reconciler.web.pages import Page
 
 CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:SNAPSHOT]"
 Count = Callable[[str, str, str], None]
+
+
+class NoClusterHere(Invalid):
+    """No cluster was named, and none is there."""
 
 
 def _uncounted(_method: str, _resource: str, _code: str) -> None:
@@ -96,6 +101,7 @@ def make_cycle(
 ) -> Cycle:
     from reconciler.demand.dialect import Dialect  # noqa: PLC0415 - see above
     from reconciler.placement.place import PlacementOptions  # noqa: PLC0415 - see above
+    from reconciler.plan.drift import Drift  # noqa: PLC0415 - see above
     from reconciler.plan.limits import PlanCaps  # noqa: PLC0415 - see above
 
     caps, placement = settings.caps, settings.placement
@@ -115,14 +121,17 @@ def make_cycle(
             check_placement=placement.check,
             templates_folder=settings.templates,
             suspend=settings.suspend,
+            drift=Drift(settings.drift),
         ),
         packaged_templates=packaged_texts("templates", suffix=".j2"),
         progress=progress,
     )
 
 
-def packaged_templates(own: Mapping[str, str] | None = None) -> Templates:
-    return Templates(packaged_texts("templates", suffix=".j2"), own)
+def rendered_page(name: str, page: Mapping[str, object]) -> str:
+    """One of the packaged pages: `report.html.j2`, `schedule.html.j2`, …"""
+    templates = Templates(packaged_texts("templates", suffix=".j2"))
+    return templates.render(name, page, most_output=MOST_PAGE)
 
 
 def open_source(settings: Settings, clock: Clock) -> Source:
@@ -133,6 +142,19 @@ def open_source(settings: Settings, clock: Clock) -> Source:
         clock=clock,
         revision=settings.revision or None,
         subdirectory=settings.path,
+        options=_git_options(settings),
+    )
+
+
+def repository_tree(settings: Settings, now: datetime) -> SourceTree:
+    """The tree that the settings name, for a command that needs no cluster. Raises as `tree_at`."""
+    from reconciler.source.opening import tree_at  # noqa: PLC0415 - Git only where it is used
+
+    return tree_at(
+        settings.repository or ".",
+        settings.revision or None,
+        settings.path,
+        clock=FixedClock(now),
         options=_git_options(settings),
     )
 
@@ -219,7 +241,7 @@ def _what_is_there() -> str:
 
     if current_context() is not None:
         return "kubeconfig"
-    raise Invalid(
+    raise NoClusterHere(
         "there is no cluster here: not inside one, and no kubeconfig with a current context",
         hint=f"name one with --cluster: {CLUSTER_CHOICES}",
     )
@@ -248,10 +270,12 @@ def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
 def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
     """The daemon with everything around it, until it is stopped or settled. Returns the exit code."""
     from reconciler.daemon import Daemon  # noqa: PLC0415 - see above
+    from reconciler.report.daemon_status import with_next_edge  # noqa: PLC0415 - see above
     from reconciler.source.latest import LatestTree  # noqa: PLC0415 - see above
     from reconciler.telemetry.last_pass import LastPass  # noqa: PLC0415 - see above
     from reconciler.telemetry.logs import configure_logs, logger  # noqa: PLC0415 - see above
     from reconciler.telemetry.metrics import Metrics  # noqa: PLC0415 - see above
+    from reconciler.telemetry.scheduled_capacity import ScheduledCapacity  # noqa: PLC0415 - see above
     from reconciler.timetable.agenda import Pacing, Trigger  # noqa: PLC0415 - see above
     from reconciler.web.pages import check_page, json_page, text_page  # noqa: PLC0415 - see above
     from reconciler.web.server import PageServer  # noqa: PLC0415 - see above
@@ -268,6 +292,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         cycle = make_cycle(
             settings, source=source, cluster=cluster, catalog=open_catalog(settings, cluster, clock), clock=clock
         )
+        metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
         last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)
         show = _plan_printer(cluster.name) if settings.logs.form == "console" else None
 
@@ -286,6 +311,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             on_result=on_result,
             on_poll=metrics.observe_poll,
             is_leader=_leadership(settings, cluster, stack, metrics.set_leader),
+            next_edge=cycle.next_edge,
             log=log,
         )
         server = PageServer(
@@ -294,7 +320,8 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
                 "/healthz": check_page(daemon.health),
                 "/readyz": check_page(daemon.readiness),
                 "/metrics": text_page(metrics.exposition),
-                "/status": json_page(last.document),
+                "/status": json_page(lambda: with_next_edge(last.document(), daemon.state.next_edge)),
+                "/capacity": _capacity_page(cycle, cluster.name, clock),
             },
         )
         stack.callback(server.close)
@@ -312,6 +339,23 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         )
         log.info("ended", exit_code=code)
         return code
+
+
+def _capacity_page(cycle: Cycle, cluster: str, clock: Clock) -> Page:
+    """All capacity over the coming week, as the last pass knew it; drawn once a minute at most."""
+    from reconciler.report.timeline_page import timeline_page  # noqa: PLC0415 - see above
+    from reconciler.web.pages import html_page  # noqa: PLC0415 - see above
+
+    def version() -> tuple[object, datetime] | None:
+        outlook = cycle.outlook
+        return None if outlook is None else (outlook, clock.now().replace(second=0, microsecond=0))
+
+    def drawn() -> str:
+        outlook = cycle.outlook
+        assert outlook is not None
+        return rendered_page("timeline.html.j2", timeline_page(outlook.ahead(clock.now()), cluster=cluster))
+
+    return html_page(version, drawn)
 
 
 def _leadership(

@@ -21,6 +21,7 @@ A capacity repository stands in {repository}; the embedded cluster starts with t
                          git -C {repository} commit -am "More web capacity"
                          (the next poll is at most 5 seconds away)
   See what the daemon did:  .venv/bin/headroom status
+  See the week ahead:       http://127.0.0.1:8080/capacity
   Metrics and health:       http://127.0.0.1:8080/metrics, /readyz
 """
 

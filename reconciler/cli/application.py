@@ -17,6 +17,8 @@ COMMANDS = {
     "apply": "One pass, applied.",
     "diff": "What merging BASE..HEAD would change.",
     "validate": "Check manifests; works with no cluster.",
+    "schedule": "What each capacity schedule is worth, now and next.",
+    "budgets": "Disruptions allowed by NodePool and reason, now and hour by hour.",
     "explain": "Where each chunk of a demand landed, or every excuse.",
     "status": "What the daemon last did.",
     "snapshot": "Capture a cluster for offline planning.",

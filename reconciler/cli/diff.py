@@ -43,6 +43,7 @@ def command(
         raise click.UsageError(f"{revisions!r} is not BASE..HEAD: write two revisions, such as main..my-branch.")
     settings = settings_from(values)
     plans = []
+    outlooks = []
     seconds: dict[str, float] = {}
     with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
         cluster = session.cluster.name
@@ -53,10 +54,13 @@ def command(
             if result.failure is not None:
                 raise _at(revision, result.failure)
             plans.append(result.required_plan)
+            outlooks.append(session.cycle.outlook)
             for stage, taken in result.timings.items():
                 seconds[stage] = seconds.get(stage, 0.0) + taken
     change = difference(plans[0], plans[1])
-    print_difference(change, output, cluster=cluster)
+    before, after = outlooks
+    ahead = None if before is None or after is None else (before, after)
+    print_difference(change, output, cluster=cluster, outlooks=ahead)
     if timings:
         write_timings(timings, seconds)
     return exit_code_of_changes(changes=change.has_changes, detailed=detailed_exitcode)

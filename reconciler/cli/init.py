@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,7 +22,20 @@ def _label(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
     return name
 
 
-@click.command("init", short_help="Scaffold a capacity repository.")
+class _Init(click.Command):
+    """`headroom init schedule …` is a command of its own; `headroom init ./schedule` is a folder all the same."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args[:1] == ["schedule"]:
+            from reconciler.cli.init_schedule import command as schedule  # noqa: PLC0415 - only where it is called
+
+            return schedule.make_context("init schedule", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command("init", cls=_Init, short_help="Scaffold a capacity repository.")
 @click.argument("folder", default=".")
 @click.option(
     "--name", "cluster", default="production", show_default=True, callback=_label, help="The first cluster's folder."
@@ -30,8 +44,11 @@ def _label(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
 def command(*, folder: str, cluster: str, example: bool) -> int:
     """Write a small capacity repository to FOLDER (default: here). Files that are there already are never overwritten.
 
+    `headroom init schedule` writes a capacity schedule instead (a folder of that name: ./schedule).
+
     \b
         headroom init capacity && cd capacity && git init && headroom validate
+        headroom init schedule --window "mon-fri 9-17" --replicas 3 --default 1 --timezone Europe/Berlin
     """
     from reconciler.packaged import packaged_tree  # noqa: PLC0415 - only for this command
 

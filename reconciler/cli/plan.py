@@ -35,10 +35,11 @@ def command(*, output: str, now: datetime | None, timings: str | None, detailed_
     with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
         result = session.cycle.plan(include_pending=bool(values["include_pending"]))
         cluster = session.cluster.name
+        outlook = session.cycle.outlook
     if result.failure is not None:
         raise result.failure
     plan = result.required_plan
-    print_plan(plan, output, cluster=cluster)
+    print_plan(plan, output, cluster=cluster, outlook=outlook)
     if timings:
         write_timings(timings, result.timings)
     return exit_code_of_changes(changes=plan.has_changes, detailed=detailed_exitcode)

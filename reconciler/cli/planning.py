@@ -12,35 +12,41 @@ import click
 from reconciler.cli.paint import paint_for_stdout
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
+from reconciler.outlook import Outlook
 from reconciler.report.difference import Difference, difference_document
 from reconciler.report.machine import plan_document, to_json
 from reconciler.report.page import difference_page, plan_page
 from reconciler.report.text import difference_text, plan_text
 
 
-def print_plan(plan: Plan, output: str, *, cluster: str) -> None:
+def print_plan(plan: Plan, output: str, *, cluster: str, outlook: Outlook | None = None) -> None:
+    """outlook: for the pages, which also tell of the week to come."""
     if output == "json":
         click.echo(to_json(plan_document(plan)), nl=False)
     elif output == "text":
         click.echo(plan_text(plan, cluster=cluster, paint=paint_for_stdout()), nl=False)
     else:
-        _print_page(plan_page(plan, cluster=cluster), output)
+        _print_page(plan_page(plan, cluster=cluster, timeline=None if outlook is None else outlook.ahead()), output)
 
 
-def print_difference(change: Difference, output: str, *, cluster: str) -> None:
+def print_difference(
+    change: Difference, output: str, *, cluster: str, outlooks: tuple[Outlook, Outlook] | None = None
+) -> None:
+    """outlooks: of base and head, for the pages, which also tell how the week to come differs."""
     if output == "json":
         click.echo(to_json(difference_document(change)), nl=False)
     elif output == "text":
         click.echo(difference_text(change, paint=paint_for_stdout()), nl=False)
     else:
-        _print_page(difference_page(change, cluster=cluster), output)
+        timelines = None if outlooks is None else (outlooks[0].ahead(), outlooks[1].ahead())
+        _print_page(difference_page(change, cluster=cluster, timelines=timelines), output)
 
 
 def _print_page(page: Mapping[str, Any], output: str) -> None:
-    from reconciler.wiring import packaged_templates  # noqa: PLC0415 - Jinja2 only where a page is asked for
+    from reconciler.wiring import rendered_page  # noqa: PLC0415 - Jinja2 only where a page is asked for
 
     name = {"markdown": "report.md.j2", "html": "report.html.j2"}[output]
-    click.echo(packaged_templates().render(name, page), nl=False)
+    click.echo(rendered_page(name, page), nl=False)
 
 
 STAGES = ("git", "manifests", "view", "demand", "placement", "plan", "render", "apply")

@@ -29,6 +29,7 @@ def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int
     from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
     from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
+    from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
     from reconciler.report.annotations import github_annotations  # noqa: PLC0415 - likewise
     from reconciler.report.machine import findings_document, to_json  # noqa: PLC0415 - likewise
     from reconciler.report.sarif import sarif_document  # noqa: PLC0415 - likewise
@@ -36,7 +37,9 @@ def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int
 
     files, left_out = read_paths(paths or (".",))
     declared = read(files, one_cluster=False)
-    findings = tuple(sorted((*declared.findings, *left_out), key=lambda finding: finding.sort_key))
+    present = now or SystemClock().now()
+    told = (*declared.findings, *left_out, *schedule_findings(declared.schedules, present))
+    findings = tuple(sorted(told, key=lambda finding: finding.sort_key))
     printed: dict[str, Any] = {
         "text": lambda: findings_text(
             findings,
@@ -44,7 +47,7 @@ def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int
             files=len(files),
             paint=paint_for_stdout(),
         ),
-        "json": lambda: to_json(findings_document(findings, now or SystemClock().now())),
+        "json": lambda: to_json(findings_document(findings, present)),
         "sarif": lambda: json.dumps(sarif_document(findings), indent=2) + "\n",
         "github": lambda: github_annotations(findings),
     }

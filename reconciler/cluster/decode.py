@@ -15,7 +15,7 @@ from reconciler.cluster.device_wire import DECODERS as DEVICE_DECODERS
 from reconciler.cluster.device_wire import DeviceValue
 from reconciler.cluster.inventory import InventoryRecord, memory_of
 from reconciler.cluster.managers import field_managers, other_manager_of
-from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, CORE, PODS, Resource, group_of
+from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, CORE, POD_DISRUPTION_BUDGETS, PODS, Resource, group_of
 from reconciler.cluster.shapes import ShapePool
 from reconciler.cluster.storage_wire import DECODERS as STORAGE_DECODERS
 from reconciler.cluster.storage_wire import StorageValue
@@ -28,7 +28,7 @@ from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Taint
-from reconciler.model.view import LiveObject, ResourceQuota
+from reconciler.model.view import LiveObject, PodDisruptionBudget, ResourceQuota
 from reconciler.model.workloads import DaemonSet, PriorityClass, Workload
 
 Body = Mapping[str, Any] | bytes | msgspec.Raw
@@ -64,6 +64,7 @@ Value = (
     | Workload
     | PriorityClass
     | ResourceQuota
+    | PodDisruptionBudget
     | NamespaceLabels
     | LiveObject
     | InventoryRecord
@@ -300,6 +301,15 @@ def _resource_quota(_resource: Resource, quota: wire.ResourceQuotaWire, _data: B
     )
 
 
+def _pod_disruption_budget(
+    _resource: Resource, budget: wire.PodDisruptionBudgetWire, _data: Body
+) -> PodDisruptionBudget:
+    selector = None if budget.spec.selector is None else selector_of(budget.spec.selector)
+    return PodDisruptionBudget(
+        budget.metadata.namespace or "", budget.metadata.name, selector, budget.status.disruptions_allowed
+    )
+
+
 def _compute(quantities: Quantities | None) -> dict[str, int]:
     """Only what pods request; a limit of zero stays, since it forbids."""
     amounts = {}
@@ -345,6 +355,7 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("apps", "DaemonSet"): _reader(wire.DaemonSetWire, _daemon_set),
     ("scheduling.k8s.io", "PriorityClass"): _reader(wire.PriorityClassWire, _priority_class),
     ("", "ResourceQuota"): _reader(wire.ResourceQuotaWire, _resource_quota),
+    POD_DISRUPTION_BUDGETS.key: _reader(wire.PodDisruptionBudgetWire, _pod_disruption_budget),
     ("", "Namespace"): _reader(wire.NamespaceWire, _namespace),
     CONFIG_MAPS.key: _reader(wire.ConfigMapWire, _inventory),
     **STORAGE_DECODERS,

@@ -21,6 +21,7 @@ from reconciler.cluster.embedded_market import Market
 from reconciler.cluster.embedded_provisioner import Provisioner
 from reconciler.cluster.embedded_scheduler import Scheduler
 from reconciler.cluster.embedded_snapshot import ref_of, snapshot_objects
+from reconciler.cluster.embedded_static import StaticPools
 from reconciler.cluster.embedded_store import Body, Conflicting, Missing
 from reconciler.cluster.embedded_workloads import Workloads
 from reconciler.cluster.embedded_world import RecordedEvent, World
@@ -69,6 +70,7 @@ class EmbeddedCluster:
         self._karpenter = Karpenter(self._world, delays or Delays())
         scheduler = Scheduler(self._world)
         self._world.controllers += [Workloads(self._world), scheduler, self._karpenter, Consolidation(self._world)]
+        self._world.controllers.append(StaticPools(self._world))
         if provisions_pending:
             self._world.controllers.append(Provisioner(self._world, scheduler))
         self._world.views.set_apis({key: resource.versions[:1] for key, resource in SERVED.items()})

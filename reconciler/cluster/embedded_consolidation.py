@@ -1,8 +1,7 @@
 """The embedded cluster's consolidation: takes empty nodes away once they may go. Driven by World, beside its Karpenter.
 
 Empty is a node without pods but for daemons. It goes `consolidateAfter` after its last pod event (or its initialization)
-unless `karpenter.sh/do-not-disrupt` stands on it or its NodeClaim, inside the pool's budgets for Empty; budgets with a
-schedule count all the time here.
+unless `karpenter.sh/do-not-disrupt` stands on it or its NodeClaim, inside the pool's budgets for Empty.
 """
 
 from __future__ import annotations
@@ -12,13 +11,16 @@ from datetime import datetime, timedelta
 from reconciler.cluster.embedded_karpenter import claim_ref
 from reconciler.cluster.embedded_store import Body
 from reconciler.cluster.embedded_world import World
-from reconciler.model.nodes import DISRUPTED_TAINT, DO_NOT_DISRUPT, NODEPOOL_LABEL, Node, NodeClaim, NodePool
+from reconciler.model.nodes import DO_NOT_DISRUPT, NODEPOOL_LABEL, Node, NodeClaim, NodePool
 from reconciler.model.refs import ObjectRef
-from reconciler.plan.disruption_budgets import EMPTY, PoolState, allowed
+from reconciler.plan.bins import all_bins
+from reconciler.plan.budget_timeline import budget_spans
+from reconciler.plan.disruption_budgets import EMPTY, PoolState, allowed, pool_state
 from reconciler.ports import Event
 
 RETRY = timedelta(seconds=10)
 """How often Karpenter looks again when a budget was used up."""
+LONGEST_WAIT = timedelta(days=1)
 
 
 class Consolidation:
@@ -72,7 +74,7 @@ class Consolidation:
         if node is None or claim is None or claim.deleting or claim.condition("Initialized") != "True":
             return None
         pool = pools.get(claim.label(NODEPOOL_LABEL) or "")
-        if pool is None or pool.consolidate_after is None or _is_protected(node, claim):
+        if pool is None or pool.consolidate_after is None or pool.replicas is not None or _is_protected(node, claim):
             return None
         if not self._world.is_empty(name):
             return None
@@ -90,26 +92,21 @@ class Consolidation:
         claim = self._world.claim_of(name)
         assert claim is not None
         pool = pools[claim.label(NODEPOOL_LABEL) or ""]
-        budget = allowed(pool, EMPTY, self._state(pool.name))
-        if budget == 0:
-            self._check_at(name, self._world.now + RETRY)
+        state = pool_state(pool.name, all_bins(self._world.views.view()))
+        if allowed(pool, EMPTY, state, self._world.now) == 0:
+            self._check_at(name, self._looks_again(pool, state))
             return
         self._world.record(
             Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} is empty: it is taken away")
         )
         self._world.store.delete(claim_ref(claim.name))
 
-    def _state(self, pool: str) -> PoolState:
-        view = self._world.views.view()
-        claims = {claim.node_name: claim for claim in view.node_claims if claim.label(NODEPOOL_LABEL) == pool}
-        nodes = [node for node in view.nodes if node.name in claims]
-        disrupting = [
-            node
-            for node in nodes
-            if claims[node.name].deleting or any(taint.key == DISRUPTED_TAINT for taint in node.taints)
-        ]
-        not_ready = [node for node in nodes if node not in disrupting and not node.ready]
-        return PoolState(len(nodes), len(disrupting), len(not_ready))
+    def _looks_again(self, pool: NodePool, state: PoolState) -> datetime:
+        """Karpenter looks again every ten seconds; where only the calendar can change the answer, once is enough."""
+        now = self._world.now
+        if state.disrupting or state.not_ready:
+            return now + RETRY
+        return budget_spans(pool, EMPTY, state, now, now + LONGEST_WAIT)[0].end
 
 
 def _is_protected(node: Node, claim: NodeClaim) -> bool:

@@ -41,7 +41,7 @@ MOST_TYPES = 60
 
 
 @dataclass(slots=True)
-class _Coming:
+class Coming:
     """A node to be made. ways: those that still hold everything."""
 
     pool: NodePool
@@ -71,7 +71,7 @@ class Provisioner:
 
     def _provision(self) -> None:
         waiting = [pod for pod in self._scheduler.unschedulable if not self._has_node_coming(pod)]
-        coming: list[_Coming] = []
+        coming: list[Coming] = []
         pools = sorted(self._world.node_pools().values(), key=lambda pool: pool.name, reverse=True)
         pools.sort(key=lambda pool: -pool.weight)
         for pod in sorted(waiting, key=_largest_first):
@@ -91,7 +91,7 @@ class Provisioner:
             for claim in self._world.views.view().node_claims
         )
 
-    def _join(self, pod: Pod, node: _Coming) -> bool:
+    def _join(self, pod: Pod, node: Coming) -> bool:
         requests = node.requests + pod.shape.requests
         if not tolerates(pod.shape, node.pool.template.taints):
             return False
@@ -101,7 +101,7 @@ class Provisioner:
             node.pods.append(pod)
         return bool(ways)
 
-    def _open(self, pod: Pod, pool: NodePool, coming: Iterable[_Coming]) -> _Coming | None:
+    def _open(self, pod: Pod, pool: NodePool, coming: Iterable[Coming]) -> Coming | None:
         template = pool.template
         if pool.replicas is not None or not tolerates(pod.shape, template.taints):
             return None
@@ -113,41 +113,34 @@ class Provisioner:
         for key, value in pod.shape.node_selector:
             if any(item.key == key and value in item.values for item in template.requirements):
                 labels.setdefault(key, value)
-        daemons = self._daemons(labels, template.taints)
+        daemons = daemons_on(self._world, labels, template.taints)
         requests = pod.shape.requests + daemons
         ways = [
             way
             for way in self._world.market.purchases(template.requirements, labels, requests)
             if selects(pod.shape, way.labels) and self._within_limits(pool, way, coming)
         ]
-        return _Coming(pool, ways, requests, [pod]) if ways else None
+        return Coming(pool, ways, requests, [pod]) if ways else None
 
-    def _daemons(self, labels: Mapping[str, str], taints: Iterable[Taint]) -> Resources:
-        return Resources.total(
-            daemon.shape.requests
-            for daemon in self._world.views.view().daemon_sets
-            if _runs_on(daemon.shape, labels, taints)
-        )
-
-    def _within_limits(self, pool: NodePool, way: Purchase, coming: Iterable[_Coming]) -> bool:
+    def _within_limits(self, pool: NodePool, way: Purchase, coming: Iterable[Coming]) -> bool:
         claims = [claim for claim in self._world.views.view().node_claims if claim.label(NODEPOOL_LABEL) == pool.name]
         nodes = [node for node in coming if node.pool.name == pool.name]
         used = Resources.total([*(claim.capacity for claim in claims), *(_largest(node) for node in nodes)])
         used += way.instance_type.capacity + Resources.of({"nodes": len(claims) + len(nodes) + 1})
         return all(used.get(name) <= limit for name, limit in pool.limits or ())
 
-    def _make(self, node: _Coming) -> None:
+    def _make(self, node: Coming) -> None:
         self._made += 1
         self._attempts.update(pod.uid for pod in node.pods)
         name = f"{node.pool.name}-{hashlib.sha256(f'{node.pool.uid} {self._made}'.encode()).hexdigest()[:5]}"
-        self._world.store.create(claim_ref(name), _claim(node), MANAGER)
+        self._world.store.create(claim_ref(name), planned_claim(node), MANAGER)
 
 
 def _holds(way: Purchase, requests: Resources) -> bool:
     return requests.fits(way.instance_type.allocatable)
 
 
-def _largest(node: _Coming) -> Resources:
+def _largest(node: Coming) -> Resources:
     """Charged against limits is the largest type that it may still become, as Karpenter does it."""
     largest = Resources()
     for way in node.ways:
@@ -160,11 +153,20 @@ def _largest_first(pod: Pod) -> tuple[int, int, str, str]:
     return (-requests.get("cpu"), -requests.get("memory"), pod.namespace, pod.name)
 
 
+def daemons_on(world: World, labels: Mapping[str, str], taints: Iterable[Taint]) -> Resources:
+    """What the daemons of a node with these labels and taints request."""
+    taints = tuple(taints)
+    return Resources.total(
+        daemon.shape.requests for daemon in world.views.view().daemon_sets if _runs_on(daemon.shape, labels, taints)
+    )
+
+
 def _runs_on(shape: PodShape, labels: Mapping[str, str], taints: Iterable[Taint]) -> bool:
     return tolerates(shape, taints) and selects(replace(shape, required_node_terms=()), labels)
 
 
-def _claim(node: _Coming) -> dict[str, Any]:
+def planned_claim(node: Coming) -> dict[str, Any]:
+    """The NodeClaim as Karpenter would make it: launched as the cheapest of the ways."""
     pool, template = node.pool, node.pool.template
     types: dict[str, None] = {}
     for way in node.ways:
@@ -216,7 +218,7 @@ def _written(item: Requirement) -> dict[str, Any]:
     return {**row, "values": list(item.values)} if item.values else row
 
 
-def _shared(node: _Coming) -> list[dict[str, Any]]:
+def _shared(node: Coming) -> list[dict[str, Any]]:
     """What the pods select, so that the launch cannot choose a label that one of them refuses."""
     settled = {
         item.key for item in node.pool.template.requirements if item.operator is Operator.IN and len(item.values) == 1

@@ -64,6 +64,7 @@ DAEMON_SETS = Resource(APPS, "DaemonSet", "daemonsets")
 JOBS = Resource(BATCH, "Job", "jobs")
 CRON_JOBS = Resource(BATCH, "CronJob", "cronjobs")
 PRIORITY_CLASSES = Resource(SCHEDULING, "PriorityClass", "priorityclasses", namespaced=False)
+POD_DISRUPTION_BUDGETS = Resource("policy", "PodDisruptionBudget", "poddisruptionbudgets")
 PERSISTENT_VOLUMES = Resource(CORE, "PersistentVolume", "persistentvolumes", namespaced=False)
 VOLUME_CLAIMS = Resource(CORE, "PersistentVolumeClaim", "persistentvolumeclaims")
 STORAGE_CLASSES = Resource(STORAGE, "StorageClass", "storageclasses", namespaced=False)
@@ -92,6 +93,7 @@ RESOURCES = (
     *WORKLOADS,
     DAEMON_SETS,
     PRIORITY_CLASSES,
+    POD_DISRUPTION_BUDGETS,
     PERSISTENT_VOLUMES,
     VOLUME_CLAIMS,
     STORAGE_CLASSES,

@@ -74,7 +74,7 @@ def _buffer(outcome: DemandOutcome, before: Mapping[str, Any], generation: int |
     was_full = _status_of(before.get("conditions") or (), _PROVISIONING) == ConditionStatus.TRUE
     last = before.get("lastFullyProvisioned")
     if full != was_full:
-        last = _text(now)
+        last = time_text(now)
     if last is not None:
         fields["lastFullyProvisioned"] = last
     return fields
@@ -94,7 +94,7 @@ def _condition(
         "status": condition.status.value,
         "reason": condition.reason,
         "message": condition.message[:_LONGEST_MESSAGE],
-        "lastTransitionTime": live.get("lastTransitionTime") if unchanged else _text(now),
+        "lastTransitionTime": live.get("lastTransitionTime") if unchanged else time_text(now),
     }
     if generation is not None:
         document["observedGeneration"] = generation
@@ -114,5 +114,5 @@ def _same(after: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     )
 
 
-def _text(moment: datetime) -> str:
+def time_text(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

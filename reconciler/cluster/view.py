@@ -18,6 +18,7 @@ from reconciler.cluster.resources import (
     NODE_CLAIMS,
     NODES,
     PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
     PODS,
     PRIORITY_CLASSES,
     RESOURCE_CLAIM_TEMPLATES,
@@ -47,6 +48,7 @@ _PARTS = {
     DAEMON_SETS.key: "daemon_sets",
     PRIORITY_CLASSES.key: "priority_classes",
     RESOURCE_QUOTAS.key: "resource_quotas",
+    POD_DISRUPTION_BUDGETS.key: "pod_disruption_budgets",
     RUNTIME_CLASSES.key: "runtime_classes",
     PERSISTENT_VOLUMES.key: "volumes",
     VOLUME_CLAIMS.key: "volume_claims",
@@ -193,6 +195,7 @@ class ViewStore:
             workloads=self._part("workloads", self._workloads),
             priority_classes=self._sorted(PRIORITY_CLASSES),
             resource_quotas=self._sorted(RESOURCE_QUOTAS),
+            pod_disruption_budgets=self._sorted(POD_DISRUPTION_BUDGETS),
             runtime_classes=self._sorted(RUNTIME_CLASSES),
             storage=Storage(
                 self._sorted(PERSISTENT_VOLUMES),

@@ -10,6 +10,7 @@ from datetime import datetime
 import msgspec
 
 from reconciler.manifests.pod_wire import (
+    LabelSelectorWire,
     PodSpecWire,
     Quantities,
     ResourcesWire,
@@ -187,6 +188,20 @@ class ResourceQuotaWire(Wire, frozen=True):
     metadata: MetadataWire
     spec: QuotaSpecWire = QuotaSpecWire()
     status: QuotaStatusWire = QuotaStatusWire()
+
+
+class DisruptionSpecWire(Wire, frozen=True):
+    selector: LabelSelectorWire | None = None
+
+
+class DisruptionStatusWire(Wire, frozen=True):
+    disruptions_allowed: int = 0
+
+
+class PodDisruptionBudgetWire(Wire, frozen=True):
+    metadata: MetadataWire
+    spec: DisruptionSpecWire = DisruptionSpecWire()
+    status: DisruptionStatusWire = DisruptionStatusWire()
 
 
 class NamespaceWire(Wire, frozen=True):

@@ -34,6 +34,7 @@ NOT_CREATED_YET = "9999"
 _FOUND_BY_MANIFESTS = frozenset(
     {codes.TEMPLATE_AND_SCALABLE, codes.BUFFER_WITHOUT_REFERENCE, codes.UNKNOWN_STRATEGY, codes.CHUNK_TOO_LARGE},
 )
+_FOUND_BY_SCHEDULES = frozenset({codes.SCHEDULE_NOT_FOUND})
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,8 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
     if item.unresolved is not None:
         problem = item.unresolved
         # Documents of a repository were checked where they were read, with line and column.
+        if problem.code in _FOUND_BY_SCHEDULES:
+            return found
         if problem.code not in _FOUND_BY_MANIFESTS or buffer.position is None:
             found.append(_finding(buffer, problem.code, f"not ready: {problem.message}", problem.hint))
         return found

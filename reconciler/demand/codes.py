@@ -21,6 +21,7 @@ LIMITS_MATCH_NOTHING = Code("limits-match-nothing", Severity.WARNING)
 BUFFER_TOO_LARGE = Code("buffer-too-large", Severity.ERROR)
 PERCENTAGE_IGNORED = Code("percentage-ignored", Severity.WARNING)
 DIALECTS_DIFFER = Code("dialects-differ", Severity.INFO)
+SCHEDULE_NOT_FOUND = Code("schedule-not-found", Severity.ERROR)
 STATUS_OF_ANOTHER = Code("status-of-another", Severity.WARNING)
 BALLOON_NOT_MADE = Code("balloon-not-made", Severity.WARNING)
 

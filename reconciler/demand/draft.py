@@ -47,6 +47,8 @@ def draft(buffer: Buffer, context: Context) -> Draft:
     refused = _refusal(buffer)
     if refused is not None:
         return Draft(buffer, unresolved=refused)
+    if buffer.dormant:
+        return Draft(buffer, sizes=dict.fromkeys(Dialect, Size(0, (f"0: {buffer.dormant}",))))
     if buffer.node_class is not None:
         parts = split(buffer, context.node_pools, context.instance_types)
         if isinstance(parts, Unresolved):
@@ -73,6 +75,13 @@ def draft(buffer: Buffer, context: Context) -> Draft:
 
 
 def _refusal(buffer: Buffer) -> Unresolved | None:
+    if buffer.waits_for:
+        return Unresolved(
+            RESOLUTION_FAILED,
+            f"{buffer.waits_for}, which gives its size, is not there",
+            codes.SCHEDULE_NOT_FOUND,
+            "declare a MetricsProducer of that name, or correct the annotation",
+        )
     if buffer.strategy != ACTIVE_CAPACITY:
         return Unresolved(
             RESOLUTION_FAILED,

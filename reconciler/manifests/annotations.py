@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reconciler.manifests import codes
+from reconciler.manifests.following import check_following
 from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
 from reconciler.manifests.structure import nearest
 from reconciler.model.buffers import Fulfilment
@@ -32,6 +34,7 @@ _KNOWN: dict[str, tuple[Callable[[str], bool], str]] = {
     "active-during": _ANY,
     "allow-windows": _ANY,
     "applied-hash": _ANY,
+    "drift": _one_of("correct", "report"),
     "fulfilment": _one_of(*(fulfilment.value for fulfilment in Fulfilment)),
     "lead-time": (_is_duration, 'write a duration such as "10m"'),
     "prune": _one_of("disabled", "enabled"),
@@ -61,3 +64,5 @@ def check_annotations(inspection: Inspection) -> None:
             )
         elif not known[0](value):
             inspection.report(codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=known[1])
+    check_following(inspection)
+    check_local_budgets(inspection)

@@ -11,6 +11,7 @@ from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer
 from reconciler.model.errors import Invalid
+from reconciler.model.marks import REPLICAS_FROM_ANNOTATION
 from reconciler.model.quantity import amount_of
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
@@ -28,6 +29,7 @@ _GROUPS_OF_KINDS = {
 def check(inspection: Inspection) -> None:
     spec = mapping_at(inspection.body, "spec")
     template, scalable = spec.get("podTemplateRef"), spec.get("scalableRef")
+    sized_by_schedule = REPLICAS_FROM_ANNOTATION in mapping_at(inspection.body, "metadata", "annotations")
     if template is not None and scalable is not None:
         # x-kubernetes-validations of the CRD: !(has(self.podTemplateRef) && has(self.scalableRef))
         inspection.report(
@@ -36,7 +38,7 @@ def check(inspection: Inspection) -> None:
             "spec has both podTemplateRef and scalableRef",
             hint="keep scalableRef to follow a workload, or podTemplateRef for a shape of its own",
         )
-    if template is not None and "replicas" not in spec and "limits" not in spec:
+    if template is not None and "replicas" not in spec and "limits" not in spec and not sized_by_schedule:
         # x-kubernetes-validations of the CRD: !has(self.podTemplateRef) || has(self.replicas) || has(self.limits)
         inspection.report(
             codes.TEMPLATE_WITHOUT_SIZE,
@@ -51,7 +53,7 @@ def check(inspection: Inspection) -> None:
             "spec has neither podTemplateRef nor scalableRef, so the buffer never becomes ready",
             hint="add scalableRef to follow a workload, or podTemplateRef for a shape of its own",
         )
-    if scalable is not None and not spec.keys() & {"replicas", "percentage", "limits"}:
+    if scalable is not None and not spec.keys() & {"replicas", "percentage", "limits"} and not sized_by_schedule:
         inspection.report(
             codes.BUFFER_WITHOUT_SIZE,
             ("spec",),

@@ -67,6 +67,9 @@ def time_zone_hint(name: str) -> str:
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Schedule:
     schedule = mapping_at(manifest, "spec", "schedule")
+    zone = schedule.get("timezone", DEFAULT_ZONE)
+    if not is_time_zone(zone):  # checked already where there is a file; an object of the cluster may have any text
+        raise Invalid(f"{zone!r} is no time zone", hint=time_zone_hint(zone))
     try:
         behaviors = tuple(
             Behavior(
@@ -84,7 +87,7 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Schedule:
         ref=ref,
         default_replicas=schedule["defaultReplicas"],
         behaviors=behaviors,
-        timezone=schedule.get("timezone", DEFAULT_ZONE),
+        timezone=zone,
         position=origin.position,
     )
 

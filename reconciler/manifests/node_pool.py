@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.manifests import codes
+from reconciler.manifests.budget_lints import check_budgets
 from reconciler.manifests.capacity_buffer import amounts_of
 from reconciler.manifests.document import Path
 from reconciler.manifests.inspection import Inspection, mapping_at
@@ -30,6 +31,7 @@ from reconciler.model.conditions import ConditionStatus
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
+from reconciler.model.marks import REPLICAS_FROM_ANNOTATION
 from reconciler.model.nodes import (
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
@@ -59,9 +61,12 @@ def check(inspection: Inspection) -> None:
     check_requirements(inspection, requirements, (*_NODE_SPEC, "requirements"), of_pool=True)
     _check_labels(inspection)
     _check_taints(inspection, node_spec)
-    for index, budget in enumerate(mapping_at(spec, "disruption").get("budgets", [])):
+    budgets = mapping_at(spec, "disruption").get("budgets")
+    for index, budget in enumerate(budgets or ()):
         _check_budget(inspection, budget, ("spec", "disruption", "budgets", index))
-    if "replicas" in spec:
+    if budgets is not None:
+        check_budgets(inspection, budgets)
+    if "replicas" in spec or REPLICAS_FROM_ANNOTATION in mapping_at(inspection.body, "metadata", "annotations"):
         _check_static(inspection, spec)
 
 
@@ -149,7 +154,7 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodePool | None:
         template=_template(spec["template"]),
         weight=spec.get("weight", 0),
         limits=amounts_of(spec.get("limits"), "spec.limits"),
-        budgets=_budgets(disruption["budgets"]),
+        budgets=budgets_of(disruption["budgets"]),
         consolidate_after=_duration(disruption["consolidateAfter"]),
         consolidation_policy=disruption["consolidationPolicy"],
         replicas=spec.get("replicas"),
@@ -185,7 +190,7 @@ def _taints(taints: Sequence[Mapping[str, Any]] | None) -> tuple[Taint, ...]:
     return tuple(Taint(taint["key"], taint.get("value", ""), taint["effect"]) for taint in taints or ())
 
 
-def _budgets(budgets: Sequence[Mapping[str, Any]]) -> tuple[DisruptionBudget, ...]:
+def budgets_of(budgets: Sequence[Mapping[str, Any]]) -> tuple[DisruptionBudget, ...]:
     return tuple(
         DisruptionBudget(
             nodes=budget["nodes"],
@@ -219,6 +224,17 @@ def lay_over(partial: DeclaredManifest, live: LiveObject) -> NodePool:
     if pool is None:
         raise Invalid(f"{live.ref} in the cluster has no template")
     return replace(pool, position=partial.position)
+
+
+def budgets_alone(partial: DeclaredManifest) -> NodePool | None:
+    """A partial document as a pool of which nothing but its budgets is known; None when it declares none.
+
+    For what needs only these (`headroom budgets` without a cluster). Raises `Invalid`.
+    """
+    budgets = mapping_at(partial.manifest, "spec", "disruption").get("budgets")
+    if budgets is None:
+        return None
+    return NodePool(partial.ref.name, NodeClaimTemplate(), budgets=budgets_of(budgets), position=partial.position)
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

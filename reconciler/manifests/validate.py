@@ -9,13 +9,17 @@ from collections.abc import Iterable
 from reconciler.manifests import codes
 from reconciler.manifests.document import path_text
 from reconciler.manifests.inspection import mapping_at
+from reconciler.manifests.kind import labels_of
 from reconciler.manifests.reading import ReadDocument
 from reconciler.model.buffers import Buffer
 from reconciler.model.findings import Code, Finding
+from reconciler.model.following import following_of
+from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, REPLICAS_FROM_ANNOTATION
 from reconciler.model.provisioning_requests import ProvisioningClass, ProvisioningRequest
 from reconciler.model.refs import ObjectRef
 
 _CLUSTER_FOLDER = re.compile(r"(?:.*/)?clusters/[^/]+/")
+_FOLLOWERS = frozenset({"Buffer", "CapacityBuffer", "NodePool"})
 _ONLY_THERE = "it must be in the cluster already"
 
 
@@ -51,6 +55,7 @@ def references(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
     classes = {typed.class_name: typed for document in read if isinstance(typed := document.typed, ProvisioningClass)}
     findings: list[Finding] = []
     for document in read:
+        findings += _of_follower(document, known)
         match document.typed:
             case Buffer() as buffer:
                 findings += _of_buffer(document, buffer, known)
@@ -59,6 +64,24 @@ def references(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
             case _:
                 pass
     return tuple(findings)
+
+
+def _of_follower(document: ReadDocument, known: set[ObjectRef | None]) -> list[Finding]:
+    """Schedules that its annotations name."""
+    if document.ref is None or document.ref.kind not in _FOLLOWERS:
+        return []
+    following = following_of(document.ref, labels_of(document.document.value, "metadata", "annotations"))
+    if following is None:
+        return []
+    named = {
+        REPLICAS_FROM_ANNOTATION: following.replicas_from,
+        ACTIVE_DURING_ANNOTATION: following.active_during,
+    }
+    return [
+        _missing(document, ("metadata", "annotations", name), schedule)
+        for name, schedule in named.items()
+        if schedule is not None and schedule not in known
+    ]
 
 
 def _of_buffer(document: ReadDocument, buffer: Buffer, known: set[ObjectRef | None]) -> list[Finding]:

@@ -43,7 +43,9 @@ class Buffer:
     target: the scalable (or node class) it points to; pod_template: the PodTemplate's name; pod_shape: seed 000's inline
     pod; limits as written (exact amounts; empty tuple and None differ: None is absent); minimum_count and maximum_count
     clamp a percentage (seed 000); selector_labels: a dedicated buffer's pod selector; owned_by: "git" or "cluster".
-    status_manager: the field manager, not headroom's, that writes its status (then headroom stands down).
+    status_manager: the field manager, not headroom's, that writes its status (then headroom stands down). sized_by: the
+    schedule that replicas come from, in words; dormant: why it does not exist at present, in words ("": it does);
+    waits_for: the schedule that it follows and that is not known, in words ("": none).
     """
 
     ref: ObjectRef
@@ -65,6 +67,9 @@ class Buffer:
     created: str = ""
     status_manager: str | None = None
     status_conditions: tuple[Condition, ...] = field(default=())
+    sized_by: str = ""
+    dormant: str = ""
+    waits_for: str = ""
 
     def annotation(self, key: str) -> str | None:
         return next((value for name, value in self.annotations if name == key), None)

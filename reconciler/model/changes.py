@@ -11,6 +11,7 @@ from typing import Any
 from reconciler.model.conditions import Condition
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
+from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.placement import Excuse, Holding, OccupiedBin, PlannedNode
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import Manifest
@@ -33,7 +34,10 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """A manifest from Git that the cluster must get (or lose, when it was ours and is gone from Git)."""
+    """A manifest from Git that the cluster must get (or lose, when it was ours and is gone from Git).
+
+    force: what it changes was changed by a person since headroom applied it, and is taken back.
+    """
 
     ref: ObjectRef
     action: Action
@@ -41,6 +45,7 @@ class ObjectChange:
     manifest: Manifest | None = None
     position: SourcePosition | None = None
     reason: str = ""
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,7 @@ class Plan:
     """Everything one pass would change, with its reasons. No durations in it: equal input gives equal bytes.
 
     blocked: reasons why nothing may be deleted or released in this pass (an incomplete read, a force-push hold).
-    back_offs: what the inventory should remember afterwards. occupied: what each existing bin holds.
+    back_offs: what the inventory should remember afterwards. occupied: what each existing bin holds. local_budgets: budgets in local time and their form in UTC.
     """
 
     revision: str | None
@@ -150,6 +155,7 @@ class Plan:
     findings: tuple[Finding, ...] = ()
     pending: PendingOutcome = field(default_factory=PendingOutcome)
     occupied: tuple[OccupiedBin, ...] = ()
+    local_budgets: tuple[PoolBudgets, ...] = ()
     include_pending: bool = False
     blocked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from reconciler.model.buffers import Buffer
@@ -46,7 +46,7 @@ class Declared:
     manifests: what is to be applied (buffers, requests, pod templates, node pools, schedules, overlays; workloads and
     priority classes are context only, somebody else deploys them). broken_files: could not be read at all, or in part;
     broken: objects whose document is invalid. Both keep their last good version in force and are never pruned. documents: how many
-    the files hold, of any kind.
+    the files hold, of any kind. dormant: declared objects that are not to be in the cluster at present, and why.
     """
 
     buffers: tuple[Buffer, ...] = ()
@@ -62,6 +62,7 @@ class Declared:
     broken_files: frozenset[str] = frozenset()
     broken: frozenset[ObjectRef] = frozenset()
     documents: int = 0
+    dormant: Mapping[ObjectRef, str] = field(default_factory=dict)
 
     def over(self, live: Declared) -> Declared:
         """This (the repository) first, then what only `live` (the cluster) has. Manifests and findings stay this one's.
@@ -83,6 +84,7 @@ class Declared:
             broken_files=self.broken_files,
             broken=self.broken,
             documents=self.documents,
+            dormant=self.dormant,
         )
 
 

@@ -54,6 +54,22 @@ class BudgetSpan:
     outcome: BudgetOutcome
 
 
+UNBOUNDED = 2**31 - 1
+"""What Karpenter counts with where nothing bounds a reason; a budget this large is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetCells:
+    """What one pool's budgets allow for one reason at all times of each of a row of cells (hours): the least.
+
+    allowed: nodes, one number a cell; `UNBOUNDED` where nothing bounds them.
+    """
+
+    node_pool: str
+    reason: str
+    allowed: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class DemandSpan:
     """What one buffer or static NodePool asks for. replicas: chunks (of a NodePool: nodes); why: in words."""
@@ -63,3 +79,23 @@ class DemandSpan:
     end: datetime
     replicas: int
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An instant at which what is declared comes to ask for something else. why: in words, for status and logs."""
+
+    at: datetime
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityTimeline:
+    """All capacity together over [start, end), as it is foreseen at one instant: what buffers and static NodePools ask for,
+    what schedules are worth, what budgets allow. Each is ordered by object, then by time."""
+
+    start: datetime
+    end: datetime
+    demands: tuple[DemandSpan, ...] = ()
+    schedules: tuple[ScheduleTimeline, ...] = ()
+    budgets: tuple[BudgetSpan, ...] = ()

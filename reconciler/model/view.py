@@ -11,7 +11,7 @@ from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Requirement
+from reconciler.model.requirements import LabelSelector, Requirement
 from reconciler.model.runtime_classes import RuntimeClass
 from reconciler.model.storage import Storage
 from reconciler.model.workloads import DaemonSet, PriorityClass, Workload
@@ -64,6 +64,20 @@ class ResourceQuota:
 
 
 @dataclass(frozen=True, slots=True)
+class PodDisruptionBudget:
+    """allowed: `status.disruptionsAllowed`, so many of its pods may be evicted now; selector None: matches nothing."""
+
+    namespace: str
+    name: str
+    selector: LabelSelector | None = None
+    allowed: int = 0
+
+    def covers(self, pod: Pod) -> bool:
+        matches = self.selector is not None and self.selector.matches(dict(pod.shape.labels))
+        return pod.namespace == self.namespace and matches
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterView:
     """revision: changes whenever anything in the view does; equal revisions mean equal views.
 
@@ -83,6 +97,7 @@ class ClusterView:
     workloads: tuple[Workload, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
     resource_quotas: tuple[ResourceQuota, ...] = ()
+    pod_disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     runtime_classes: tuple[RuntimeClass, ...] = ()
     storage: Storage = field(default_factory=Storage)
     devices: Devices = field(default_factory=Devices)

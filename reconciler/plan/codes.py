@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from reconciler.model.findings import Code, Severity
 
+DRIFTED = Code("drifted", Severity.WARNING)
 POOL_NOT_THERE = Code("pool-not-there", Severity.ERROR)
 PLACEMENT_REJECTED = Code("placement-rejected", Severity.ERROR)
 STATIC_POOL_CHANGE = Code("static-pool-change", Severity.ERROR)
+STATIC_POOL_BLOCKED = Code("static-pool-blocked", Severity.WARNING)
 
 ALL: tuple[Code, ...] = tuple(
     sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name),

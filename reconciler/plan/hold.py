@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from reconciler.model.changes import NodeClaimAction
 from reconciler.model.nodes import NodePool
 from reconciler.model.placement import Holding
 from reconciler.plan.bins import Bin, is_kept, is_marked
-from reconciler.plan.disruption_budgets import EMPTY, allowed, pool_state
+from reconciler.plan.disruption_budgets import EMPTY, PoolState, allowed, pool_states
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ PriceOf = Callable[[Bin], float | None]
 def holds(
     bins: Sequence[Bin],
     *,
+    now: datetime,
     node_pools: Mapping[str, NodePool],
     replaced: frozenset[str],
     replacement_waits: bool,
@@ -53,7 +55,7 @@ def holds(
         if due:
             notes.append(f"the release of {due:,} {'node' if due == 1 else 'nodes'} waits")
         return Holds(held, notes=tuple(notes))
-    deleted = _deletable(leaving, bins, node_pools)
+    deleted = _deletable(leaving, bins, node_pools, now)
     gone = {item.name for item in deleted}
     release = tuple(_release(item, price_of) for item in leaving if item.is_marked and item.name not in gone)
     delete = tuple(_delete(item, price_of) for item in deleted)
@@ -93,7 +95,9 @@ def _delete(item: Bin, price_of: PriceOf) -> NodeClaimAction:
     )
 
 
-def _deletable(leaving: Iterable[Bin], bins: Sequence[Bin], node_pools: Mapping[str, NodePool]) -> list[Bin]:
+def _deletable(
+    leaving: Iterable[Bin], bins: Sequence[Bin], node_pools: Mapping[str, NodePool], now: datetime
+) -> list[Bin]:
     """Empty placeholders that nobody else would ever remove, as many as the pool's Empty budget allows."""
     by_pool: dict[str, list[Bin]] = {}
     for item in leaving:
@@ -102,8 +106,9 @@ def _deletable(leaving: Iterable[Bin], bins: Sequence[Bin], node_pools: Mapping[
         if pool is not None and pool.consolidate_after is None and removable:
             by_pool.setdefault(pool.name, []).append(item)
     chosen: list[Bin] = []
+    states = pool_states(bins) if by_pool else {}
     for name, candidates in sorted(by_pool.items()):
-        budget = allowed(node_pools[name], EMPTY, pool_state(name, bins))
+        budget = allowed(node_pools[name], EMPTY, states.get(name, PoolState()), now)
         chosen += candidates if budget is None else candidates[:budget]
     return chosen
 

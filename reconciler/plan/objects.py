@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reconciler.model.changes import Action, FieldChange, ObjectChange
@@ -19,6 +19,7 @@ from reconciler.model.marks import MODE_ANNOTATION, OWN_MANAGER, PART_OF_LABEL, 
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.codes import POOL_NOT_THERE, STATIC_POOL_CHANGE
 from reconciler.plan.diff import Comparison, path_text
+from reconciler.plan.drift import Drift, drift_finding, drift_of, is_taken_back
 
 HASH_ANNOTATION = "headroom.dev/applied-hash"
 SOURCE_ANNOTATION = "headroom.dev/source"
@@ -49,10 +50,11 @@ def partial_mark(applyset_id: str) -> str:
     return applyset_id or "true"
 
 
-def object_changes(declared: Declared, view: ClusterView, applyset_id: str) -> ObjectPlan:
+def object_changes(declared: Declared, view: ClusterView, applyset_id: str, drift: Drift = Drift.CORRECT) -> ObjectPlan:
     """Creations and updates in the order of applying: what others refer to comes first.
 
-    applyset_id: of the ApplySet that every whole object joins by label; "" for none.
+    applyset_id: of the ApplySet that every whole object joins by label; "" for none. drift: what becomes of what was changed
+    in the cluster, where the manifest does not say.
     """
     changes: list[ObjectChange] = []
     findings: list[Finding] = []
@@ -70,6 +72,12 @@ def object_changes(declared: Declared, view: ClusterView, applyset_id: str) -> O
             findings.append(refused)
             continue
         change = _change(item, live, applyset_id, reduced=view.reduced)
+        if change is not None and live is not None and _has_drifted(change, live):
+            if drift_of(annotations_of(item.manifest), drift) is Drift.REPORT:
+                findings.append(drift_finding(item, change.changes, live))
+                continue
+            reason = f"changed in the cluster since it was applied from {item.position.file}"
+            change = replace(change, reason=reason, force=is_taken_back(change.changes, live))
         if change is not None:
             changes.append(change)
     return ObjectPlan(tuple(changes), tuple(findings), tuple(notes))
@@ -133,6 +141,11 @@ def _change(
         return None
     reason = f"differs from {item.position.file}"
     return ObjectChange(item.ref, Action.UPDATE, changes, manifest, item.position, reason)
+
+
+def _has_drifted(change: ObjectChange, live: LiveObject) -> bool:
+    """Whether the very same manifest was applied before."""
+    return annotations_of(live.body).get(HASH_ANNOTATION) == annotations_of(change.manifest).get(HASH_ANNOTATION)
 
 
 def _differences(

@@ -11,18 +11,24 @@ from reconciler.model.changes import NodeClaimChanges, Plan
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
+from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
+from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
 from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, launch_record
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices, cost_of
+from reconciler.plan.disruption_budgets import budget_outcomes, pool_states
+from reconciler.plan.drift import Drift
 from reconciler.plan.hold import holds
 from reconciler.plan.limits import Capped, PlanCaps, cap_notes, within_caps
 from reconciler.plan.names import creations
 from reconciler.plan.objects import object_changes
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import prune
+from reconciler.plan.static_pools import static_pool_findings
+from reconciler.timetable.capacity_schedule import state_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +36,10 @@ class PlanInputs:
     """Everything a plan is made from.
 
     declared: the repository's own documents (`manifests` in the version that the cluster serves); live: the cluster's,
-    typed; demands: in the order in which they were placed; node_pools: those in force, the repository's over the live
-    ones; price_source: where prices come from and as of when; blocked: why nothing may be pruned, released or deleted (a
-    rewound branch, a stalled source; gaps of the view are added here); replaced: what `unavailable_bins` named before
-    placement; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
+    typed; demands: in the order in which they were placed; node_pools, schedules: those in force, the repository's over
+    the live ones; price_source: where prices come from and as of when; blocked: why nothing may be pruned, released or
+    deleted (a rewound branch, a stalled source; gaps of the view are added here); replaced: what `unavailable_bins` named
+    before placement; local_budgets: what was compiled into UTC; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
     """
 
     revision: str | None
@@ -44,15 +50,18 @@ class PlanInputs:
     demands: tuple[Demand, ...] = ()
     placement: Placement = field(default_factory=Placement)
     node_pools: tuple[NodePool, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
     instance_types: tuple[InstanceType, ...] = ()
     price_source: str = ""
     caps: PlanCaps = field(default_factory=PlanCaps)
     findings: tuple[Finding, ...] = ()
     blocked: tuple[str, ...] = ()
     replaced: frozenset[str] = frozenset()
+    local_budgets: tuple[PoolBudgets, ...] = ()
     include_pending: bool = False
     suspended: bool = False
     applyset_id: str = ""
+    drift: Drift = Drift.CORRECT
 
 
 def make_plan(inputs: PlanInputs) -> Plan:
@@ -65,13 +74,14 @@ def make_plan(inputs: PlanInputs) -> Plan:
     created = creations(capped.kept, (claim.name for claim in view.node_claims))
     held = holds(
         bins,
+        now=inputs.now,
         node_pools={pool.name: pool for pool in inputs.node_pools},
         replaced=inputs.replaced,
         replacement_waits=bool(created) or any(item.is_on_its_way and item.chunks for item in bins),
         price_of=prices.of,
         blocked=bool(blocked),
     )
-    objects = object_changes(inputs.declared, view, inputs.applyset_id)
+    objects = object_changes(inputs.declared, view, inputs.applyset_id, inputs.drift)
     pruning = prune(
         inputs.declared,
         view,
@@ -89,6 +99,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         released=held.release,
         assumptions=(inputs.price_source, *placement.assumptions, *_overlay_notes(inputs)),
     )
+    static = static_pool_findings(inputs.node_pools, bins, view, inputs.now)
     record = launch_record(view, inputs.now)
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     notes = [*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)]
@@ -107,10 +118,13 @@ def make_plan(inputs: PlanInputs) -> Plan:
         demands=tuple(item for item in outcomes if inputs.include_pending or not item.demand.is_pending_pod),
         node_claims=NodeClaimChanges(created, held.delete, held.hold, held.release),
         objects=(*objects.changes, *pruning.changes),
+        schedules=tuple(state_at(schedule, inputs.now) for schedule in inputs.schedules),
+        budgets=budget_outcomes(inputs.node_pools, pool_states(bins), inputs.now),
         cost=cost,
-        findings=tuple(sorted({*inputs.findings, *objects.findings}, key=_finding_order)),
+        findings=tuple(sorted({*inputs.findings, *objects.findings, *static}, key=_finding_order)),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
+        local_budgets=inputs.local_budgets,
         include_pending=inputs.include_pending,
         blocked=blocked,
         notes=tuple(notes),

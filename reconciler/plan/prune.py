@@ -34,7 +34,7 @@ class Pruning:
 def prune(declared: Declared, view: ClusterView, *, applyset_id: str, share: float, blocked: bool) -> Pruning:
     """Deletions of inventory members. share: of the inventory that may go at once; at least one object may."""
     members = view.inventory.members | _partly_applied(view, applyset_id)
-    wanted = {item.ref for item in declared.manifests} | declared.broken
+    wanted = {item.ref for item in declared.manifests} | declared.broken | declared.dormant.keys()
     gone = [ref for ref in sorted(members - wanted, key=_order) if ref in view.objects]
     notes: list[str] = []
     due: list[ObjectChange] = []
@@ -45,9 +45,12 @@ def prune(declared: Declared, view: ClusterView, *, applyset_id: str, share: flo
             due.append(_removal(ref, live))
         elif kept:
             notes.append(f"{ref} is no longer declared, but stays: {kept}")
+    asleep = _asleep(declared, view, members, applyset_id)
     if blocked:
         if due:
             notes.append(f"{_counted(len(due))} no longer declared, which waits")
+        if asleep:
+            notes.append(f"{_listed(change.ref for change in asleep)}: asleep by schedule, which waits")
         return Pruning((), tuple(notes))
     most = max(1, int(len(members) * share))
     if len(due) > most:
@@ -55,7 +58,24 @@ def prune(declared: Declared, view: ClusterView, *, applyset_id: str, share: flo
         notes.append(
             f"{_counted(len(due))} no longer declared; {most} of {len(members)} may go at once, so these wait: {names}",
         )
-    return Pruning(tuple(due[:most]), tuple(notes))
+    return Pruning((*due[:most], *asleep), tuple(notes))
+
+
+def _asleep(
+    declared: Declared,
+    view: ClusterView,
+    members: frozenset[ObjectRef],
+    applyset_id: str,
+) -> tuple[ObjectChange, ...]:
+    """Members that are declared and, by their schedule, are not to exist at present. No share bounds them: that they go is
+    what is declared, and at the next edge they are back."""
+    return tuple(
+        ObjectChange(ref, Action.DELETE, reason=why)
+        for ref, why in sorted(declared.dormant.items())
+        if ref in members
+        and ref in view.objects
+        and _reason_to_keep(view.objects[ref], frozenset(), applyset_id) is None
+    )
 
 
 def _partly_applied(view: ClusterView, applyset_id: str) -> frozenset[ObjectRef]:

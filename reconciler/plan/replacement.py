@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from reconciler.model.nodes import NodePool
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins
-from reconciler.plan.disruption_budgets import DRIFTED, allowed, pool_state
+from reconciler.plan.disruption_budgets import DRIFTED, PoolState, allowed, pool_states
 
 EXPIRY_LEAD = timedelta(minutes=15)
 """How long before its expiry a node takes no more chunks: a node is there within minutes, or not before Karpenter gives
@@ -25,8 +25,9 @@ def unavailable_bins(view: ClusterView, node_pools: Iterable[NodePool], now: dat
     """Names of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on."""
     bins = all_bins(view)
     names = {item.name for item in bins if _expires_soon(item, now)}
+    states = pool_states(bins)
     for pool in node_pools:
-        names |= _drifted(pool, bins)
+        names |= _drifted(pool, bins, states.get(pool.name, PoolState()), now)
     return frozenset(names)
 
 
@@ -38,7 +39,7 @@ def _expires_soon(item: Bin, now: datetime) -> bool:
     return now >= claim.created + claim.expire_after - lead
 
 
-def _drifted(pool: NodePool, bins: Iterable[Bin]) -> set[str]:
+def _drifted(pool: NodePool, bins: Iterable[Bin], state: PoolState, now: datetime) -> set[str]:
     """Drifted nodes that headroom holds, as many at once as the Drifted budget allows.
 
     Those released before and not yet taken by Karpenter use up the budget too, or a small budget would be run through
@@ -51,7 +52,7 @@ def _drifted(pool: NodePool, bins: Iterable[Bin]) -> set[str]:
         if item.claim is not None and item.claim.condition("Drifted") == "True" and not item.is_going
     ]
     held = sorted((item for item in drifted if item.is_marked), key=_age)
-    budget = allowed(pool, DRIFTED, pool_state(pool.name, own))
+    budget = allowed(pool, DRIFTED, state, now)
     if budget is None:
         return {item.name for item in held}
     return {item.name for item in held[: max(0, budget - (len(drifted) - len(held)))]}

@@ -18,6 +18,8 @@ from reconciler.model.errors import Invalid
 
 MOST_OUTPUT = 1_000_000
 """Characters one rendered document may have; the API server takes no object much larger."""
+MOST_PAGE = 50_000_000
+"""Characters of a page with pictures."""
 
 
 class Templates:
@@ -39,14 +41,15 @@ class Templates:
         # `range` is the one built-in that lets a short template take all memory.
         self._environment.globals.pop("range", None)
 
-    def render(self, name: str, context: Mapping[str, Any]) -> str:
+    def render(self, name: str, context: Mapping[str, Any], *, most_output: int = MOST_OUTPUT) -> str:
+        """most_output: characters; pages with pictures may have more than documents."""
         try:
             pieces: list[str] = []
             length = 0
             for piece in self._environment.get_template(name).generate(context):
                 length += len(piece)
-                if length > MOST_OUTPUT:
-                    raise Invalid(f"{self._where(name)} writes more than {MOST_OUTPUT:,} characters")
+                if length > most_output:
+                    raise Invalid(f"{self._where(name)} writes more than {most_output:,} characters")
                 pieces.append(piece)
             return "".join(pieces)
         except TemplateSyntaxError as error:

@@ -116,7 +116,9 @@ def _object_write(
     if change.ref.kind == "NodePool":
         manifest = read_document(str(change.ref), render_node_pool(templates, replace(change, manifest=manifest)))
     annotations = manifest.get("metadata", {}).get("annotations") or {}
-    return Apply(change.ref, manifest, change.reason, force=annotations.get(MODE_ANNOTATION) == "Override")
+    return Apply(
+        change.ref, manifest, change.reason, force=change.force or annotations.get(MODE_ANNOTATION) == "Override"
+    )
 
 
 def _creation_write(

@@ -10,13 +10,16 @@ from reconciler import __version__
 from reconciler.model.changes import ChangeSet, Outcome, Plan
 from reconciler.model.errors import Failure
 from reconciler.model.source import SourceTree
-from reconciler.report.machine import demand_row, finding_row, timestamp
+from reconciler.model.timelines import Edge
+from reconciler.report.machine import demand_row, finding_row, schedule_row, timestamp
 from reconciler.report.text import Paint, plain
 from reconciler.report.words import counted, moment, short_revision, summary
 
 STATUS_SCHEMA = "headroom.dev/status/v1"
 MOST_FINDINGS = 10
 """Findings in the text before the rest is counted; the JSON has them all."""
+MOST_SCHEDULES = 5
+"""Likewise."""
 _DOCUMENT = ("kind", "namespace", "name")
 
 
@@ -66,13 +69,22 @@ def daemon_status_document(
         "blocked": [] if plan is None else list(plan.blocked),
         "notes": [] if plan is None else list(plan.notes),
         "findings": [] if plan is None else [finding_row(finding) for finding in plan.findings],
+        "schedules": [] if plan is None else [schedule_row(row) for row in plan.schedules],
+        "nextEdge": None,
         "timings": {stage: round(seconds, 6) for stage, seconds in timings.items()},
     }
 
 
+def with_next_edge(document: Mapping[str, Any] | None, edge: Edge | None) -> Mapping[str, Any] | None:
+    """The document with when a schedule next asks for something else, as it is now; None before the first pass."""
+    if document is None:
+        return None
+    return {**document, "nextEdge": None if edge is None else {"time": timestamp(edge.at), "schedule": edge.why}}
+
+
 def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> str:
     """What a person wants to know first: is it well, what did it do, what stands in its way."""
-    finished = moment(datetime.fromisoformat(document["finished"]), None)
+    finished = _moment(document["finished"])
     good = document["result"] == "ok" and not document["stalled"]
     errors = [row for row in document["findings"] if row["severity"] == "error"]
     word = paint("green", "well") if good else paint("red", "in trouble")
@@ -84,6 +96,7 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
     ]
     if document["summary"]:
         lines.append(f"  it planned  {document['summary']}")
+    lines += _schedule_lines(document)
     if document["stalled"]:
         lines.append(paint("red", f"  stalled     {document['stalled']['reason']}: {document['stalled']['message']}"))
     if document["message"]:
@@ -105,6 +118,24 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
                 paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
             )
     return "\n".join([*lines, *_finding_lines(document["findings"], paint)]) + "\n"
+
+
+def _schedule_lines(document: Mapping[str, Any]) -> list[str]:
+    """What schedules are worth, the next to change first, and when a pass is next made because of one."""
+    edge, rows = document["nextEdge"], document["schedules"]
+    lines = [] if edge is None else [f"  next edge   {_moment(edge['time'])}: {edge['schedule']}"]
+    for row in sorted(rows, key=lambda row: row["nextValueTime"] or "~")[:MOST_SCHEDULES]:
+        then = (
+            "for good" if row["nextValueTime"] is None else f"{row['nextValue']:,} from {_moment(row['nextValueTime'])}"
+        )
+        lines.append(f"  schedule    {row['namespace']}/{row['name']}: {row['currentValue']:,} now, {then}")
+    if len(rows) > MOST_SCHEDULES:
+        lines.append(f"  … and {counted(len(rows) - MOST_SCHEDULES, 'schedule')} more (headroom schedule shows them)")
+    return lines
+
+
+def _moment(text: str) -> str:
+    return moment(datetime.fromisoformat(text), None)
 
 
 def _documents(errors: list[Mapping[str, Any]]) -> str:

@@ -23,6 +23,7 @@ from reconciler.model.changes import (
 from reconciler.model.conditions import Condition
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Excuse, Holding, OccupiedBin
+from reconciler.report.local_budgets import local_budgets_row
 
 PLAN_SCHEMA = "headroom.dev/plan/v1"
 FINDINGS_SCHEMA = "headroom.dev/findings/v1"
@@ -61,8 +62,9 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             if change.ref.kind == NODE_POOL
         ],
         "objects": [object_row(change) for change in plan.objects if change.ref.kind != NODE_POOL],
-        "schedules": [_schedule(row) for row in plan.schedules],
-        "budgets": [_budget(row) for row in plan.budgets],
+        "schedules": [schedule_row(row) for row in plan.schedules],
+        "budgets": [budget_row(row) for row in plan.budgets],
+        "localBudgets": [local_budgets_row(pool) for pool in plan.local_budgets],
         "cost": {
             "perHourBefore": _money(plan.cost.per_hour_before),
             "perHourAfter": _money(plan.cost.per_hour_after),
@@ -196,7 +198,7 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
     }
 
 
-def _schedule(row: ScheduleOutcome) -> dict[str, Any]:
+def schedule_row(row: ScheduleOutcome) -> dict[str, Any]:
     return {
         "namespace": row.namespace,
         "name": row.name,
@@ -206,7 +208,7 @@ def _schedule(row: ScheduleOutcome) -> dict[str, Any]:
     }
 
 
-def _budget(row: BudgetOutcome) -> dict[str, Any]:
+def budget_row(row: BudgetOutcome) -> dict[str, Any]:
     return {
         "nodePool": row.node_pool,
         "reason": row.reason,

@@ -18,8 +18,13 @@ from reconciler.model.changes import (
     Plan,
 )
 from reconciler.model.findings import Finding
+from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference import DemandChange, Difference
+from reconciler.report.local_budgets import changing_local_budgets, written_and_compiled
 from reconciler.report.pending import Launch, LeftOver, launches, left_over, pending_words
+from reconciler.report.time_axis import local_zone
+from reconciler.report.timeline_chart import difference_chart, timeline_chart
+from reconciler.report.timeline_rows import change_rows, week_rows
 from reconciler.report.words import (
     counted,
     dollars,
@@ -39,8 +44,11 @@ MOST_ROWS = 60
 """Rows of one section: GitHub takes 65,536 characters a comment, and the summary must always be whole."""
 
 
-def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[str, Any]:
-    """For `report.md.j2` and `report.html.j2`."""
+def plan_page(
+    plan: Plan, *, cluster: str, timeline: CapacityTimeline | None = None, zone: tzinfo | None = None
+) -> dict[str, Any]:
+    """For `report.md.j2` and `report.html.j2`. timeline: the time to come, told where it is there."""
+    place = zone or local_zone(plan.now)
     before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
     return {
         "title": f"Capacity plan for {cluster}",
@@ -64,10 +72,13 @@ def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[s
                 _section("Nodes to release", [_action(item) for item in plan.node_claims.release]),
                 _section("Nodes to delete", [_action(item) for item in plan.node_claims.delete]),
                 _section("Objects to apply", [_object(item) for item in plan.objects]),
+                _local_budgets(plan),
             )
             if section["count"]
         ],
-        "findings": _cut([_finding(item) for item in plan.findings]),
+        "findings": _cut([finding_row(item) for item in plan.findings]),
+        "week": None if timeline is None else week_rows(timeline, place),
+        "week_chart": "" if timeline is None else timeline_chart(timeline, zone=place),
         "notes": [
             *([pending_words(plan)] if pending_words(plan) else []),
             *(f"Nothing is deleted or released: {reason}" for reason in plan.blocked),
@@ -76,8 +87,15 @@ def plan_page(plan: Plan, *, cluster: str, zone: tzinfo | None = None) -> dict[s
     }
 
 
-def difference_page(change: Difference, *, cluster: str, zone: tzinfo | None = None) -> dict[str, Any]:
-    """The same shape as `plan_page`, for what merging would change."""
+def difference_page(
+    change: Difference,
+    *,
+    cluster: str,
+    timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
+    zone: tzinfo | None = None,
+) -> dict[str, Any]:
+    """The same shape as `plan_page`, for what merging would change. timelines: the base's and the head's."""
+    place = zone or local_zone(change.head.now)
     nodes = len(change.added_nodes) - len(change.removed_nodes)
     objects = len(change.objects)
     parts = []
@@ -106,16 +124,34 @@ def difference_page(change: Difference, *, cluster: str, zone: tzinfo | None = N
                 _section("Nodes released to Karpenter", [_action(item) for item in change.released]),
                 _section("Nodes kept", [_action(item) for item in change.kept]),
                 _section("Objects that change", [_object(item) for item in change.objects]),
+                _local_budgets(change.head),
             )
             if section["count"]
         ],
-        "findings": _cut([_finding(item) for item in change.new_findings]),
+        "findings": _cut([finding_row(item) for item in change.new_findings]),
         "notes": [*(f"Nothing is deleted or released: {reason}" for reason in change.head.blocked), *change.head.notes],
+        "week": None if timelines is None else change_rows(*timelines, place),
+        "week_chart": "" if timelines is None else difference_chart(*timelines, zone=place),
     }
 
 
 def _cut(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"rows": rows[:MOST_ROWS], "count": len(rows), "left": max(0, len(rows) - MOST_ROWS)}
+
+
+def _local_budgets(plan: Plan) -> dict[str, Any]:
+    rows = [
+        {
+            "name": f"NodePool/{pool.node_pool}",
+            "what": f"{written}, in {pool.written.time_zone}",
+            "fields": compiled,
+            "why": "never open until then",
+        }
+        for pool in changing_local_budgets(plan)
+        for written, compiled in written_and_compiled(pool)
+    ]
+    section = _section("Budgets in local time", rows)
+    return {**section, "columns": ["Name", "Written", "Applied, in UTC"]}
 
 
 def _section(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -197,7 +233,7 @@ def _object(change: ObjectChange) -> dict[str, Any]:
     return {"name": str(change.ref), "what": str(change.action), "why": why, "fields": fields}
 
 
-def _finding(finding: Finding) -> dict[str, str]:
+def finding_row(finding: Finding) -> dict[str, str]:
     return {
         "where": str(finding.position) if finding.position else "",
         "severity": str(finding.severity),

@@ -8,12 +8,14 @@ from datetime import tzinfo
 from reconciler.model.changes import HOURS_PER_MONTH, Action, ChangeSet, DemandOutcome, ObjectChange, Outcome, Plan
 from reconciler.model.findings import Finding, Severity
 from reconciler.report.difference import Difference
+from reconciler.report.local_budgets import changing_local_budgets, local_budget_lines
 from reconciler.report.pending import launches, left_over, pending_words
 from reconciler.report.words import (
     counted,
     dollars,
     excuse_words,
     held,
+    listed,
     moment,
     node_name,
     offered,
@@ -39,7 +41,9 @@ def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Pa
     lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {moment(plan.now, zone)}")]
     lines += _demand_lines(plan, paint)
     lines += _change_lines(plan, paint)
+    lines += _local_budget_lines(plan, zone, paint)
     lines += _pending_lines(plan, paint)
+    lines += _budget_lines(plan, paint)
     if plan.findings:
         lines += ["", paint("bold", "Findings"), *finding_lines(plan.findings, paint)]
     lines += _notes(plan, paint)
@@ -122,6 +126,11 @@ def _change_lines(plan: Plan, paint: Paint) -> list[str]:
     return ["", paint("bold", "Changes"), *lines] if lines else []
 
 
+def _local_budget_lines(plan: Plan, zone: tzinfo | None, paint: Paint) -> list[str]:
+    lines = local_budget_lines(changing_local_budgets(plan), zone)
+    return ["", paint("bold", "Budgets in local time, and the form in UTC that is applied"), *lines] if lines else []
+
+
 _SIGNS = {Action.CREATE: ("green", "+"), Action.UPDATE: ("yellow", "~"), Action.DELETE: ("red", "-")}
 
 
@@ -152,6 +161,19 @@ def _pending_lines(plan: Plan, paint: Paint) -> list[str]:
     if plan.pending.placed_on_new:
         lines.append(paint("dim", "  A what-if: nodes for pods are Karpenter's to make; headroom apply never does."))
     return lines
+
+
+def _budget_lines(plan: Plan, paint: Paint) -> list[str]:
+    """NodePools of which no node may be disrupted at present; `headroom budgets` has the rest."""
+    closed: dict[tuple[str, str], list[str]] = {}
+    for row in plan.budgets:
+        if row.allowed == 0 and row.total:
+            closed.setdefault((row.node_pool, row.why), []).append(row.reason)
+    lines = [
+        f"  NodePool {node_pool}: no node may go for {listed(reasons)}: {why}"
+        for (node_pool, why), reasons in closed.items()
+    ]
+    return ["", paint("bold", "Disruption budgets"), *lines[:MOST_ROWS], *_rest(lines)] if lines else []
 
 
 def _notes(plan: Plan, paint: Paint) -> list[str]:

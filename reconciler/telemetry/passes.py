@@ -1,8 +1,9 @@
-"""A pass in one word. Used by metrics and status, so that both count alike."""
+"""What became of a pass, in short. Used by metrics, status and the daemon, so that all count alike."""
 
 from __future__ import annotations
 
 from reconciler.model.changes import Outcome
+from reconciler.model.errors import Failure, Transient
 from reconciler.ports import PassResult
 
 GOOD = frozenset({"applied", "unchanged"})
@@ -20,3 +21,18 @@ def result_of(result: PassResult) -> str:
     if any(not write.ok and write.outcome is not Outcome.SKIPPED for write in writes):
         return "partial"
     return "applied" if any(write.outcome is Outcome.APPLIED for write in writes) else "unchanged"
+
+
+def failure_of(result: PassResult) -> Failure | None:
+    """The pass's own, or a transient one when writes of it are worth another try."""
+    if result.failure is not None or result.change_set is None:
+        return result.failure
+    again = [write for write in result.change_set.results if write.outcome is Outcome.FAILED]
+    if not again:
+        return None
+    return Transient(f"{len(again)} writes failed, the first of {again[0].write.ref}: {again[0].message}")
+
+
+def wrote(result: PassResult) -> bool:
+    writes = result.change_set.results if result.change_set is not None else ()
+    return any(write.outcome is Outcome.APPLIED for write in writes)

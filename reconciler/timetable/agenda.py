@@ -4,12 +4,14 @@ The rules, and nothing about them is anywhere else:
 
 - A change of the cluster or a new commit starts a pass once things have been still for `quiet`, at the latest
   `quiet_at_most` after the first change.
-- A tick, a request and a clock that was set back start one at once.
+- A tick, a request, an edge (an instant at which a schedule comes to mean something else) and a clock that was set back
+  start one at once.
 - After a transient failure nothing starts a pass until its back-off is over (doubling from `retry_first` up to
   `retry_at_most`), and then one starts by itself.
 - After an invalid or stalled one nothing does until the next poll of the repository has succeeded.
 - After one that waits, the next change does.
-- A newer commit or a request ends every back-off: a commit that fails never holds up the one that repairs it.
+- A newer commit, a request or an edge ends every back-off: a commit that fails never holds up the one that repairs it, and
+  what a schedule asks for from now on has not been tried yet.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ class Trigger(StrEnum):
     START = "start"
     REQUEST = "request"
     COMMIT = "commit"
+    EDGE = "edge"
     RETRY = "retry"
     CLOCK = "clock"
     CHANGE = "change"
@@ -34,7 +37,7 @@ class Trigger(StrEnum):
 
 
 _QUIETLY = {Trigger.COMMIT, Trigger.CHANGE}
-_LIFTING = {Trigger.START, Trigger.COMMIT, Trigger.REQUEST}
+_LIFTING = {Trigger.START, Trigger.COMMIT, Trigger.REQUEST, Trigger.EDGE}
 
 
 @dataclass(frozen=True, slots=True)

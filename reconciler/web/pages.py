@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
+HTML = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +48,25 @@ def json_page(document: Callable[[], Mapping[str, Any] | None]) -> Page:
         if values is None:
             return Response(b'{"message": "the daemon has not made a pass yet"}\n', JSON, 503)
         return Response(json.dumps(values, ensure_ascii=False, indent=2).encode() + b"\n", JSON)
+
+    return page
+
+
+def html_page(version: Callable[[], Hashable | None], drawn: Callable[[], str]) -> Page:
+    """HTML, drawn again only when its version is another one than last time; 503 while there is none.
+
+    Drawing takes longer than a probe should wait, and a page that is open in many browsers is asked for often.
+    """
+    lock = threading.Lock()
+    kept: list[tuple[Hashable, bytes]] = []
+
+    def page() -> Response:
+        with lock:
+            current = version()
+            if current is None:
+                return Response(b"the daemon has not made a pass yet\n", TEXT, 503)
+            if not kept or kept[0][0] != current:
+                kept[:] = [(current, drawn().encode())]
+            return Response(kept[0][1], HTML)
 
     return page

@@ -57,6 +57,18 @@ def _plan(work: Path) -> Figures:
     return measure(command, runs=3, expected=(0, 1))
 
 
+def _schedules(_work: Path) -> Figures:
+    return measure([sys.executable, "-m", "tests.perf.many_schedules"])
+
+
+def _local_budgets(_work: Path) -> Figures:
+    return measure([sys.executable, "-m", "tests.perf.local_budgets"], runs=3)
+
+
+def _budget_year(_work: Path) -> Figures:
+    return measure([sys.executable, "-m", "tests.perf.budget_year"], runs=3)
+
+
 BENCHMARKS = (
     Benchmark("headroom --help", _help, limit=0.25, of="least_wall"),
     Benchmark(f"headroom validate, {DOCUMENTS:,} documents", _validate, limit=1.5, of="least_cpu"),
@@ -67,6 +79,16 @@ BENCHMARKS = (
         of="least_wall",
         memory=600,
     ),
+    Benchmark(
+        "a year of budgets hour by hour, 200 NodePools, 4 reasons, 50 budgets each",
+        _budget_year,
+        limit=2.0,
+        of="least_cpu",
+    ),
+    Benchmark(
+        "200 NodePools with budgets in local time, compiled for a month", _local_budgets, limit=3.0, of="least_cpu"
+    ),
+    Benchmark("1,000 schedules of three behaviors, every change of a year", _schedules, limit=1.0, of="least_cpu"),
 )
 
 

@@ -17,6 +17,7 @@ from reconciler.cluster.resources import (
     NAMESPACES,
     NODE_CLAIMS,
     NODES,
+    POD_DISRUPTION_BUDGETS,
     PODS,
     PRIORITY_CLASSES,
     REPLICA_SETS,
@@ -29,7 +30,7 @@ from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
-from reconciler.model.view import LiveObject, ResourceQuota
+from reconciler.model.view import LiveObject, PodDisruptionBudget, ResourceQuota
 from reconciler.model.workloads import DaemonSet, PriorityClass, Workload
 from tests.unit.cluster.documents import buffer, deployment, managed, node, node_claim, pod
 
@@ -206,6 +207,18 @@ def test_a_quota_with_scopes_is_left_out() -> None:
         "spec": {"hard": {"cpu": "4"}, "scopes": ["BestEffort"]},
     }
     assert value(RESOURCE_QUOTAS, document) is None
+
+
+def test_a_pod_disruption_budget_has_what_may_be_evicted_now() -> None:
+    document = {
+        "metadata": {"name": "queue", "namespace": "shop"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "queue"}}},
+        "status": {"disruptionsAllowed": 2, "expectedPods": 3, "currentHealthy": 3},
+    }
+    selector = LabelSelector((("app", "queue"),))
+    assert value(POD_DISRUPTION_BUDGETS, document) == PodDisruptionBudget("shop", "queue", selector, 2)
+    bare = {"metadata": {"name": "new", "namespace": "shop"}, "spec": {}}
+    assert value(POD_DISRUPTION_BUDGETS, bare) == PodDisruptionBudget("shop", "new")
 
 
 def test_a_namespace() -> None:

@@ -12,7 +12,7 @@ from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
 from reconciler.plan.disruption_budgets import PoolState, allowed, pool_state
 from tests.builders import node, node_pool
-from tests.unit.plan.worlds import claim, pool_node
+from tests.unit.plan.worlds import NOW, claim, pool_node
 
 
 @pytest.mark.parametrize(
@@ -36,18 +36,23 @@ def test_the_least_budget_that_names_the_reason_counts(
     total: int,
     count: int | None,
 ) -> None:
-    assert allowed(node_pool(budgets=budgets), "Empty", PoolState(total, 0, 0)) == count
+    assert allowed(node_pool(budgets=budgets), "Empty", PoolState(total, 0, 0), NOW) == count
 
 
 def test_disrupting_and_not_ready_nodes_use_up_every_budget() -> None:
     pool = node_pool(budgets=(DisruptionBudget("5"),))
-    assert allowed(pool, "Empty", PoolState(10, disrupting=2, not_ready=1)) == 2
-    assert allowed(pool, "Empty", PoolState(10, disrupting=4, not_ready=3)) == 0
+    assert allowed(pool, "Empty", PoolState(10, disrupting=2, not_ready=1), NOW) == 2
+    assert allowed(pool, "Empty", PoolState(10, disrupting=4, not_ready=3), NOW) == 0
 
 
-def test_a_budget_with_a_schedule_counts_as_open_all_the_time() -> None:
+def test_a_budget_with_a_schedule_counts_while_its_window_is_open() -> None:
     nightly = DisruptionBudget("0", schedule="0 0 * * *", duration=timedelta(hours=1))
-    assert allowed(node_pool(budgets=(nightly, DisruptionBudget("5"))), "Empty", PoolState(10, 0, 0)) == 0
+    pool = node_pool(budgets=(nightly, DisruptionBudget("5")))
+    midnight = NOW.replace(hour=0)
+    assert allowed(pool, "Empty", PoolState(10, 0, 0), NOW) == 5
+    assert allowed(pool, "Empty", PoolState(10, 0, 0), midnight) == 0
+    assert allowed(pool, "Empty", PoolState(10, 0, 0), midnight + timedelta(minutes=59, seconds=59)) == 0
+    assert allowed(pool, "Empty", PoolState(10, 0, 0), midnight + timedelta(hours=1)) == 5
 
 
 def test_which_nodes_count() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -14,7 +15,18 @@ from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
 from reconciler.plan.hold import Holds, holds
 from tests.builders import node, node_pool, pod
-from tests.unit.plan.worlds import A_PERSONS, HELD, chunks, claim, occupied, pool_node, together, waiting_pod, with_node
+from tests.unit.plan.worlds import (
+    A_PERSONS,
+    HELD,
+    NOW,
+    chunks,
+    claim,
+    occupied,
+    pool_node,
+    together,
+    waiting_pod,
+    with_node,
+)
 
 NEVER = node_pool(consolidate_after=None, budgets=(DisruptionBudget("100%"),))
 
@@ -31,6 +43,7 @@ def held(
     pool = pool or node_pool()
     return holds(
         all_bins(view, places),
+        now=NOW,
         node_pools={pool.name: pool},
         replaced=replaced,
         replacement_waits=replacement_waits,
@@ -160,3 +173,13 @@ def test_deletions_stay_within_the_empty_budget_and_the_rest_is_released() -> No
     answer = held(view, pool=replace(NEVER, budgets=(DisruptionBudget("40%", ("Empty",)),)))
     assert [action.node for action in answer.delete] == ["node-0", "node-1"]
     assert [action.node for action in answer.release] == ["node-2", "node-3", "node-4"]
+
+
+def test_a_window_that_blocks_empty_nodes_blocks_deletions_while_it_is_open() -> None:
+    # NOW is noon on a Saturday.
+    weekends = DisruptionBudget("0", ("Empty",), "0 0 * * sat", timedelta(days=2))
+    weekdays = DisruptionBudget("0", ("Empty",), "0 0 * * mon", timedelta(days=5))
+    view = with_node("node-1", HELD)
+    shut = held(view, pool=replace(NEVER, budgets=(weekends,)))
+    assert (shut.delete, len(shut.release)) == ((), 1)
+    assert len(held(view, pool=replace(NEVER, budgets=(weekdays,))).delete) == 1

@@ -129,3 +129,21 @@ def test_a_pool_that_was_changed_in_part_is_given_back_and_never_deleted() -> No
 def test_another_headrooms_part_of_a_pool_is_left_alone() -> None:
     theirs = live(POOL, {"metadata": {"annotations": {"headroom.dev/partial": "applyset-of-another-v1"}}})
     assert pruned(theirs, members=()) == Pruning()
+
+
+def test_a_declared_object_that_sleeps_by_its_schedule_goes_whatever_the_share() -> None:
+    others = [member(buffer_ref(f"b{index}")) for index in range(3)]
+    declared = Declared(dormant={item.ref: "MetricsProducer/shop/office is at 0" for item in others})
+    answer = pruned(*others, declared=declared, share=0.25)
+    assert [(change.action, change.reason) for change in answer.changes] == [
+        (Action.DELETE, "MetricsProducer/shop/office is at 0")
+    ] * 3
+
+
+def test_a_sleeping_object_stays_where_nothing_may_be_deleted() -> None:
+    declared = Declared(dormant={buffer_ref(): "asleep"})
+    assert pruned(member(buffer_ref()), declared=declared, blocked=True) == Pruning(
+        (), ("CapacityBuffer/shop/web: asleep by schedule, which waits",)
+    )
+    assert pruned(member(buffer_ref(), prune="disabled"), declared=declared) == Pruning()
+    assert pruned(member(buffer_ref()), declared=declared, members=()) == Pruning(), "it is somebody else's"

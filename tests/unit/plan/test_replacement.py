@@ -51,6 +51,16 @@ def test_drifted_held_nodes_are_left_oldest_first_within_the_budget() -> None:
     assert unavailable_bins(view, [replace(pool, budgets=(budget("0"),))], NOW) == frozenset()
 
 
+def test_drifted_nodes_are_left_only_outside_of_a_window_that_blocks_drift() -> None:
+    # NOW is noon on a Saturday.
+    office = DisruptionBudget("0", ("Drifted",), "0 9 * * mon-fri", timedelta(hours=8))
+    pool = node_pool(budgets=(office, DisruptionBudget("100%")))
+    monday = NOW + timedelta(days=2)
+    assert unavailable_bins(drifted("node-1", HELD), [pool], NOW) == {"node-1"}
+    assert unavailable_bins(drifted("node-1", HELD), [pool], monday) == frozenset()
+    assert unavailable_bins(drifted("node-1", HELD), [pool], monday + timedelta(hours=5)) == {"node-1"}
+
+
 def test_those_released_and_not_yet_taken_use_up_the_budget() -> None:
     pool = node_pool(budgets=(budget("1"),))
     assert unavailable_bins(together(drifted("node-1", HELD), drifted("node-2")), [pool], NOW) == frozenset()

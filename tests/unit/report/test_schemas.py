@@ -1,6 +1,7 @@
 """Each JSON output is what its shipped schema says."""
 
 import json
+from datetime import timedelta
 from importlib.resources import files
 from typing import Any
 
@@ -8,9 +9,11 @@ import jsonschema_rs
 import pytest
 
 from reconciler.cli.schema import schema_names
-from reconciler.model.changes import Plan
+from reconciler.model.changes import BudgetOutcome, Plan
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
+from reconciler.model.timelines import BudgetSpan
+from reconciler.report.budgets import budget_spans_document
 from reconciler.report.daemon_status import daemon_status_document, daemon_status_text
 from reconciler.report.difference import difference, difference_document
 from reconciler.report.explanation import explanation, explanation_document
@@ -32,6 +35,11 @@ DOCUMENTS = {
         failure=Stalled("the branch is gone", reason="GitOperationFailed"),
         settled=False,
         timings={"git": 0.1},
+    ),
+    "budgets.v1": lambda: budget_spans_document(
+        [BudgetSpan(NOW, NOW + timedelta(hours=1), BudgetOutcome("general", "Empty", None, None, 0, 1, 12, "why"))],
+        now=NOW,
+        findings=full_plan().findings,
     ),
     "explain.v1": lambda: explanation_document(explanation(full_plan(), "CapacityBuffer/shop/web")),
 }

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.errors import Invalid
-from reconciler.web.pages import Page, Response, check_page, json_page, text_page
+from reconciler.web.pages import Page, Response, check_page, html_page, json_page, text_page
 from reconciler.web.server import PageServer
 
 PATIENCE = 20.0
@@ -77,6 +77,25 @@ def test_status_is_json_and_503_until_there_is_one() -> None:
         documents.append({"demands": 3, "why": "größer"})
         status, headers, body = get(address, "/status")
     assert (status, headers["Content-Type"], json.loads(body)) == (200, "application/json", documents[0])
+
+
+def test_a_page_for_people_is_drawn_again_only_when_there_is_something_new() -> None:
+    versions: list[int] = []
+    drawn: list[int] = []
+
+    def draw() -> str:
+        drawn.append(versions[-1])
+        return f"<p>ünd {versions[-1]}</p>"
+
+    with serving({"/capacity": html_page(lambda: versions[-1] if versions else None, draw)}) as address:
+        assert get(address, "/capacity")[0] == 503
+        versions.append(1)
+        status, headers, body = get(address, "/capacity")
+        assert (status, headers["Content-Type"], body) == (200, "text/html; charset=utf-8", "<p>ünd 1</p>")
+        get(address, "/capacity")
+        versions.append(2)
+        assert get(address, "/capacity")[2] == "<p>ünd 2</p>"
+    assert drawn == [1, 2]
 
 
 def test_a_query_does_not_change_the_page() -> None:

@@ -317,6 +317,29 @@ def test_a_pool_with_a_budget_of_none_keeps_its_empty_nodes() -> None:
     assert len(sandbox.wait(3600).nodes) == 1
 
 
+def test_a_budget_with_a_window_keeps_empty_nodes_while_it_is_open() -> None:
+    sandbox = Sandbox()
+    pool = node_pool(consolidate_after="0s")
+    # The clock begins at nine on a Monday.
+    pool["spec"]["disruption"]["budgets"] = [{"nodes": "0", "schedule": "0 9 * * mon-fri", "duration": "8h"}]
+    sandbox.cluster.apply(pool)
+    sandbox.add_node("a")
+    assert len(sandbox.wait(8 * 3600 - 6).nodes) == 1
+    view = sandbox.wait(1)
+    assert all(claim.deleting for claim in view.node_claims)
+
+
+def test_a_budget_that_is_lifted_lets_an_empty_node_go_at_once() -> None:
+    sandbox = Sandbox()
+    pool = node_pool(consolidate_after="0s")
+    pool["spec"]["disruption"]["budgets"] = [{"nodes": "0"}]
+    sandbox.cluster.apply(pool)
+    sandbox.add_node("a")
+    pool["spec"]["disruption"]["budgets"] = [{"nodes": "1"}]
+    sandbox.cluster.apply(pool)
+    assert all(claim.deleting for claim in sandbox.wait(0).node_claims)
+
+
 def test_many_claims_become_nodes_in_order_and_alike_each_time() -> None:
     def run() -> list[tuple[str, str | None, str]]:
         sandbox = Sandbox(instance_types=[SMALL, LARGE])

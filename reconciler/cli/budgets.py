@@ -1,0 +1,270 @@
+"""`headroom budgets`: how many nodes may be disrupted, by NodePool and reason, now and hour by hour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import click
+
+from reconciler.cli.options import Moment, options, output_option, settings_from
+from reconciler.cli.progress import Progress
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding, Severity
+from reconciler.model.local_budgets import PoolBudgets
+from reconciler.model.nodes import NodePool
+from reconciler.plan.disruption_budgets import PoolState
+
+_WEEK = timedelta(days=7)
+_LONGEST = timedelta(days=10 * 366)
+_LONGEST_PICTURE = timedelta(weeks=9)
+_MOST_NODES = 10**6
+_FIRST_YEAR, _LAST_YEAR = 1000, 9000
+_KIND = "NodePool"
+
+
+class NodeCount(click.ParamType[tuple[str, int]]):
+    """`12` or `general=12`: the pool's name, "" for every pool, and its nodes."""
+
+    name = "[nodepool=]n"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        pool, _, count = str(value).rpartition("=")
+        if not (count.isascii() and count.isdigit()) or int(count[:9]) > _MOST_NODES:
+            self.fail(f"{value!r} is no number of nodes: write 12, or general=12 for one NodePool.", param, ctx)
+        return pool, int(count)
+
+
+class Zone(click.ParamType[ZoneInfo]):
+    """An IANA time zone by name."""
+
+    name = "zone"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ZoneInfo:
+        try:
+            return ZoneInfo(str(value))
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            self.fail(f"{value!r} is no time zone: write a name such as Europe/Berlin or UTC.", param, ctx)
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """The NodePools in question and their nodes as they are counted. heading: where they are from, for people;
+    local_budgets: of those whose budgets were compiled into UTC, for a time."""
+
+    heading: str
+    pools: tuple[NodePool, ...]
+    states: Mapping[str, PoolState] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    local_budgets: tuple[PoolBudgets, ...] = ()
+
+
+@click.command("budgets", short_help="Disruptions allowed by NodePool and reason, now and hour by hour.")
+@options("repo", "revision", "path", "cluster", "catalog", "now")
+@click.option("--from", "start", type=Moment(), help="Where the span begins.  [default: now]")
+@click.option("--to", "end", type=Moment(), help="Where it ends.  [default: a week after its beginning]")
+@click.option(
+    "--nodes",
+    type=NodeCount(),
+    multiple=True,
+    help="Reckon with so many nodes in each NodePool, or in one, all ready. Then no cluster is needed.",
+)
+@click.option("--time-zone", "zone", type=Zone(), help="Show times in this zone.  [default: the machine's]")
+@options("config")
+@output_option("text", "json", "svg", "html")
+def command(
+    *,
+    now: datetime | None,
+    start: datetime | None,
+    end: datetime | None,
+    nodes: tuple[tuple[str, int], ...],
+    zone: ZoneInfo | None,
+    output: str,
+    **values: Any,
+) -> int:
+    """Say how many nodes of each NodePool Karpenter may disrupt for each reason, and which budget makes it so: now, and
+    hour by hour for a week or from --from to --to.
+
+    Takes NodePools from the repository first, then those that only the cluster has. The future is reckoned with the nodes
+    as they are now. JSON has one row for now, or with --from or --to one for as long as nothing changes.
+
+    \b
+        headroom budgets --path clusters/production
+        headroom budgets --nodes 20 --from 2026-12-24T00:00:00Z --to 2027-01-02T00:00:00Z
+        headroom budgets --nodes 20 --nodes batch=200 --output json
+        headroom budgets --nodes 20 --output svg > budgets.svg
+    """
+    from reconciler.clocks import SystemClock  # noqa: PLC0415 - heavy, and only for this command
+
+    present = now or SystemClock().now()
+    span = _span(start, end, present)
+    counts = dict(nodes)
+    found = (
+        _of_repository(values, counts, present)
+        if counts and not values["cluster"]
+        else _of_cluster(values, counts, now)
+    )
+    _check_compiled(found, span)
+    asked_for_span = start is not None or end is not None
+    click.echo(_printed(output, found, present, span, asked_for_span=asked_for_span, zone=zone), nl=False)
+    return 0
+
+
+def _printed(
+    output: str,
+    found: Pools,
+    now: datetime,
+    span: tuple[datetime, datetime],
+    *,
+    asked_for_span: bool,
+    zone: tzinfo | None,
+) -> str:
+    from reconciler.plan.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
+
+    pools, states = found.pools, found.states
+    if output == "json":
+        from reconciler.report.budgets import budget_spans_document, budgets_document  # noqa: PLC0415 - likewise
+        from reconciler.report.machine import to_json  # noqa: PLC0415 - likewise
+
+        if not asked_for_span:
+            return to_json(budgets_document(budget_outcomes(pools, states, now), now=now, findings=found.findings))
+        from reconciler.plan.budget_timeline import budget_timeline  # noqa: PLC0415 - numpy, where a span is asked for
+
+        spans = budget_timeline(pools, states, *span)
+        return to_json(budget_spans_document(spans, now=now, findings=found.findings))
+    if output in {"svg", "html"}:
+        return _picture(output, found, now, span, zone=zone)
+    from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
+    from reconciler.plan.budget_timeline import budget_cells  # noqa: PLC0415 - likewise
+    from reconciler.report.budget_grid import HourGrid  # noqa: PLC0415 - likewise
+    from reconciler.report.budgets_text import budgets_text, hours_text  # noqa: PLC0415 - likewise
+
+    paint = paint_for_stdout()
+    text = budgets_text(
+        budget_outcomes(pools, states, now),
+        heading=found.heading,
+        now=now,
+        zone=zone,
+        findings=found.findings,
+        paint=paint,
+    )
+    if not pools:
+        return text
+    grid = HourGrid(*span, zone=zone)
+    cells = budget_cells(pools, states, grid.edges)
+    return f"{text}\n{hours_text(cells, grid, now=now, zone=zone, paint=paint)}"
+
+
+def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, datetime], *, zone: tzinfo | None) -> str:
+    from reconciler.plan.budget_timeline import budget_timeline  # noqa: PLC0415 - numpy, where a span is asked for
+    from reconciler.plan.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
+    from reconciler.report.budget_chart import budget_chart  # noqa: PLC0415 - likewise
+    from reconciler.report.time_axis import local_zone  # noqa: PLC0415 - likewise
+
+    if span[1] - span[0] > _LONGEST_PICTURE:
+        raise click.UsageError(
+            "A picture shows at most nine weeks: give --from and --to, or take --output text or json."
+        )
+    spans = budget_timeline(found.pools, found.states, *span)
+    if output == "svg":
+        return budget_chart(spans, zone=zone or local_zone(now), now=now)
+    from reconciler.report.budget_page import budget_page  # noqa: PLC0415 - likewise
+    from reconciler.wiring import rendered_page  # noqa: PLC0415 - likewise
+
+    outcomes = budget_outcomes(found.pools, found.states, now)
+    page = budget_page(outcomes, spans, heading=found.heading, now=now, zone=zone, findings=found.findings)
+    return rendered_page("budgets.html.j2", page)
+
+
+def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[datetime, datetime]:
+    first = start or now
+    if any(not _FIRST_YEAR <= instant.year <= _LAST_YEAR for instant in (now, first, end or first)):
+        raise click.UsageError(f"Budgets are reckoned from the year {_FIRST_YEAR} to {_LAST_YEAR}.")
+    last = end or first + _WEEK
+    if last <= first:
+        raise click.UsageError("--to must be later than --from (which is now, unless given).")
+    if last - first > _LONGEST:
+        raise click.UsageError("--from and --to may be at most ten years apart.")
+    return first, last
+
+
+def _check_compiled(found: Pools, span: tuple[datetime, datetime]) -> None:
+    """Budgets in local time have a form in UTC for some months; beyond them it would tell windows that never come."""
+    for pool in found.local_budgets:
+        form = pool.compiled
+        if span[0] < form.valid_from or span[1] > form.valid_until:
+            raise Invalid(
+                f"the budgets of NodePool {pool.node_pool} are in local time, and compiled into UTC"
+                f" from {form.valid_from:%Y-%m-%d} to {form.valid_until:%Y-%m-%d}",
+                hint="ask for a span within that, or give --now in the month in which the span begins",
+            )
+
+
+def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datetime) -> Pools:
+    """What the repository alone declares, with so many nodes."""
+    from reconciler.manifests.declared import read  # noqa: PLC0415 - heavy, and only without a cluster
+    from reconciler.manifests.local_budgets import in_utc  # noqa: PLC0415 - likewise
+    from reconciler.manifests.node_pool import budgets_alone  # noqa: PLC0415 - likewise
+    from reconciler.wiring import repository_tree  # noqa: PLC0415 - likewise
+
+    settings = settings_from(values)
+    with Progress() as progress:
+        progress("git")
+        local = in_utc(read(repository_tree(settings, now).files), now)
+    declared = local.declared
+    partial = (budgets_alone(item) for item in declared.manifests if item.partial)
+    pools = sorted((*declared.node_pools, *filter(None, partial)), key=lambda pool: pool.name)
+    missing = [pool.name for pool in pools if pool.name not in counts]
+    if missing and "" not in counts:
+        raise click.UsageError(
+            f"How many nodes has {missing[0]}? Give --nodes {missing[0]}=N, or --nodes N for every other NodePool."
+        )
+    where = settings.path or settings.repository or "this folder"
+    return Pools(
+        f"Disruption budgets in {where}",
+        tuple(pools),
+        _counted(pools, counts),
+        _told((*declared.findings, *local.findings)),
+        local.pools,
+    )
+
+
+def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime | None) -> Pools:
+    """The repository over the cluster, with the nodes that are there, or as many as are said."""
+    from reconciler.plan.bins import all_bins  # noqa: PLC0415 - heavy, and only with a cluster
+    from reconciler.plan.disruption_budgets import pool_states  # noqa: PLC0415 - likewise
+    from reconciler.wiring import NoClusterHere, open_session  # noqa: PLC0415 - likewise
+
+    try:
+        with Progress() as progress, open_session(settings_from(values), now=now, progress=progress) as session:
+            seen = session.cycle.observe()
+            cluster = session.cluster.name
+    except NoClusterHere as error:
+        hint = f"{error.hint}; or ask the repository alone: --nodes N"
+        raise NoClusterHere(error.message, hint=hint) from error
+    pools = seen.effective.node_pools
+    states = {**pool_states(all_bins(seen.view)), **_counted(pools, counts)}
+    return Pools(f"Disruption budgets on {cluster}", pools, states, _told(seen.findings), seen.local_budgets)
+
+
+def _counted(pools: Sequence[NodePool], counts: Mapping[str, int]) -> dict[str, PoolState]:
+    """So many nodes, all ready, for the pools that are named; "" names all others."""
+    names = [pool.name for pool in pools]
+    for name in counts:
+        if name and name not in names:
+            raise Invalid(f"there is no NodePool {name}", hint=f"there are: {', '.join(names[:8]) or 'none'}")
+    others = dict.fromkeys(names, counts[""]) if "" in counts else {}
+    return {name: PoolState(total) for name, total in {**others, **counts}.items() if name}
+
+
+def _told(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What leaves a NodePool out, and what is said about budgets; the rest is `headroom validate`'s."""
+    return tuple(
+        finding
+        for finding in findings
+        if (finding.ref is None or finding.ref.kind == _KIND)
+        and (finding.severity is Severity.ERROR or finding.path.startswith("spec.disruption"))
+    )

@@ -1,0 +1,156 @@
+"""`headroom init schedule`: writes a capacity schedule from a few plain answers. Reached through `headroom init`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from reconciler.model.errors import Invalid
+
+if TYPE_CHECKING:
+    from reconciler.manifests.schedule_words import Window
+
+T = TypeVar("T")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_MOST = 2**31 - 1
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise Invalid(f"{name!r} is no name", hint="write up to 63 of a-z, 0-9 and '-', such as business-hours")
+    return name
+
+
+def _checked_zone(zone: str) -> str:
+    from reconciler.manifests.metrics_producer import is_time_zone, time_zone_hint  # noqa: PLC0415 - only for this
+
+    if not is_time_zone(zone):
+        raise Invalid(f"{zone!r} is no time zone", hint=time_zone_hint(zone))
+    return zone
+
+
+def _checked_lead_time(duration: str) -> str:
+    from reconciler.model.durations import parse_duration  # noqa: PLC0415 - only for this
+
+    if duration:
+        parse_duration(duration)
+    return duration
+
+
+def _checked_windows(words: str) -> list[Window]:
+    from reconciler.manifests.schedule_words import read_window  # noqa: PLC0415 - only for this
+
+    return [read_window(part) for part in words.split(";") if part.strip()]
+
+
+@click.command("init schedule", short_help="Write a capacity schedule from a few plain answers.")
+@click.option("--name", help="Name of the schedule.  [default: business-hours]")
+@click.option("--namespace", help="Its namespace.  [default: default]")
+@click.option("--timezone", metavar="ZONE", help="Whose clock the windows mean, such as Europe/Berlin.  [default: UTC]")
+@click.option(
+    "--window",
+    "windows",
+    metavar="WINDOW",
+    multiple=True,
+    help='When more (or fewer) are wanted: "mon-fri 9-17", with a number of its own "sat 10-14 = 2". May be repeated; '
+    "where two overlap the first counts.",
+)
+@click.option("--replicas", type=click.IntRange(0, _MOST), help="How many in a window that has no number of its own.")
+@click.option("--default", type=click.IntRange(0, _MOST), help="How many at all other times.  [default: 0]")
+@click.option("--lead-time", metavar="DURATION", help="How much earlier nodes are to be ready; goes on the buffer.")
+@click.option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
+def command(
+    *,
+    name: str | None,
+    namespace: str | None,
+    timezone: str | None,
+    windows: tuple[str, ...],
+    replicas: int | None,
+    default: int | None,
+    lead_time: str | None,
+    output: str | None,
+) -> int:
+    """Write a capacity schedule (MetricsProducer) from flags; on a terminal, what is missing is asked for.
+
+    \b
+        headroom init schedule --window "mon-fri 9-17" --replicas 3 --default 1 --timezone Europe/Berlin
+        headroom init schedule --window "fri 17 - mon 9 = 0" --window "daily 22-6 = 1" --default 3 -o hours.yaml
+    """
+    from reconciler.manifests.schedule_words import schedule_yaml  # noqa: PLC0415 - only for this command
+
+    asks = sys.stdin.isatty() and not windows
+    if not windows and not asks:
+        raise click.UsageError('Say when: --window "mon-fri 9-17" (and --replicas 3).')
+    own_name = _answer("Name", name, "business-hours", _checked_name, asks=asks)
+    own_namespace = _answer("Namespace", namespace, "default", _checked_name, asks=asks)
+    zone = _answer("Time zone", timezone, "UTC", _checked_zone, asks=asks)
+    said = "; ".join(windows) if windows else None
+    read = _answer("When (several: with ;)", said, "mon-fri 9-17", _checked_windows, asks=asks)
+    open_ended = any(window.replicas is None for window in read)
+    if open_ended and replicas is None and not asks:
+        raise click.UsageError('Say how many: --replicas 3, or in the window: --window "mon-fri 9-17 = 3".')
+    each = _number("Replicas then", replicas, 3, asks=asks and open_ended)
+    others = _number("Replicas at all other times", default, 0, asks=asks)
+    lead = _answer("Lead time for nodes to be ready, such as 10m", lead_time, "", _checked_lead_time, asks=asks)
+    text = schedule_yaml(
+        name=own_name,
+        namespace=own_namespace,
+        timezone=zone,
+        default=others,
+        windows=[(window, each if window.replicas is None else window.replicas) for window in read],
+        lead_time=lead,
+    )
+    _check(text)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        _write(Path(output), text)
+        click.echo(f"Wrote {output}. Next: headroom schedule {output}", err=True)
+    return 0
+
+
+def _answer(question: str, given: str | None, default: str, check: Callable[[str], T], *, asks: bool) -> T:
+    """What the flag says, else what the person answers (again, until it can be read), else the default."""
+    if given is not None or not asks:
+        return check(default if given is None else given)
+    while True:
+        said = click.prompt(question, default=default, show_default=bool(default), err=True)
+        try:
+            return check(str(said).strip())
+        except Invalid as error:
+            click.echo(f"  {error.message}: {error.hint}", err=True)
+
+
+def _number(question: str, given: int | None, default: int, *, asks: bool) -> int:
+    if given is not None or not asks:
+        return default if given is None else given
+    return int(click.prompt(question, default=default, type=click.IntRange(0, _MOST), err=True))
+
+
+def _check(text: str) -> None:
+    """Says on stderr what `headroom validate` would, such as windows that overlap."""
+    from reconciler.clocks import SystemClock  # noqa: PLC0415 - only for this command
+    from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
+    from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
+    from reconciler.report.text import finding_lines  # noqa: PLC0415 - likewise
+
+    declared = read({"schedule.yaml": text.encode()})
+    findings = (*declared.findings, *schedule_findings(declared.schedules, SystemClock().now()))
+    for line in finding_lines(findings):
+        click.echo(line, err=True)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise Invalid(f"{path} is there already", hint="name another file, or move it away") from error
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be written ({error.strerror})", hint="name a file that you can write") from error

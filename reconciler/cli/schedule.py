@@ -1,0 +1,197 @@
+"""`headroom schedule`: what each capacity schedule is worth, now, next and over a span."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import click
+
+from reconciler.cli.options import Moment, options, output_option, settings_from
+from reconciler.model.declared import Declared
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding
+from reconciler.model.schedules import Schedule
+from reconciler.model.timelines import ScheduleTimeline
+
+_DAYS = {"week": 7, "month": 31}
+_LONGEST = timedelta(days=5 * 366)
+_EVENT_MARGIN = timedelta(days=400)
+"""How far a calendar's events may reach out of the span and still be whole."""
+_KIND = "MetricsProducer"
+_FIRST_YEAR, _LAST_YEAR = 1000, 9000
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What is asked for: [start, end) as it stands in JSON; pictures show the whole days of each schedule's own clock."""
+
+    start: datetime
+    end: datetime
+    days: int | None
+
+    def whole_days(self, zone: ZoneInfo) -> tuple[datetime, datetime]:
+        first = self.start.astimezone(zone).date()
+        if self.days is not None:
+            return _midnight(first, zone), _midnight(first + timedelta(days=self.days), zone)
+        last = (self.end - timedelta(microseconds=1)).astimezone(zone).date()
+        return _midnight(first, zone), _midnight(last + timedelta(days=1), zone)
+
+
+@click.command("schedule", short_help="What each capacity schedule is worth, now and next.")
+@click.argument("paths", nargs=-1, metavar="[PATH]…")
+@options("repo", "revision", "path")
+@click.option("--schedule", "names", metavar="[NAMESPACE/]NAME", multiple=True, help="Only this one; may be repeated.")
+@options("now")
+@click.option("--from", "start", type=Moment(), help="Where the timeline begins.  [default: now]")
+@click.option("--to", "end", type=Moment(), help="Where it ends, instead of --span.")
+@click.option("--span", type=click.Choice(list(_DAYS)), help="How long it is.  [default: week]")
+@options("config")
+@output_option("text", "json", "svg", "html", "ics")
+def command(
+    *,
+    paths: tuple[str, ...],
+    names: tuple[str, ...],
+    now: datetime | None,
+    start: datetime | None,
+    end: datetime | None,
+    span: str | None,
+    output: str,
+    **values: Any,
+) -> int:
+    """Show the timeline of every capacity schedule (MetricsProducer) below PATH… (default: this folder): its value now,
+    the next changes, a week or a month hour by hour, and what is wrong with it. Needs no cluster.
+
+    Exits 1 when a schedule has errors and cannot be shown.
+
+    \b
+        headroom schedule clusters/production --span month
+        headroom schedule --schedule shop/business-hours --from 2026-12-24T00:00:00Z --to 2027-01-02T00:00:00Z
+        headroom schedule --output html > capacity.html
+        headroom schedule --output ics > capacity.ics
+    """
+    from reconciler.clocks import SystemClock  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
+
+    now = now or SystemClock().now()
+    asked = _span(start or now, end, span)
+    declared, left_out = _declared(paths, values, now)
+    schedules = _chosen(declared, names)
+    broken = [ref for ref in declared.broken if ref.kind == _KIND and _is_named(ref.namespace, ref.name, names)]
+    told = (*declared.findings, *left_out, *schedule_findings(schedules, now))
+    findings = tuple(
+        sorted((item for item in told if _is_about_schedules(item, names)), key=lambda finding: finding.sort_key)
+    )
+    click.echo(_printed(output, schedules, asked, now, findings), nl=False)
+    return int(bool(broken))
+
+
+def _printed(
+    output: str, schedules: Sequence[Schedule], asked: Span, now: datetime, findings: Sequence[Finding]
+) -> str:
+    from reconciler.timetable.capacity_schedule import timeline  # noqa: PLC0415 - numpy, and only for this command
+
+    start, end = asked.start, asked.end
+    if output == "json":
+        from reconciler.report.machine import to_json  # noqa: PLC0415 - only where it is asked for
+        from reconciler.report.schedules import schedules_document  # noqa: PLC0415 - likewise
+
+        timelines = [timeline(schedule, start, end, now) for schedule in schedules]
+        return to_json(schedules_document(timelines, now=now, start=start, end=end, findings=findings))
+    if output == "ics":
+        from reconciler.report.schedule_calendar import schedules_calendar  # noqa: PLC0415 - likewise
+
+        wide = [
+            timeline(schedule, _moved(start, -_EVENT_MARGIN), _moved(end, _EVENT_MARGIN), now) for schedule in schedules
+        ]
+        return schedules_calendar(wide, now=now, start=start, end=end)
+    if output == "svg":
+        from reconciler.report.schedule_chart import schedule_chart  # noqa: PLC0415 - likewise
+
+        return schedule_chart(in_whole_days(schedules, asked, now), now=now, findings=findings)
+    if output == "html":
+        from reconciler.report.schedule_page import schedule_page  # noqa: PLC0415 - likewise
+        from reconciler.wiring import rendered_page  # noqa: PLC0415 - likewise
+
+        page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings)
+        return rendered_page("schedule.html.j2", page)
+    from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
+    from reconciler.report.schedule_text import schedules_text  # noqa: PLC0415 - likewise
+
+    return schedules_text(in_whole_days(schedules, asked, now), now=now, findings=findings, paint=paint_for_stdout())
+
+
+def in_whole_days(schedules: Sequence[Schedule], asked: Span, now: datetime) -> list[ScheduleTimeline]:
+    """The timelines that pictures are drawn from."""
+    from reconciler.timetable.capacity_schedule import timeline  # noqa: PLC0415 - see above
+
+    return [timeline(schedule, *asked.whole_days(ZoneInfo(schedule.timezone)), now) for schedule in schedules]
+
+
+def _span(start: datetime, end: datetime | None, span: str | None) -> Span:
+    if not _FIRST_YEAR <= start.year <= (end or start).year <= _LAST_YEAR:
+        raise click.UsageError(f"Schedules are reckoned from the year {_FIRST_YEAR} to {_LAST_YEAR}.")
+    if end is None:
+        days = _DAYS[span or "week"]
+        return Span(start, _moved(start, timedelta(days=days)), days)
+    if span is not None:
+        raise click.UsageError("--to and --span both say where the timeline ends: give one of them.")
+    if end <= start:
+        raise click.UsageError("--to must be later than --from (which is now, unless given).")
+    if end - start > _LONGEST:
+        raise click.UsageError("--from and --to may be at most five years apart.")
+    return Span(start, end, None)
+
+
+def _declared(paths: Sequence[str], values: dict[str, Any], now: datetime) -> tuple[Declared, tuple[Finding, ...]]:
+    """The documents of the paths, or of the repository that flags and settings name."""
+    from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
+
+    if paths:
+        if values["repo"] or values["revision"] or values["path"]:
+            raise click.UsageError("PATH and --repo, --revision or --path both say what to read: give one of them.")
+        files, left_out = read_paths(paths)
+        return read(files, one_cluster=False), left_out
+    settings = settings_from(values)
+    if not settings.repository and not settings.revision:
+        files, left_out = read_paths((settings.path or ".",))
+        return read(files, one_cluster=False), left_out
+    from reconciler.wiring import repository_tree  # noqa: PLC0415 - Git only where it is used
+
+    return read(repository_tree(settings, now).files, one_cluster=False), ()
+
+
+def _chosen(declared: Declared, names: Sequence[str]) -> list[Schedule]:
+    for name in names:
+        known = [(ref.namespace, ref.name) for ref in (item.ref for item in declared.schedules)]
+        known += [(ref.namespace, ref.name) for ref in declared.broken if ref.kind == _KIND]
+        if not any(_is_named(*item, (name,)) for item in known):
+            listed = ", ".join(f"{namespace}/{own}" for namespace, own in known[:8]) or "none"
+            raise Invalid(f"there is no schedule {name}", hint=f"there are: {listed}")
+    return [item for item in declared.schedules if _is_named(item.ref.namespace, item.ref.name, names)]
+
+
+def _is_named(namespace: str, name: str, names: Sequence[str]) -> bool:
+    return not names or any(wanted in {name, f"{namespace}/{name}"} for wanted in names)
+
+
+def _is_about_schedules(finding: Finding, names: Sequence[str]) -> bool:
+    """A finding about no object may be about a schedule that could not be read: it is told as well."""
+    ref = finding.ref
+    return ref is None or (ref.kind == _KIND and _is_named(ref.namespace, ref.name, names))
+
+
+def _midnight(day: date, zone: ZoneInfo) -> datetime:
+    return datetime.combine(day, time(), zone).astimezone(UTC)
+
+
+def _moved(instant: datetime, by: timedelta) -> datetime:
+    """As far as the calendar goes."""
+    try:
+        return instant + by
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if by > timedelta() else datetime.min.replace(tzinfo=UTC)

@@ -1,0 +1,258 @@
+"""What schedules make of buffers and static NodePools at an instant: replicas, and whether they exist. Called by the cycle.
+
+The rules are semantics, scheduled capacity (seed 004; seed 000's buffer schedule). Nothing is written back to Git: the typed
+values and the manifests that are applied carry the schedule's value. A schedule that is not known changes nothing: what is
+in the cluster stays as it is, and a finding says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from reconciler.demand import codes
+from reconciler.model.buffers import Buffer
+from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.durations import format_duration
+from reconciler.model.findings import Finding
+from reconciler.model.following import Following, following_of
+from reconciler.model.marks import SUSPEND_ANNOTATION
+from reconciler.model.nodes import NodePool
+from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.schedules import Schedule
+from reconciler.model.timelines import Edge
+from reconciler.model.view import LiveObject, Manifest
+from reconciler.timetable.lead_time import next_look, value_with_lead
+
+NODE_POOL = "NodePool"
+_POOL_GROUP = "karpenter.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """effective: what demand and placement work with; repository: what is applied. Both as the schedules have it now."""
+
+    effective: Declared
+    repository: Declared
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """replicas None: no schedule gives them; active: the object is to exist; unknown: schedules that are not there."""
+
+    replicas: int | None
+    active: bool
+    unknown: tuple[ObjectRef, ...] = ()
+
+
+def follow_schedules(
+    effective: Declared,
+    repository: Declared,
+    objects: Mapping[ObjectRef, LiveObject],
+    now: datetime,
+) -> Followed:
+    """`effective` is the repository over the cluster; its buffers may be the cluster's alone, which are sized but never
+    written. objects: the cluster's, for what stays when a schedule is not known."""
+    pass_ = _Pass(effective, repository, objects, now)
+    buffers = tuple(pass_.buffer(buffer) for buffer in effective.buffers)
+    pools = tuple(pass_.pool(pool) for pool in effective.node_pools)
+    kept = tuple(
+        pass_.manifests[item.ref]
+        for item in repository.manifests
+        if item.ref not in pass_.dormant and item.ref not in pass_.held
+    )
+    parts: dict[str, Any] = {
+        "manifests": kept,
+        "broken": repository.broken | pass_.held,
+        "dormant": pass_.dormant,
+    }
+    return Followed(
+        replace(effective, buffers=buffers, node_pools=pools, **parts),
+        replace(repository, **parts),
+        tuple(pass_.findings),
+    )
+
+
+class _Pass:
+    """One instant's answers. manifests: what is applied; dormant: what is not to exist, and why; held: what stays as the
+    cluster has it."""
+
+    def __init__(
+        self,
+        effective: Declared,
+        repository: Declared,
+        objects: Mapping[ObjectRef, LiveObject],
+        now: datetime,
+    ) -> None:
+        self._schedules = {schedule.ref: schedule for schedule in effective.schedules}
+        self._broken = repository.broken
+        self._objects = objects
+        self._now = now
+        self.manifests = {item.ref: item for item in repository.manifests}
+        self.dormant: dict[ObjectRef, str] = {}
+        self.held: set[ObjectRef] = set()
+        self.findings: list[Finding] = []
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        following = following_of(buffer.ref, buffer.annotations)
+        if following is None:
+            return buffer
+        live = self._objects.get(buffer.ref)
+        if _is_suspended(buffer, live):
+            return _as_it_is(buffer, live)
+        sizes = self._sizes(following)
+        if sizes.unknown:
+            self._hold(buffer.ref, buffer.position, sizes)
+            return _unsized(buffer, sizes, live)
+        followed = followed_buffer(buffer, following, sizes.replicas, active=sizes.active)
+        if followed.dormant:
+            self.dormant[buffer.ref] = followed.dormant
+        elif sizes.replicas is not None and buffer.ref in self.manifests:
+            self.manifests[buffer.ref] = _sized_manifest(self.manifests[buffer.ref], sizes.replicas)
+        return followed
+
+    def pool(self, pool: NodePool) -> NodePool:
+        """Of pools, only what Git declares: headroom sizes no pool that somebody else deploys."""
+        ref = pool_ref(pool)
+        item = self.manifests.get(ref)
+        following = None if item is None else following_of(ref, _annotations(item.manifest))
+        if item is None or following is None:
+            return pool
+        live = self._objects.get(ref)
+        sizes = self._sizes(following)
+        if sizes.replicas is None:
+            self._hold(ref, item.position, sizes)
+        else:
+            self.manifests[ref] = _sized_manifest(item, sizes.replicas)
+        if not _is_static(live):
+            return pool
+        return replace(pool, replicas=(_replicas_of(live) or 0) if sizes.replicas is None else sizes.replicas)
+
+    def _sizes(self, following: Following) -> _Sizes:
+        unknown = tuple(ref for ref in dict.fromkeys(following.schedules) if ref not in self._schedules)
+        if unknown:
+            return _Sizes(None, True, unknown)
+        replicas, active = following.replicas_from, following.active_during
+        return _Sizes(
+            None if replicas is None else value_with_lead(self._schedules[replicas], following.lead, self._now),
+            active is None or value_with_lead(self._schedules[active], following.lead, self._now) > 0,
+        )
+
+    def _hold(self, ref: ObjectRef, position: SourcePosition | None, sizes: _Sizes) -> None:
+        self.held.add(ref)
+        code = codes.SCHEDULE_NOT_FOUND
+        for schedule in sizes.unknown:
+            if schedule in self._broken:
+                message = f"{schedule} has errors, and no earlier version of it is known: the size stays as it is"
+                hint = "mend the schedule"
+            else:
+                message = f"{schedule} is neither in the repository nor in the cluster: the size stays as it is"
+                hint = "declare a MetricsProducer of that name, or correct the annotation"
+            self.findings.append(Finding(code.name, code.severity, message, position, ref, hint=hint))
+
+
+class NextEdges:
+    """When what is declared next asks for something else. An answer about a schedule holds until that very instant, so that
+    it is worked out once for each edge and not for each pass. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Schedule, timedelta], tuple[datetime, datetime | None]] = {}
+
+    def first(self, effective: Declared, after: datetime) -> Edge | None:
+        """The first instant after this one at which a schedule's value changes, or a follower with a lead must look again."""
+        leads: dict[ObjectRef, set[timedelta]] = {schedule.ref: {timedelta(0)} for schedule in effective.schedules}
+        for _, following in followers(effective):
+            for ref in following.schedules:
+                leads.setdefault(ref, set()).add(following.lead)
+        pairs = [(schedule, lead) for schedule in effective.schedules for lead in sorted(leads[schedule.ref])]
+        self._known = {pair: self._next(pair, after) for pair in pairs}
+        edges = [
+            Edge(at, f"{schedule.ref}{_ahead(lead)}")
+            for (schedule, lead), (_, at) in self._known.items()
+            if at is not None
+        ]
+        return min(edges, key=lambda edge: edge.at, default=None)
+
+    def _next(self, pair: tuple[Schedule, timedelta], after: datetime) -> tuple[datetime, datetime | None]:
+        since, at = self._known.get(pair, (None, None))
+        if since is not None and since <= after and (at is None or after < at):
+            return since, at
+        return after, next_look(*pair, after)
+
+
+def followers(declared: Declared) -> Iterator[tuple[Buffer | NodePool, Following]]:
+    """Every buffer and NodePool that follows a schedule, and what it follows."""
+    for buffer in declared.buffers:
+        following = following_of(buffer.ref, buffer.annotations)
+        if following is not None:
+            yield buffer, following
+    for pool in declared.node_pools:
+        following = following_of(pool_ref(pool), pool.annotations)
+        if following is not None:
+            yield pool, following
+
+
+def followed_buffer(buffer: Buffer, following: Following, replicas: int | None, *, active: bool) -> Buffer:
+    """The buffer with these replicas (None: its own), asleep unless it is active."""
+    if not active:
+        return replace(buffer, dormant=f"{following.active_during} is at 0")
+    if replicas is None:
+        return replace(buffer, dormant="")
+    return replace(buffer, dormant="", replicas=replicas, sized_by=f"{following.replicas_from}{_ahead(following.lead)}")
+
+
+def pool_ref(pool: NodePool) -> ObjectRef:
+    return ObjectRef(_POOL_GROUP, NODE_POOL, "", pool.name)
+
+
+def _ahead(lead: timedelta) -> str:
+    return f", {format_duration(lead)} ahead" if lead else ""
+
+
+def _unsized(buffer: Buffer, sizes: _Sizes, live: LiveObject | None) -> Buffer:
+    """As it is in the cluster, if it is there; else it waits for its schedule."""
+    if live is None:
+        return replace(buffer, waits_for=", ".join(str(ref) for ref in sizes.unknown))
+    return _as_it_is(buffer, live)
+
+
+def _as_it_is(buffer: Buffer, live: LiveObject | None) -> Buffer:
+    replicas = _replicas_of(live)
+    return buffer if replicas is None else replace(buffer, replicas=replicas)
+
+
+def _replicas_of(live: LiveObject | None) -> int | None:
+    replicas = None if live is None else (live.body.get("spec") or {}).get("replicas")
+    return replicas if isinstance(replicas, int) else None
+
+
+def _is_suspended(buffer: Buffer, live: LiveObject | None) -> bool:
+    """Then it is left as it is, whatever its schedule says."""
+    there = {} if live is None else (live.body.get("metadata") or {}).get("annotations") or {}
+    return "true" in {buffer.annotation(SUSPEND_ANNOTATION), there.get(SUSPEND_ANNOTATION)}
+
+
+def _annotations(manifest: Manifest) -> tuple[tuple[str, str], ...]:
+    found = (manifest.get("metadata") or {}).get("annotations") or {}
+    return tuple(sorted((key, value) for key, value in found.items() if isinstance(value, str)))
+
+
+def _is_static(live: LiveObject | None) -> bool:
+    """Whether a pool is, or will be, static; one that is dynamic stays so, and plan says that it cannot change."""
+    return live is None or "replicas" in (live.body.get("spec") or {})
+
+
+def _sized_manifest(item: DeclaredManifest, replicas: int) -> DeclaredManifest:
+    """The document as it is applied: with the schedule's value where its kind has the number."""
+    spec = dict(item.manifest.get("spec") or {})
+    capacity = spec.get("capacity")
+    if not isinstance(capacity, Mapping):
+        spec["replicas"] = replicas
+    elif "pods" in capacity:
+        spec["capacity"] = {**capacity, "pods": {**capacity["pods"], "replicaNum": replicas}}
+    elif "exactly" in (capacity.get("replicas") or {}):
+        spec["capacity"] = {**capacity, "replicas": {**capacity["replicas"], "exactly": replicas}}
+    return replace(item, manifest={**item.manifest, "spec": spec})

@@ -1,0 +1,146 @@
+"""What every buffer and static NodePool asks for over a span of time, by the schedules that it follows. Used for reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
+
+from reconciler.demand.buffers import buffer_demands
+from reconciler.demand.dialect import Dialect
+from reconciler.demand.schedules import followed_buffer, pool_ref
+from reconciler.model.buffers import Buffer
+from reconciler.model.declared import Declared
+from reconciler.model.following import Following, following_of
+from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import Schedule
+from reconciler.model.timelines import DemandSpan
+from reconciler.model.view import ClusterView
+from reconciler.timetable.lead_time import spans_with_lead
+
+_State = tuple[int | None, bool]
+"""What the schedules say at an instant: replicas (None: its own number), and whether it exists."""
+_Piece = tuple[datetime, datetime, _State]
+_Sizes = dict[tuple[ObjectRef, _State], int | None]
+
+
+def demand_spans(
+    declared: Declared,
+    view: ClusterView,
+    start: datetime,
+    end: datetime,
+    *,
+    dialect: Dialect,
+    instance_types: Sequence[InstanceType] = (),
+) -> tuple[DemandSpan, ...]:
+    """By object, then by time; each object's spans fill [start, end), and neighbours differ in their replicas.
+
+    declared: the repository over the cluster. Sizes are those of the present cluster: what a percentage is a percentage of
+    cannot be foreseen, and what a quota leaves is reckoned among sizes of different times. A buffer that is not ready and one whose schedule is not known have no spans.
+    """
+    schedules = {schedule.ref: schedule for schedule in declared.schedules}
+    followings = {buffer.ref: following_of(buffer.ref, buffer.annotations) for buffer in declared.buffers}
+    pieces = {ref: _pieces(following, schedules, start, end) for ref, following in followings.items()}
+    sizes: _Sizes = {}
+    for awake in _rounds(declared.buffers, followings, pieces):
+        parts = tuple(buffer for buffer, _ in awake.values())
+        answers, _ = buffer_demands(
+            replace(declared, buffers=parts), view, dialect=dialect, instance_types=instance_types
+        )
+        sizes |= {(demand.ref, awake[demand.ref][1]): demand.desired for demand in answers}
+    found: list[DemandSpan] = []
+    for buffer in declared.buffers:
+        found += _joined(
+            DemandSpan(buffer.ref, opens, closes, count, _why(followings[buffer.ref], state))
+            for opens, closes, state in pieces[buffer.ref]
+            if (count := sizes[buffer.ref, state] if state[1] else 0) is not None
+        )
+    for pool in declared.node_pools:
+        found += _joined(_of_pool(pool, schedules, start, end))
+    return tuple(sorted(found, key=lambda span: (span.ref.kind, span.ref.namespace, span.ref.name, span.start)))
+
+
+def _of_pool(
+    pool: NodePool, schedules: Mapping[ObjectRef, Schedule], start: datetime, end: datetime
+) -> Iterator[DemandSpan]:
+    if pool.replicas is None:
+        return
+    ref = pool_ref(pool)
+    following = following_of(ref, pool.annotations)
+    for opens, closes, state in _pieces(following, schedules, start, end):
+        replicas = pool.replicas if state[0] is None else state[0]
+        yield DemandSpan(ref, opens, closes, replicas, _why(following, state))
+
+
+def _pieces(
+    following: Following | None,
+    schedules: Mapping[ObjectRef, Schedule],
+    start: datetime,
+    end: datetime,
+) -> list[_Piece]:
+    """As long as nothing that the followed schedules say changes."""
+    if following is None:
+        return [(start, end, (None, True))]
+    if any(ref not in schedules for ref in following.schedules):
+        return []
+    values = [
+        None if ref is None else spans_with_lead(schedules[ref], following.lead, start, end)
+        for ref in (following.replicas_from, following.active_during)
+    ]
+    moments = sorted({start, end} | {opens for spans in values if spans is not None for opens, _, _ in spans})
+    pieces: list[_Piece] = []
+    positions = [0, 0]
+    for opens, closes in pairwise(moments):
+        now: list[int | None] = [None, None]
+        for index, spans in enumerate(values):
+            if spans is None:
+                continue
+            while spans[positions[index]][1] <= opens:
+                positions[index] += 1
+            now[index] = spans[positions[index]][2]
+        pieces.append((opens, closes, (now[0], now[1] is None or now[1] > 0)))
+    return pieces
+
+
+def _rounds(
+    buffers: Iterable[Buffer],
+    followings: Mapping[ObjectRef, Following | None],
+    pieces: Mapping[ObjectRef, Sequence[_Piece]],
+) -> Iterator[dict[ObjectRef, tuple[Buffer, _State]]]:
+    """Every buffer in each of its states in which it exists, as few times all buffers as there are states of one."""
+    waiting = {
+        buffer: list(dict.fromkeys(state for _, _, state in pieces[buffer.ref] if state[1])) for buffer in buffers
+    }
+    while any(waiting.values()):
+        awake: dict[ObjectRef, tuple[Buffer, _State]] = {}
+        for buffer, states in waiting.items():
+            if not states:
+                continue
+            state = states.pop()
+            following = followings[buffer.ref]
+            sized = buffer if following is None else followed_buffer(buffer, following, state[0], active=True)
+            awake[buffer.ref] = (sized, state)
+        yield awake
+
+
+def _why(following: Following | None, state: _State) -> str:
+    if following is None:
+        return "by its own number"
+    if not state[1]:
+        return f"{following.active_during} is at 0"
+    return " and ".join(str(ref) for ref in following.schedules)
+
+
+def _joined(spans: Iterator[DemandSpan]) -> Iterator[DemandSpan]:
+    last: DemandSpan | None = None
+    for span in spans:
+        if last is not None and last.replicas == span.replicas and last.end == span.start:
+            last = replace(last, end=span.end)
+            continue
+        if last is not None:
+            yield last
+        last = span
+    if last is not None:
+        yield last

@@ -1,0 +1,216 @@
+"""Disruption budgets that Karpenter admits and that do not do what they seem to. Used by node_pool.
+
+Each rule is a mistake that was seen in earnest (semantics, disruption budgets by reason); how Karpenter counts is in
+plan/disruption_budgets. Windows are compared over one ordinary year.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from reconciler.manifests import codes
+from reconciler.manifests.allow_windows import ALLOW_WINDOWS
+from reconciler.manifests.document import Path
+from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.model.durations import parse_duration
+from reconciler.model.errors import Invalid
+from reconciler.timetable.compiled_budgets import REASONS
+from reconciler.timetable.cron import Cron, parse_cron
+from reconciler.timetable.local_windows import Interval, merged, minutes_of, open_intervals
+
+_YEAR = (minutes_of(datetime(2026, 1, 1, tzinfo=UTC)), minutes_of(datetime(2027, 1, 1, tzinfo=UTC)))
+_ALWAYS: tuple[Interval, ...] = (_YEAR,)
+_BUDGETS: Path = ("spec", "disruption", "budgets")
+_LARGEST_COUNT = 2**31 - 1
+_EVERY_STEP = re.compile(r"\*/\d+")
+_DAY, _WEEKDAY = 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """A budget that Karpenter can evaluate. amount: nodes, or percent with is_share; open: when in the year."""
+
+    index: int
+    amount: int
+    is_share: bool
+    reasons: frozenset[str]
+    open: tuple[Interval, ...]
+
+    @property
+    def is_always_open(self) -> bool:
+        return self.open == _ALWAYS
+
+    @property
+    def path(self) -> Path:
+        return (*_BUDGETS, self.index)
+
+    def holds_back(self, other: _Budget) -> bool:
+        """Whether this one allows no more than the other whenever that is open, however many nodes there are."""
+        comparable = self.amount == 0 or self.is_share == other.is_share
+        return comparable and self.amount <= other.amount and _is_within(other.open, self.open)
+
+
+def check_budgets(inspection: Inspection, budgets: Sequence[Mapping[str, Any]]) -> None:
+    """The budgets as written, structurally sound."""
+    if not budgets:
+        inspection.report(
+            codes.NO_BUDGETS,
+            _BUDGETS,
+            "an empty list of budgets is no limit: every node of the pool may be disrupted at once",
+            hint='remove budgets for the default of 10%, or write "100%" to say that this is meant',
+        )
+        return
+    found = [_read(inspection, index, budget) for index, budget in enumerate(budgets)]
+    known = [budget for budget in found if budget is not None]
+    if len(known) < len(budgets):
+        return  # one that cannot be evaluated, or never counts, says enough; what the others mean depends on it
+    if not _always_zero(inspection, known):
+        _never_binding(inspection, known)
+        _unbounded(inspection, known)
+
+
+def _read(inspection: Inspection, index: int, budget: Mapping[str, Any]) -> _Budget | None:
+    path: Path = (*_BUDGETS, index)
+    opened = _opened(inspection, path, budget)
+    nodes = str(budget["nodes"])
+    number = int(nodes.removesuffix("%"))
+    if number > _LARGEST_COUNT:
+        inspection.report(
+            codes.BUDGET_NOT_EVALUATED,
+            (*path, "nodes"),
+            f"{nodes} is more than Karpenter can count, so that it allows no disruption for any reason",
+            hint='write "100%" for all nodes',
+        )
+        return None
+    if opened is None or budget.get("reasons") == []:
+        return None
+    reasons = frozenset(budget.get("reasons") or REASONS)
+    return _Budget(index, number, nodes.endswith("%"), reasons, opened)
+
+
+def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> tuple[Interval, ...] | None:
+    """When the budget is open; None where nobody can say."""
+    schedule = budget.get("schedule")
+    if schedule is None or "duration" not in budget:
+        return _ALWAYS if schedule is None and "duration" not in budget else None
+    where = (*path, "schedule")
+    try:
+        cron = parse_cron(schedule)
+    except Invalid as error:
+        inspection.report(
+            codes.BUDGET_NOT_EVALUATED,
+            where,
+            f"{error.message}: Karpenter cannot evaluate it, and then allows no disruption of this pool for any reason",
+            hint=error.hint,
+        )
+        return None
+    if cron.never_fires:
+        inspection.report(
+            codes.SCHEDULE_NEVER_HITS,
+            where,
+            f"{schedule} never hits, and Karpenter takes such a budget as open all the time",
+            hint="correct the date; for a budget that always counts, remove schedule and duration",
+        )
+        return None
+    _check_days(inspection, where, schedule, cron)
+    duration = parse_duration(budget["duration"])
+    if cron.every is not None:
+        return _ALWAYS if cron.every <= duration else ()
+    return _open_in_a_year(schedule, duration)
+
+
+@lru_cache(maxsize=4096)
+def _open_in_a_year(schedule: str, duration: timedelta) -> tuple[Interval, ...]:
+    return tuple(open_intervals(schedule, duration, "UTC", *_YEAR))
+
+
+def _check_days(inspection: Inspection, path: Path, schedule: str, cron: Cron) -> None:
+    if not cron.rule.either:
+        return
+    fields = schedule.split()
+    step = _EVERY_STEP.fullmatch(fields[_DAY]) or _EVERY_STEP.fullmatch(fields[_WEEKDAY])
+    why = f"{step[0]} is a restriction too, not a star" if step else "cron takes either of the two"
+    inspection.report(
+        codes.DAY_OR_WEEKDAY,
+        path,
+        f"{schedule} hits on days {fields[_DAY]} and also on every {fields[_WEEKDAY]}, whatever the date: {why}",
+        hint="put * in the field for days of the month or in that for weekdays",
+    )
+
+
+def _always_zero(inspection: Inspection, budgets: Sequence[_Budget]) -> bool:
+    zeros = [item for item in budgets if item.amount == 0 and item.is_always_open and item.reasons >= set(REASONS)]
+    if not zeros or len(budgets) == 1:
+        return bool(zeros)
+    inspection.report(
+        codes.ALWAYS_ZERO,
+        zeros[0].path,
+        "this budget of 0 has no schedule and counts for every reason, so that no other budget ever allows anything",
+        hint="give it schedule and duration, or the reasons that it is for; to allow only some windows, "
+        f"write {ALLOW_WINDOWS}",
+    )
+    return True
+
+
+def _never_binding(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
+    silent: dict[int, list[_Budget]] = {}
+    for item in reversed(budgets):  # of two that say the same, the later one is told
+        stricter = [
+            other for other in budgets if other is not item and other.index not in silent and other.holds_back(item)
+        ]
+        if item.reasons <= {reason for other in stricter for reason in other.reasons}:
+            silent[item.index] = stricter
+    for item in budgets:
+        if item.index not in silent:
+            continue
+        by = ", ".join(f"budgets[{other.index}]" for other in silent[item.index] if other.reasons & item.reasons)
+        inspection.report(
+            codes.BUDGET_NEVER_BINDS,
+            item.path,
+            f"this budget never decides: whenever it is open, {by} allows no more, and the least one counts",
+            hint="remove it, or make the other one count only in windows or for fewer reasons",
+        )
+
+
+def _unbounded(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
+    """A reason that only windows limit has no limit outside of them, where people expect the default of 10%."""
+    if ALLOW_WINDOWS in mapping_at(inspection.body, "metadata", "annotations"):
+        return
+    told: dict[int, list[str]] = {}
+    for reason in REASONS:
+        about = [item for item in budgets if reason in item.reasons]
+        if about and not any(item.is_always_open for item in about) and not _is_within(_ALWAYS, _union(about)):
+            told.setdefault(about[0].index, []).append(reason)
+    for index, reasons in told.items():
+        of_all = len(reasons) == len(REASONS)
+        inspection.report(
+            codes.UNBOUNDED_OUTSIDE_WINDOWS,
+            (*_BUDGETS, index, "schedule"),
+            "outside of its windows nothing limits disruption"
+            + ("" if of_all else f" for {' and '.join(reasons)}")
+            + ": every node may go at once",
+            hint='add a budget without schedule, such as nodes: "10%"; to allow disruption only in windows, '
+            f"write {ALLOW_WINDOWS}",
+        )
+
+
+def _union(budgets: Sequence[_Budget]) -> tuple[Interval, ...]:
+    return tuple(merged(interval for item in budgets for interval in item.open))
+
+
+def _is_within(inner: Sequence[Interval], outer: Sequence[Interval]) -> bool:
+    """Whether all of the inner intervals is in the outer ones; both merged."""
+    if outer == _ALWAYS:
+        return True
+    index = 0
+    for begin, finish in inner:
+        while index < len(outer) and outer[index][1] < finish:
+            index += 1
+        if index == len(outer) or not (outer[index][0] <= begin and finish <= outer[index][1]):
+            return False
+    return True

@@ -1,0 +1,195 @@
+"""NodePools whose budgets are written in local time, with the budgets in UTC that Karpenter is given instead. Used by cycle.
+
+Only a repository's documents are compiled: an object in the cluster has compiled budgets already, and its annotations are
+there for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from reconciler.manifests import codes
+from reconciler.manifests.allow_windows import ALLOW_WINDOWS, TIME_ZONE, allow_windows_of
+from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.node_pool import NODE_POOL, budgets_of, is_partial
+from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.durations import format_duration
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding
+from reconciler.model.local_budgets import LocalBudgets, PoolBudgets
+from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.view import Manifest
+from reconciler.timetable.compiled_budgets import compiled, next_form
+from reconciler.timetable.cron import parse_cron
+
+_DEFAULT = (DisruptionBudget(),)
+"""What Karpenter's definition puts where a pool says nothing of budgets."""
+_MANY = 4
+"""Windows a day; no fewer ever need more budgets than there can be, and looking takes a tenth of a second."""
+_REFERENCE_MONTHS = (1, 3, 9, 10)
+"""Months that need the most budgets where clocks change, in either hemisphere."""
+
+
+@dataclass(frozen=True, slots=True)
+class InUtc:
+    """declared: with compiled budgets in manifests and typed pools; pools: what was compiled into what; findings: of pools
+    whose windows cannot be compiled, which are taken out and count as broken."""
+
+    declared: Declared
+    pools: tuple[PoolBudgets, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def in_utc(repository: Declared, now: datetime) -> InUtc:
+    """The repository with every NodePool's local budgets compiled for the instant."""
+    pools: list[PoolBudgets] = []
+    findings: list[Finding] = []
+    manifests: dict[int, DeclaredManifest] = {}
+    refused = set()
+    for index, item in enumerate(repository.manifests):
+        written = written_in(item.manifest) if item.ref.kind == NODE_POOL.name else None
+        if written is None:
+            continue
+        try:
+            form = compiled(written, now)
+        except Invalid as error:
+            findings.append(_too_many(item, error))
+            refused.add(item.ref)
+            continue
+        pools.append(PoolBudgets(item.ref.name, written, form, item.position))
+        manifests[index] = replace(item, manifest=_with_budgets(item.manifest, form.budgets))
+    if not (pools or refused):
+        return InUtc(repository)
+    budgets = {pool.node_pool: pool.compiled.budgets for pool in pools}
+    refused_names = {ref.name for ref in refused}
+    declared = replace(
+        repository,
+        manifests=tuple(
+            manifests.get(index, item) for index, item in enumerate(repository.manifests) if item.ref not in refused
+        ),
+        node_pools=tuple(
+            replace(pool, budgets=budgets.get(pool.name, pool.budgets))
+            for pool in repository.node_pools
+            if pool.name not in refused_names
+        ),
+        broken=repository.broken | refused,
+    )
+    return InUtc(declared, tuple(pools), tuple(findings))
+
+
+def next_renewal(declared: Declared, after: datetime) -> datetime | None:
+    """The first instant after this one at which a form is to be compiled anew; None where no budgets are in local time.
+
+    The form in force then is right for at least a month more: the instant may be missed without harm.
+    """
+    if not any(written_in(item.manifest) for item in declared.manifests if item.ref.kind == NODE_POOL.name):
+        return None
+    return next_form(after)
+
+
+def written_in(manifest: Manifest) -> LocalBudgets | None:
+    """What a NodePool's document says in local time, or of windows; None when Karpenter takes it as it is written."""
+    annotations = mapping_at(manifest, "metadata", "annotations")
+    zone, text = annotations.get(TIME_ZONE), annotations.get(ALLOW_WINDOWS)
+    disruption = mapping_at(manifest, "spec", "disruption")
+    if (zone is None and text is None) or (is_partial(manifest) and "budgets" not in disruption):
+        return None
+    budgets = budgets_of(disruption["budgets"]) if "budgets" in disruption else _DEFAULT
+    windows = () if text is None else allow_windows_of(text)
+    if not windows and not any(budget.schedule for budget in budgets):
+        return None
+    return LocalBudgets(budgets, windows, "UTC" if zone is None else str(zone))
+
+
+def check_local_budgets(inspection: Inspection) -> None:
+    """What is wrong with the annotations of a NodePool: lines that are no window, and what would have no effect."""
+    annotations = mapping_at(inspection.body, "metadata", "annotations")
+    named = [name for name in (ALLOW_WINDOWS, TIME_ZONE) if name in annotations]
+    if not named:
+        return
+    if any(finding.code == codes.INVALID_ANNOTATION.name for finding in inspection.findings):
+        return
+    if inspection.ref.kind != NODE_POOL.name:
+        for name in named:
+            inspection.report(
+                codes.ANNOTATION_WITHOUT_EFFECT,
+                ("metadata", "annotations", name),
+                f"{name} does nothing here: it is about the disruption budgets of a NodePool",
+                hint="remove it"
+                + ("; a schedule's zone is spec.schedule.timezone" if inspection.ref.kind == "MetricsProducer" else ""),
+            )
+        return
+    text = annotations.get(ALLOW_WINDOWS)
+    if text is not None:
+        try:
+            allow_windows_of(str(text))
+        except Invalid as error:
+            path = ("metadata", "annotations", ALLOW_WINDOWS)
+            inspection.report(codes.INVALID_ANNOTATION, path, error.message, hint=error.hint)
+            return
+    written = written_in(inspection.body)
+    if written is None:
+        _without_effect(inspection, named[0])
+    elif _hits_a_day(written) > _MANY:
+        _check_count(inspection, written, named[0])
+
+
+def _without_effect(inspection: Inspection, name: str) -> None:
+    if is_partial(inspection.body) and "budgets" not in mapping_at(inspection.body, "spec", "disruption"):
+        message = f"{name} has no effect on a partial NodePool without budgets"
+        hint = "write spec.disruption.budgets too: the windows are applied as budgets, and the list is applied whole"
+    else:
+        message = f"{name} has no effect: no budget has a schedule, and there are no {ALLOW_WINDOWS}"
+        hint = "remove it, or give a budget schedule and duration"
+    inspection.report(codes.ANNOTATION_WITHOUT_EFFECT, ("metadata", "annotations", name), message, hint=hint)
+
+
+def _check_count(inspection: Inspection, written: LocalBudgets, name: str) -> None:
+    """Whatever the day of the year: a pool that is right today must not be refused when the clocks change."""
+    for month in _REFERENCE_MONTHS:
+        try:
+            compiled(written, datetime(2026, month, 1, tzinfo=UTC))
+        except Invalid as error:
+            path = ("metadata", "annotations", name)
+            inspection.report(codes.TOO_MANY_BUDGETS, path, error.message, hint=error.hint)
+            return
+
+
+def _hits_a_day(written: LocalBudgets) -> int:
+    hits = 0
+    schedules = [item.schedule for item in written.budgets] + [item.schedule for item in written.allow_windows]
+    for schedule in schedules:
+        try:
+            cron = parse_cron(schedule or "")
+        except Invalid:
+            continue
+        hits += len(cron.hours) * len(cron.minutes)
+    return hits
+
+
+def _with_budgets(manifest: Manifest, budgets: tuple[DisruptionBudget, ...]) -> Manifest:
+    spec = mapping_at(manifest, "spec")
+    disruption = {**mapping_at(spec, "disruption"), "budgets": [budget_manifest(budget) for budget in budgets]}
+    if not is_partial(manifest):
+        disruption.setdefault("consolidateAfter", "0s")
+    return {**manifest, "spec": {**spec, "disruption": disruption}}
+
+
+def budget_manifest(budget: DisruptionBudget) -> Mapping[str, Any]:
+    """As it stands in a NodePool's document."""
+    body: dict[str, Any] = {"nodes": budget.nodes}
+    if budget.reasons is not None:
+        body["reasons"] = list(budget.reasons)
+    if budget.schedule is not None:
+        body["schedule"] = budget.schedule
+    if budget.duration is not None:
+        body["duration"] = format_duration(budget.duration)
+    return body
+
+
+def _too_many(item: DeclaredManifest, error: Invalid) -> Finding:
+    code = codes.TOO_MANY_BUDGETS
+    return Finding(code.name, code.severity, error.message, item.position, item.ref, hint=error.hint)

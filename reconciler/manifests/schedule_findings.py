@@ -1,0 +1,142 @@
+"""Findings that only the calendar shows: behaviors that never begin, never end, overlap, or never count. Called by cycle and cli.
+
+The span looked at begins with the hour of the present time, and an overlap is told with its true beginning, so that one
+pass after another finds the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from reconciler.manifests import codes
+from reconciler.model.findings import Code, Finding
+from reconciler.model.schedules import Schedule
+from reconciler.model.timelines import Collision
+
+HORIZON = timedelta(days=5 * 366)
+"""Holds a 29 February (but around 1900 and 2100), and so every date."""
+HORIZON_OF_WEEKS = timedelta(days=400)
+"""Enough where no day of the month is named: months and changes of the clock come every year."""
+MOST_COLLISIONS = 10
+"""Pairs that are told one by one; the last says how many more there are."""
+_MOST_MATCHES = 1_000_000
+_LEAST_DAYS = 31
+_ALL_TIMES = timedelta(days=30)
+"""An overlap that began over a year ago and goes on for longer than this is no matter of the calendar."""
+_MINUTE = "%a %Y-%m-%d %H:%M"
+
+
+def schedule_findings(schedules: Iterable[Schedule], now: datetime) -> tuple[Finding, ...]:
+    """What is odd about each schedule in the five years from `now` on (less where less is enough)."""
+    hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    return tuple(finding for schedule in schedules for finding in _findings(schedule, hour))
+
+
+@lru_cache(maxsize=4096)
+def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
+    from reconciler.timetable.collisions import overlaps  # noqa: PLC0415 - numpy, and only for schedules
+    from reconciler.timetable.pattern import can_match, is_within  # noqa: PLC0415 - likewise
+
+    findings = []
+    for index, behavior in enumerate(schedule.behaviors):
+        if not can_match(behavior.start):
+            message = f"{_name(index)} never begins: there is no such date"
+            hint = "correct days and months, or remove the behavior"
+            findings.append(_finding(codes.START_NEVER_COMES, schedule, index, message, hint=hint, field="start"))
+        elif not can_match(behavior.end):
+            message = f"{_name(index)} never ends: there is no such date"
+            hint = "correct days and months of its end"
+            findings.append(_finding(codes.END_NEVER_COMES, schedule, index, message, hint=hint, field="end"))
+        elif is_within(behavior.end, behavior.start):
+            message = f"{_name(index)} never ends: whenever its end matches its start does too, and a start wins"
+            hint = "let it end at another time than it begins"
+            findings.append(_finding(codes.END_NEVER_COMES, schedule, index, message, hint=hint, field="end"))
+    found = overlaps(schedule, hour, _horizon(schedule, hour))
+    hidden = dict(found.hidden)
+    for index, winners in found.hidden:
+        names = " and ".join(_name(winner) for winner in winners)
+        message = (
+            f"{_name(index)} never counts: whenever it is active, {names} {'is' if len(winners) == 1 else 'are'} too"
+        )
+        hint = f"give {_name(index)} a higher priority, move it up in the list, or remove it"
+        findings.append(_finding(codes.UNREACHABLE_BEHAVIOR, schedule, index, message, hint=hint))
+    told = [item for item in found.collisions if item.loser not in hidden]
+    for count, collision in enumerate(told[:MOST_COLLISIONS], 1):
+        rest = len(told) - count if count == MOST_COLLISIONS else 0
+        findings.append(_overlap(schedule, collision, hour, rest))
+    return tuple(findings)
+
+
+def _overlap(schedule: Schedule, collision: Collision, hour: datetime, rest: int) -> Finding:
+    winner, loser = schedule.behaviors[collision.winner], schedule.behaviors[collision.loser]
+    by_priority = winner.priority > loser.priority
+    matters = not by_priority and winner.replicas != loser.replicas
+    why = (
+        f"has the higher priority ({winner.priority} over {loser.priority})"
+        if by_priority
+        else "comes first in the list"
+    )
+    first = _between(schedule, collision, hour)
+    message = (
+        f"{_name(collision.winner)} ({winner.replicas}) and {_name(collision.loser)} ({loser.replicas}) overlap, {first}:"
+        f" {_name(collision.winner)} counts, since it {why}"
+    )
+    if rest:
+        message += f"; {rest} more pairs of this schedule overlap"
+    hint = (
+        "let one end where the other begins, or give the one that is to count a higher priority"
+        if matters
+        else "nothing, if that is what you mean"
+    )
+    code = codes.OVERLAPPING_BEHAVIORS if matters else codes.OVERLAP_SETTLED
+    return _finding(code, schedule, collision.loser, message, hint=hint)
+
+
+def _between(schedule: Schedule, collision: Collision, hour: datetime) -> str:
+    """`first from Fri 2026-11-27 17:00 to Mon 2026-11-30 09:00 Europe/Berlin (2026-11-27 16:00 UTC)`."""
+    from reconciler.timetable.collisions import began  # noqa: PLC0415 - numpy, and only for schedules
+
+    zone = ZoneInfo(schedule.timezone)
+    start = began(schedule, collision) if collision.start == hour else collision.start
+    if start is None:
+        return (
+            "at all times" if collision.end - hour > _ALL_TIMES else f"until {_local(collision.end, zone)} {zone.key}"
+        )
+    begins, ends = _local(start, zone), _local(collision.end, zone)
+    if ends.startswith(begins[:-5]):  # the same day
+        ends = ends[-5:]
+    in_utc = "" if zone.key == "UTC" else f" ({start:%Y-%m-%d %H:%M} UTC)"
+    return f"first from {begins} to {ends} {zone.key}{in_utc}"
+
+
+def _local(instant: datetime, zone: ZoneInfo) -> str:
+    try:
+        return instant.astimezone(zone).strftime(_MINUTE)
+    except OverflowError:
+        return instant.strftime(_MINUTE)
+
+
+def _horizon(schedule: Schedule, hour: datetime) -> datetime:
+    """Nearer where a schedule repeats itself, or matches so often that five years of it would take long."""
+    from reconciler.timetable.pattern import matches_a_day  # noqa: PLC0415 - numpy, and only for schedules
+
+    daily = sum(matches_a_day(item.start) + matches_a_day(item.end) for item in schedule.behaviors)
+    by_date = any(item.start.days or item.end.days for item in schedule.behaviors)
+    most = timedelta(days=max(_LEAST_DAYS, _MOST_MATCHES // max(daily, 1)))
+    try:
+        return hour + min(HORIZON if by_date else HORIZON_OF_WEEKS, most)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def _name(index: int) -> str:
+    return f"behaviors[{index}]"
+
+
+def _finding(code: Code, schedule: Schedule, index: int, message: str, *, hint: str, field: str = "") -> Finding:
+    path = f"spec.schedule.behaviors[{index}]{f'.{field}' if field else ''}"
+    position = schedule.behaviors[index].position
+    return Finding(code.name, code.severity, message, position, schedule.ref, path, hint)

@@ -1,0 +1,63 @@
+"""Which schedules a buffer or NodePool follows, as its annotations say. Read by manifests (to check) and demand (to act)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from reconciler.model.durations import parse_duration
+from reconciler.model.errors import Invalid
+from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, LEAD_TIME_ANNOTATION, REPLICAS_FROM_ANNOTATION
+from reconciler.model.nodes import Labels
+from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef
+
+METRICS_PRODUCER_KIND = "MetricsProducer"
+_GROUP = "autoscaling.karpenter.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """replicas_from, active_during: schedules by reference; lead: how much earlier growth begins."""
+
+    replicas_from: ObjectRef | None = None
+    active_during: ObjectRef | None = None
+    lead: timedelta = timedelta(0)
+
+    @property
+    def schedules(self) -> tuple[ObjectRef, ...]:
+        return tuple(ref for ref in (self.replicas_from, self.active_during) if ref is not None)
+
+
+def following_of(ref: ObjectRef, annotations: Labels) -> Following | None:
+    """None for an object that follows no schedule. What cannot be read counts as absent: manifests has told of it."""
+    values = dict(annotations)
+    replicas_from = schedule_ref(ref, values.get(REPLICAS_FROM_ANNOTATION, ""))
+    active_during = schedule_ref(ref, values.get(ACTIVE_DURING_ANNOTATION, "")) if ref.namespace else None
+    if replicas_from is None and active_during is None:
+        return None
+    return Following(replicas_from, active_during, _duration(values.get(LEAD_TIME_ANNOTATION, "0")))
+
+
+def schedule_ref(follower: ObjectRef, text: str) -> ObjectRef | None:
+    """The schedule that `text` means on this object; None when it means none.
+
+    A buffer names one of its own namespace (as all its references do), an object without a namespace writes
+    `NAMESPACE/NAME`, where an absent namespace is `default`.
+    """
+    namespace, slash, name = text.rpartition("/")
+    if follower.namespace and namespace not in {"", follower.namespace}:
+        return None
+    if not name or "/" in namespace or (slash and not namespace):
+        return None
+    return schedule_ref_of(namespace or follower.namespace or DEFAULT_NAMESPACE, name)
+
+
+def schedule_ref_of(namespace: str, name: str) -> ObjectRef:
+    return ObjectRef(_GROUP, METRICS_PRODUCER_KIND, namespace, name)
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except (Invalid, OverflowError):
+        return timedelta(0)

@@ -1,0 +1,55 @@
+"""What all capacity will be over a span of time: demands, schedules and budgets together. Made by cycle, told by the reports.
+
+A report of a pull request and the daemon's page show it; a pass needs nothing of it, so it is worked out only when somebody
+asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from reconciler.demand.dialect import Dialect
+from reconciler.demand.timeline import demand_spans
+from reconciler.model.declared import Declared
+from reconciler.model.nodes import InstanceType
+from reconciler.model.timelines import CapacityTimeline
+from reconciler.model.view import ClusterView
+from reconciler.plan.bins import all_bins
+from reconciler.plan.budget_timeline import budget_timeline
+from reconciler.plan.disruption_budgets import pool_states
+from reconciler.timetable.capacity_schedule import timeline
+
+WEEK = timedelta(days=7)
+"""How far a report looks ahead."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlook:
+    """What a pass knew, which is another one after the next. declared: what is in force, the repository over the cluster; now: the pass's instant."""
+
+    now: datetime
+    declared: Declared
+    view: ClusterView
+    dialect: Dialect
+    instance_types: Sequence[InstanceType] = ()
+
+    def ahead(self, now: datetime | None = None, span: timedelta = WEEK) -> CapacityTimeline:
+        """From `now`, or from the pass's own instant. Sizes and nodes are those that the pass saw."""
+        start = now or self.now
+        end = start + span
+        declared = self.declared
+        pools = sorted(declared.node_pools, key=lambda pool: pool.name)
+        return CapacityTimeline(
+            start=start,
+            end=end,
+            demands=demand_spans(
+                declared, self.view, start, end, dialect=self.dialect, instance_types=self.instance_types
+            ),
+            schedules=tuple(
+                timeline(schedule, start, end, start)
+                for schedule in sorted(declared.schedules, key=lambda schedule: schedule.ref)
+            ),
+            budgets=budget_timeline(pools, pool_states(all_bins(self.view, ())), start, end),
+        )

@@ -1,0 +1,138 @@
+"""Pools' disruption budgets by reason over a span of time. Used by cli (`headroom budgets`) and for pull requests.
+
+Nodes are taken as they are now: what changes in a span is which windows are open. The windows of each (schedule, duration)
+are worked out once (timetable.windows); the edges of a pool's windows cut the span into pieces, and of the terms that are
+open in a piece, the first binds (disruption_budgets.terms_of). Arrays do that for all pieces at once: a year of a pool with
+fifty budgets has thousands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from reconciler.model.nodes import NodePool
+from reconciler.model.timelines import UNBOUNDED, BudgetCells, BudgetSpan
+from reconciler.plan.disruption_budgets import PoolState, Terms, reasons_of, terms_of
+from reconciler.timetable.windows import instant_of, open_ticks, ticks
+
+Schedule = tuple[str, timedelta]
+_MOST_SMALL_RANKS = 250
+
+
+def budget_spans(
+    pool: NodePool, reason: str, state: PoolState, start: datetime, end: datetime
+) -> tuple[BudgetSpan, ...]:
+    """Fills [start, end) without gaps; neighbours differ in what binds. Empty when end is not after start."""
+    return _pool_spans([terms_of(pool, reason, state)], _Windows(ticks(start), ticks(end)))
+
+
+def budget_timeline(
+    pools: Iterable[NodePool], states: Mapping[str, PoolState], start: datetime, end: datetime
+) -> tuple[BudgetSpan, ...]:
+    """`budget_spans` of every pool and reason, in the order of the pools."""
+    opened = _Windows(ticks(start), ticks(end))
+    spans: list[BudgetSpan] = []
+    for pool in pools:
+        state = states.get(pool.name, PoolState())
+        spans += _pool_spans([terms_of(pool, reason, state) for reason in reasons_of(pool)], opened)
+    return tuple(spans)
+
+
+def budget_cells(
+    pools: Iterable[NodePool], states: Mapping[str, PoolState], edges: Sequence[datetime]
+) -> tuple[BudgetCells, ...]:
+    """What is allowed at all times of each cell between two of the edges, which ascend; every pool and reason."""
+    begins = np.array([ticks(edge) for edge in edges[:-1]], np.int64)
+    opened = _Windows(ticks(edges[0]), ticks(edges[-1]))
+    rows: list[BudgetCells] = []
+    for pool in pools:
+        state = states.get(pool.name, PoolState())
+        reasons = [terms_of(pool, reason, state) for reason in reasons_of(pool)]
+        pieces = _Pieces(reasons, opened, begins)
+        cells = np.searchsorted(pieces.edges, begins)
+        for terms in reasons:
+            left = [terms.left(term) for term in (*terms.terms, None)]
+            allowed = np.array([UNBOUNDED if item is None else item for item in left], np.int64)
+            least = np.minimum.reduceat(allowed[pieces.binding(terms)], cells)
+            rows.append(BudgetCells(pool.name, terms.reason, tuple(least.tolist())))
+    return tuple(rows)
+
+
+def _pool_spans(reasons: Sequence[Terms], opened: _Windows) -> tuple[BudgetSpan, ...]:
+    if opened.first >= opened.last:
+        return ()
+    pieces = _Pieces(reasons, opened)
+    spans: list[BudgetSpan] = []
+    for terms in reasons:
+        binding = pieces.binding(terms)
+        begins = np.flatnonzero(np.concatenate(([True], binding[1:] != binding[:-1])))
+        instants = [instant_of(edge) for edge in [*pieces.edges[begins].tolist(), opened.last]]
+        choices = (*terms.terms, None)
+        outcomes = {rank: terms.outcome(choices[rank]) for rank in np.unique(binding).tolist()}
+        spans += [
+            BudgetSpan(opens, closes, outcomes[rank])
+            for (opens, closes), rank in zip(pairwise(instants), binding[begins].tolist(), strict=True)
+        ]
+    return tuple(spans)
+
+
+class _Pieces:
+    """The span of one pool, cut wherever one of its windows opens or closes, and at `cuts`.
+
+    edges: where each piece begins.
+    """
+
+    def __init__(self, reasons: Sequence[Terms], opened: _Windows, cuts: npt.NDArray[np.int64] | None = None) -> None:
+        schedules = dict.fromkeys(
+            (term.schedule, term.duration) for terms in reasons for term in terms.terms if term.schedule is not None
+        )
+        windows = [opened.edges(schedule, duration) for schedule, duration in schedules]
+        ends = np.array([opened.first, opened.last], np.int64)
+        edges = np.sort(np.concatenate([ends, *windows, ends[:0] if cuts is None else cuts]))
+        edges = edges[np.concatenate(([True], edges[1:] != edges[:-1]))]
+        self.edges: npt.NDArray[np.int64] = edges[:-1]
+        # A byte a rank is fastest; the API server admits 50 budgets.
+        most = max(len(terms.terms) for terms in reasons)
+        self._kind = np.dtype(np.uint8 if most < _MOST_SMALL_RANKS else np.uint32)
+        self._none = 256**self._kind.itemsize - 1
+        self._rows = {schedule: self._closed(edges, item) for schedule, item in zip(schedules, windows, strict=True)}
+
+    def _closed(self, edges: npt.NDArray[np.int64], windows: npt.NDArray[np.int64]) -> npt.NDArray[np.unsignedinteger]:
+        """For each piece 0 where a window is open and all ones where none is."""
+        turns = np.concatenate(([0], np.searchsorted(edges, windows), [len(self.edges)]))
+        states = np.zeros(len(turns) - 1, self._kind)
+        # Closed until the first window opens, and from each close to the next opening.
+        states[::2] = self._none
+        return np.repeat(states, np.diff(turns))
+
+    def binding(self, terms: Terms) -> npt.NDArray[np.intp]:
+        """For each piece the rank of the first term that is open in it; the number of terms where none is."""
+        always = next((rank for rank, term in enumerate(terms.terms) if term.schedule is None), len(terms.terms))
+        least = np.full(len(self.edges), always, self._kind)
+        for rank, term in enumerate(terms.terms[:always]):
+            if term.schedule is not None:
+                closed = self._rows[term.schedule, term.duration]
+                np.minimum(least, closed | self._kind.type(rank), out=least)
+        return least.astype(np.intp)
+
+
+class _Windows:
+    """The windows of each schedule in [first, last), worked out once for all NodePools that have it."""
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first = first
+        self.last = last
+        self._edges: dict[Schedule, npt.NDArray[np.int64]] = {}
+
+    def edges(self, schedule: str, duration: timedelta) -> npt.NDArray[np.int64]:
+        """Where the windows open and close, in turn."""
+        found = self._edges.get((schedule, duration))
+        if found is None:
+            found = np.array(open_ticks(schedule, duration, self.first, self.last), np.int64).ravel()
+            self._edges[schedule, duration] = found
+        return found

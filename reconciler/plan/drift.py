@@ -1,0 +1,72 @@
+"""What was changed in the cluster since headroom applied it, and what becomes of that. Used by objects.
+
+A live object has drifted when it carries the hash of the very manifest that would be applied and yet differs from it: then
+somebody changed it, and not Git. The policy is a setting (`drift`) and, for one object, the annotation `headroom.dev/drift`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from reconciler.model.changes import FieldChange
+from reconciler.model.declared import DeclaredManifest
+from reconciler.model.findings import Finding
+from reconciler.model.marks import DRIFT_ANNOTATION, OWN_MANAGER
+from reconciler.model.view import LiveObject
+from reconciler.plan.codes import DRIFTED
+
+_OF_PEOPLE = "kubectl"
+"""Managers whose names begin so are somebody at a keyboard: kubectl, kubectl-edit, kubectl-patch, kubectl-client-side-apply."""
+_REPLICAS = "spec.replicas"
+"""Belongs to whoever scales: never taken back."""
+
+
+class Drift(StrEnum):
+    CORRECT = "correct"
+    """Applied again. What a person changed with kubectl is taken back; a field that a controller took is a conflict."""
+    REPORT = "report"
+    """Told as a finding, and nothing is written until the manifest itself changes."""
+
+
+def drift_of(annotations: Mapping[str, str], default: Drift) -> Drift:
+    """The policy for one object; an unknown word is the default (the manifest has an error then)."""
+    written = annotations.get(DRIFT_ANNOTATION)
+    return Drift(written) if written in set(Drift) else default
+
+
+def is_taken_back(changes: Sequence[FieldChange], live: LiveObject) -> bool:
+    """Whether all of it was changed by people, so that applying it may take the fields over."""
+    return all(
+        change.path != _REPLICAS and all(owner.startswith(_OF_PEOPLE) for owner in _owners(change.path, live))
+        for change in changes
+    )
+
+
+def drift_finding(item: DeclaredManifest, changes: Sequence[FieldChange], live: LiveObject) -> Finding:
+    fields = "; ".join(f"{change.path} is {_shown(change.before)}, not {_shown(change.after)}" for change in changes)
+    owners = sorted({owner for change in changes for owner in _owners(change.path, live)})
+    by = f" by {' and '.join(owners)}" if owners else ""
+    return Finding(
+        DRIFTED.name,
+        DRIFTED.severity,
+        f"{item.ref} was changed in the cluster{by} since it was applied: {fields}",
+        item.position,
+        item.ref,
+        changes[0].path,
+        f"change it in Git, or set {DRIFT_ANNOTATION}: correct to have it put back",
+    )
+
+
+def _owners(path: str, live: LiveObject) -> list[str]:
+    """Other managers that own the field or something beside it: ownership is known two levels deep."""
+    field = ".".join(path.partition("[")[0].split(".")[:2])
+    return [
+        manager
+        for manager, owned in live.managers.items()
+        if field in owned and manager.partition("-")[0] != OWN_MANAGER
+    ]
+
+
+def _shown(value: object) -> str:
+    return "absent" if value is None else str(value)

@@ -1,0 +1,89 @@
+"""Static NodePools that are to shrink, and the pods that keep their nodes. Used by plan.
+
+Karpenter 1.14 (controllers/static/deprovisioning) deletes the nodes that are too many, empty ones first and those with
+do-not-disrupt pods last, whatever the NodePool's budgets say; a node being drained waits for its do-not-disrupt pods and
+for those that a PodDisruptionBudget lets nobody evict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from reconciler.model.durations import parse_duration
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding
+from reconciler.model.nodes import DO_NOT_DISRUPT, NodePool
+from reconciler.model.pods import Pod
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView, PodDisruptionBudget
+from reconciler.plan.bins import Bin
+from reconciler.plan.codes import STATIC_POOL_BLOCKED
+
+_MOST_SHOWN = 5
+
+
+def static_pool_findings(
+    pools: Iterable[NodePool],
+    bins: Sequence[Bin],
+    view: ClusterView,
+    now: datetime,
+) -> tuple[Finding, ...]:
+    """One for every static pool of which more nodes are kept by their pods than it is to have."""
+    pools = [pool for pool in pools if pool.replicas is not None]
+    if not pools:
+        return ()
+    spent = [budget for budget in view.pod_disruption_budgets if budget.allowed <= 0]
+    by_node: dict[str, list[str]] = {}
+    for pod in view.pods:
+        if pod.node_name is None or pod.is_daemon:
+            continue
+        why = _reason(pod, spent, now)
+        if why:
+            by_node.setdefault(pod.node_name, []).append(f"{pod.namespace}/{pod.name} on {pod.node_name} ({why})")
+    found = []
+    for pool in pools:
+        assert pool.replicas is not None
+        nodes = [item for item in bins if item.node_pool == pool.name]
+        blocked = {item.name: by_node[item.name] for item in nodes if item.name in by_node}
+        if len(nodes) > pool.replicas and len(blocked) > pool.replicas:
+            found.append(_finding(pool, len(nodes), blocked))
+    return tuple(found)
+
+
+def _reason(pod: Pod, spent: Iterable[PodDisruptionBudget], now: datetime) -> str:
+    """Why it cannot be evicted now; "": it can."""
+    if _is_kept(pod, now):
+        return "do-not-disrupt"
+    return next((f"PodDisruptionBudget {budget.name}" for budget in spent if budget.covers(pod)), "")
+
+
+def _finding(pool: NodePool, nodes: int, blocked: Mapping[str, Sequence[str]]) -> Finding:
+    code = STATIC_POOL_BLOCKED
+    pods = [text for node in sorted(blocked) for text in blocked[node]]
+    more = f" and {len(pods) - _MOST_SHOWN:,} more" if len(pods) > _MOST_SHOWN else ""
+    message = (
+        f"it is to have {pool.replicas:,} nodes and has {nodes:,}, of which {len(blocked):,} cannot go while"
+        f" pods that may not be evicted run there: {', '.join(pods[:_MOST_SHOWN])}{more}"
+    )
+    hint = "they go when these pods end; spec.template.spec.terminationGracePeriod would bound the wait"
+    return Finding(
+        code.name,
+        code.severity,
+        message,
+        pool.position,
+        ObjectRef("karpenter.sh", "NodePool", "", pool.name),
+        hint=hint,
+    )
+
+
+def _is_kept(pod: Pod, now: datetime) -> bool:
+    """`true`, or (Karpenter 1.14) a duration since the pod's start; its creation is what is known of that."""
+    text = dict(pod.annotations).get(DO_NOT_DISRUPT)
+    if text is None or text == "true":
+        return text is not None
+    try:
+        duration = parse_duration(text)
+    except (Invalid, OverflowError):
+        return False  # Karpenter passes over what is neither
+    return pod.created is None or now - pod.created < duration

@@ -1,0 +1,115 @@
+"""When each behavior of a schedule is active, as arrays of instants. Used by capacity_schedule and collisions.
+
+A behavior is active from a match of its start until the next match of its end after that, half-open; a start at the very
+instant of an end wins, within one behavior as between two (semantics of scheduled capacity, seed 004 decided).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.model.schedules import Behavior, Schedule
+from reconciler.timetable.pattern import LONGEST_GAP, can_match, matches
+from reconciler.timetable.zone import DAY, Seconds
+
+Activity = NDArray[np.bool_]
+"""A row for each behavior, a column for each instant."""
+NONE = -1
+"""In place of a behavior's index: none is active, the default holds."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOOK_BACKS = (8, 72, 800, LONGEST_GAP)
+"""Days before a span that are looked at for how it begins, the next only when there was no match in the one before."""
+
+
+def activities(schedule: Schedule, start: int, end: int) -> tuple[Seconds, Activity]:
+    """The instants in [start, end) at which any behavior begins or ends, the first being `start`, and which behaviors
+    (rows) are active from each on."""
+    edges = [_edges(behavior, schedule.timezone, start, end) for behavior in schedule.behaviors]
+    first = np.array([start], dtype=np.int64)
+    instants = np.sort(np.concatenate((first, *(times for _, times in edges))), kind="stable")
+    instants = instants[first_of_each(instants)]
+    active = np.empty((len(edges), len(instants)), dtype=bool)
+    for row, (at_start, times) in enumerate(edges):
+        passed = times.searchsorted(instants, side="right")
+        active[row] = (passed & 1) != at_start
+    return instants, active
+
+
+def _edges(behavior: Behavior, zone: str, start: int, end: int) -> tuple[bool, Seconds]:
+    """Whether it is active at `start`, and the instants after that at which this changes."""
+    earliest = start - _LOOK_BACKS[0] * DAY
+    starts = matches(behavior.start, zone, earliest, end)
+    ends = matches(behavior.end, zone, earliest, end)
+    times = np.concatenate((ends, starts))
+    order = np.argsort(times, kind="stable")
+    begins = order >= len(ends)
+    times = times[order]
+    counts = _last_of_each(times)  # of an end and a start at once, the start
+    times, begins = times[counts], begins[counts]
+    now = int(times.searchsorted(start, side="right"))
+    active = bool(begins[now - 1]) if now else _was_active(behavior, zone, earliest)
+    times, begins = times[now:], begins[now:]
+    changes_state = np.empty(len(begins), dtype=bool)
+    changes_state[:1] = begins[:1] != active
+    np.not_equal(begins[1:], begins[:-1], out=changes_state[1:])
+    return active, times[changes_state]
+
+
+def _was_active(behavior: Behavior, zone: str, before: int) -> bool:
+    """Whether the last match before the instant was one of its start."""
+    if not can_match(behavior.start) or not can_match(behavior.end):
+        return can_match(behavior.start)
+    at = before
+    for days in _LOOK_BACKS[1:]:
+        earliest = before - days * DAY
+        starts = matches(behavior.start, zone, earliest, at)
+        ends = matches(behavior.end, zone, earliest, at)
+        if len(starts) or len(ends):
+            return bool(len(starts)) and (not len(ends) or bool(starts[-1] >= ends[-1]))
+        at = earliest
+    return False
+
+
+def winners_of(schedule: Schedule, active: Activity) -> Seconds:
+    """The behavior that counts from each instant on; -1: none."""
+    winners = np.full(active.shape[1], NONE, dtype=np.int64)
+    for index in reversed(ranking(schedule)):
+        winners[active[index]] = index
+    return winners
+
+
+def ranking(schedule: Schedule) -> list[int]:
+    """Indexes of the behaviors, the one that wins over all others first."""
+    return sorted(range(len(schedule.behaviors)), key=lambda index: (-schedule.behaviors[index].priority, index))
+
+
+def first_of_each(values: Seconds) -> Seconds:
+    """Where runs of equal values begin."""
+    differs = np.empty(len(values), dtype=bool)
+    differs[:1] = True
+    np.not_equal(values[1:], values[:-1], out=differs[1:])
+    return differs.nonzero()[0]
+
+
+def _last_of_each(values: Seconds) -> Activity:
+    """Which values are the last of a run of equal ones."""
+    differs = np.empty(len(values), dtype=bool)
+    differs[-1:] = True
+    np.not_equal(values[1:], values[:-1], out=differs[:-1])
+    return differs
+
+
+def seconds_of(instant: datetime) -> int:
+    """Rounded down: every edge is at a whole second."""
+    return (instant - _EPOCH) // timedelta(seconds=1)
+
+
+def seconds_up(instant: datetime) -> int:
+    return -((_EPOCH - instant) // timedelta(seconds=1))
+
+
+def instant_of(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,102 @@
+"""What a capacity schedule is worth: at an instant, next, and over a span. Called by plan, demand, the daemon and the commands.
+
+A behavior is active from a match of its start until the next match of its end after that, half-open; a start at the very
+instant of an end wins. Of several active ones the highest priority counts, then the first in the spec; with none the
+default does (seed 004; priority is its outlook).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import numpy as np
+
+from reconciler.model.changes import ScheduleOutcome
+from reconciler.model.schedules import Schedule
+from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
+from reconciler.timetable.activity import activities, first_of_each, instant_of, seconds_of, seconds_up, winners_of
+from reconciler.timetable.collisions import collisions_in
+from reconciler.timetable.pattern import LONGEST_GAP, can_match
+from reconciler.timetable.zone import DAY, Seconds
+
+_LOOK_AHEADS = (8, 72, *range(438, LONGEST_GAP, 366))
+
+
+def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
+    """The value now, the next other one and when it begins. Raises `Invalid` for a time zone that is not known."""
+    current, following = _now_and_next(schedule, now)
+    at, value = following if following is not None else (None, None)
+    return ScheduleOutcome(schedule.ref.namespace, schedule.ref.name, current, value, at)
+
+
+def next_change(schedule: Schedule, after: datetime) -> datetime | None:
+    """The first instant after `after` from which the value is another; None: nothing changes any more."""
+    _, following = _now_and_next(schedule, after)
+    return following[0] if following is not None else None
+
+
+def timeline(schedule: Schedule, start: datetime, end: datetime, now: datetime) -> ScheduleTimeline:
+    """Every span in [start, end), and where behaviors collide; `now` is the instant of its outcome.
+
+    Spans differ from their neighbours in the behavior, though perhaps not in the value. Raises `Invalid` for an unknown zone.
+    """
+    if end <= start:
+        return ScheduleTimeline(schedule, state_at(schedule, now), start, end, ())
+    instants, active = activities(schedule, seconds_of(start), seconds_up(end))
+    winners = winners_of(schedule, active)
+    begins = first_of_each(winners)
+    times = [start, *map(instant_of, instants[begins[1:]].tolist()), end]
+    found = winners[begins]
+    indexes: list[int | None] = [*range(len(schedule.behaviors)), None]
+    spans = tuple(
+        map(
+            ScheduleSpan,
+            times[:-1],
+            times[1:],
+            _values(schedule)[found].tolist(),
+            (indexes[winner] for winner in found.tolist()),
+        )
+    )
+    collisions = collisions_in(schedule, instants, active, start, end)
+    return ScheduleTimeline(schedule, state_at(schedule, now), start, end, spans, collisions)
+
+
+def changes(schedule: Schedule, start: datetime, end: datetime) -> tuple[Seconds, Seconds]:
+    """Instants (seconds since 1970) from which the value is another, the first being `start`, and the values from there on:
+    a timeline of many schedules without an object for each span."""
+    instants, active = activities(schedule, seconds_of(start), seconds_up(end))
+    values = _values(schedule)[winners_of(schedule, active)]
+    begins = first_of_each(values)
+    return instants[begins], values[begins]
+
+
+def _now_and_next(schedule: Schedule, now: datetime) -> tuple[int, tuple[datetime, int] | None]:
+    start = seconds_of(now)
+    current: int | None = None
+    for first, last in _spans_ahead(start):
+        instants, active = activities(schedule, first, last)
+        values = _values(schedule)[winners_of(schedule, active)]
+        if current is None:
+            current = int(values[0])
+        other = np.flatnonzero(values != current)
+        if len(other):
+            return current, (instant_of(int(instants[other[0]])), int(values[other[0]]))
+        if not any(can_match(item.start) and item.replicas != current for item in schedule.behaviors) and (
+            schedule.default_replicas == current
+        ):
+            break
+    assert current is not None
+    return current, None
+
+
+def _spans_ahead(start: int) -> Iterator[tuple[int, int]]:
+    before = start
+    for days in _LOOK_AHEADS:
+        yield before, start + days * DAY
+        before = start + days * DAY
+
+
+def _values(schedule: Schedule) -> Seconds:
+    """Replicas by behavior, the default last: where -1 points."""
+    return np.array([*(item.replicas for item in schedule.behaviors), schedule.default_replicas], dtype=np.int64)

@@ -1,0 +1,257 @@
+"""Cron expressions exactly as Karpenter's parser takes them. Used by windows, manifests and plan.
+
+The rules are those of robfig/cron v3's standard parser, to which Karpenter hands a budget's schedule in UTC: five fields or a
+descriptor; names for months and weekdays; weekdays 0-6; day of month and day of week both restricted are OR, and a day
+field counts as unrestricted only when it has a bare `*` or `?` (`*/2` is a restriction). What that parser refuses is
+`Invalid` here. It also takes things that nobody means, which mean the same here: `,` is an empty field that never
+matches, and what follows `*-` is not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+from reconciler.model.durations import parse_duration
+from reconciler.model.errors import Invalid
+
+SEARCH_YEARS = 5
+"""The parser gives up when there is no hit until the end of the fifth year after the one in which it begins to look."""
+LAST_YEAR = 9999
+_SECOND = timedelta(seconds=1)
+_MOST_DIGITS = 18
+_SPACE = re.compile(r"[^\S\x1c-\x1f]+")
+_INTEGER = re.compile(r"\+?[0-9]+", re.ASCII)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    low: int
+    high: int
+    words: tuple[tuple[str, int], ...] = ()
+
+
+_FIELDS = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of month", 1, 31),
+    _Field("month", 1, 12, tuple(zip(_MONTHS, range(1, 13), strict=True))),
+    _Field("day of week", 0, 6, tuple(zip(_WEEKDAYS, range(7), strict=True))),
+)
+_DESCRIPTORS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_EVERY = "@every "
+
+
+@dataclass(frozen=True, slots=True)
+class DayRule:
+    """Which days match. either: day of month or day of week is enough, else both must match. Weekday 0 is Sunday."""
+
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    either: bool
+
+    def days_of(self, year: int, month: int) -> list[int]:
+        """The matching days of one month, ascending."""
+        if month not in self.months:
+            return []
+        first, length = monthrange(year, month)
+        weekday = (first + 1) % 7
+        return [
+            day
+            for day in range(1, length + 1)
+            if (
+                day in self.days or (weekday + day - 1) % 7 in self.weekdays
+                if self.either
+                else day in self.days and (weekday + day - 1) % 7 in self.weekdays
+            )
+        ]
+
+    def matches_in(self, year: int) -> bool:
+        """Whether any day of the year matches; any year, also one that has no date here."""
+        # Four centuries repeat exactly, weekdays too.
+        alike = 2000 + year % 400
+        return any(self.days_of(alike, month) for month in self.months)
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """One parsed expression. minutes, hours: ascending; every: the interval of `@every`, which has no hits of its own (it
+    counts from the instant that asks), and then the rest is empty."""
+
+    text: str
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    rule: DayRule
+    every: timedelta | None = None
+
+    @property
+    def never_fires(self) -> bool:
+        """No hit ever, such as 30 February. Karpenter takes a budget with such a schedule as always open."""
+        return self.every is None and not self._fires_in_some_year(range(2000, 2028))
+
+    def fires_within(self, first: int, last: int) -> bool:
+        """Whether there is a hit in the years first..last, both included."""
+        return self._fires_in_some_year(range(first, last + 1))
+
+    def _fires_in_some_year(self, years: range) -> bool:
+        return bool(self.minutes and self.hours) and any(self.rule.matches_in(year) for year in years)
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """The first hit strictly after the instant, in UTC; None when there is none within the years the parser searches."""
+        moment = instant.astimezone(UTC).replace(microsecond=0)
+        if self.every is not None:
+            return _plus(moment, self.every)
+        begin = _plus(moment, _SECOND)
+        if begin is None or not self.minutes or not self.hours:
+            return None
+        return self._first_from(begin)
+
+    def _first_from(self, begin: datetime) -> datetime | None:
+        earliest = (begin.hour, begin.minute + (1 if begin.second else 0))
+        for year in range(begin.year, min(begin.year + SEARCH_YEARS, LAST_YEAR) + 1):
+            for month in sorted(self.rule.months):
+                if (year, month) < (begin.year, begin.month):
+                    continue
+                for day in self.rule.days_of(year, month):
+                    today = date(year, month, day)
+                    if today < begin.date():
+                        continue
+                    time = self._first_time(earliest if today == begin.date() else (0, 0))
+                    if time is not None:
+                        return datetime(year, month, day, *time, tzinfo=UTC)
+        return None
+
+    def _first_time(self, earliest: tuple[int, int]) -> tuple[int, int] | None:
+        times = ((hour, minute) for hour in self.hours for minute in self.minutes)
+        return next((time for time in times if time >= earliest), None)
+
+
+def _plus(moment: datetime, more: timedelta) -> datetime | None:
+    try:
+        return moment + more
+    except OverflowError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def parse_cron(text: str) -> Cron:
+    """The expression as Karpenter understands it, in UTC. Raises `Invalid` for what it cannot evaluate."""
+    stripped = _SPACE.sub(" ", text).strip(" ")
+    if stripped.startswith("@"):
+        return _descriptor(text, stripped)
+    words = stripped.split(" ") if stripped else []
+    if words and words[0].startswith(("TZ=", "CRON_TZ=")):
+        raise Invalid(
+            f"schedule {text!r} names a time zone, which budgets cannot have: they are in UTC",
+            hint=f"write {' '.join(words[1:])!r} in UTC, or set the annotation headroom.dev/timezone",
+        )
+    if len(words) != len(_FIELDS):
+        raise Invalid(
+            f"schedule {text!r} has {len(words)} fields, not 5",
+            hint="write minute, hour, day of month, month and day of week, such as '0 9 * * mon-fri'"
+            + ("; there is no field for seconds" if len(words) == len(_FIELDS) + 1 else ""),
+        )
+    values = [_values(text, word, field) for word, field in zip(words, _FIELDS, strict=True)]
+    (minutes, _), (hours, _), (days, any_day), (months, _), (weekdays, any_weekday) = values
+    either = not any_day and not any_weekday
+    return Cron(text, tuple(sorted(minutes)), tuple(sorted(hours)), DayRule(days, months, weekdays, either))
+
+
+def _descriptor(text: str, stripped: str) -> Cron:
+    fields = _DESCRIPTORS.get(stripped)
+    if fields is not None:
+        known = parse_cron(fields)
+        return Cron(text, known.minutes, known.hours, known.rule)
+    if stripped.startswith(_EVERY):
+        # Shorter than a second counts as one, and parts of a second are dropped.
+        seconds = max(1, _interval(text, stripped.removeprefix(_EVERY)) // _SECOND)
+        nothing: frozenset[int] = frozenset()
+        return Cron(text, (), (), DayRule(nothing, nothing, nothing, either=False), timedelta(seconds=seconds))
+    raise Invalid(
+        f"schedule {text!r} is no descriptor",
+        hint=f"write one of {', '.join(sorted(_DESCRIPTORS))}, or five fields",
+    )
+
+
+def _interval(text: str, words: str) -> timedelta:
+    try:
+        return parse_duration(words)
+    except OverflowError as error:
+        raise Invalid(f"schedule {text!r}: {words!r} is too long", hint="write a duration such as 1h30m") from error
+
+
+def _values(text: str, word: str, field: _Field) -> tuple[frozenset[int], bool]:
+    """The numbers that one field matches, and whether it counts as unrestricted."""
+    numbers: set[int] = set()
+    unrestricted = False
+    for part in filter(None, word.split(",")):
+        matched, is_star = _part(text, part, field)
+        numbers.update(matched)
+        unrestricted |= is_star
+    return frozenset(numbers), unrestricted
+
+
+def _part(text: str, part: str, field: _Field) -> tuple[range, bool]:
+    """`N`, `A-B`, `*` or `?`, each with an optional `/STEP`; `N/STEP` runs to the field's end."""
+    span, *steps = part.split("/")
+    bounds = span.split("-")
+    is_star = bounds[0] in {"*", "?"}
+    if is_star:
+        low, high = field.low, field.high
+    else:
+        low = _number(text, bounds[0], field)
+        high = low if len(bounds) == 1 else _number(text, bounds[1], field)
+        if len(bounds) > 2:  # noqa: PLR2004 - a range has two ends
+            raise _refused(text, f"{part!r} has too many hyphens", field)
+    if len(steps) > 1:
+        raise _refused(text, f"{part!r} has too many slashes", field)
+    step = 1
+    if steps:
+        step = _integer(text, steps[0], field)
+        if len(bounds) == 1:
+            high = field.high
+        is_star = is_star and step <= 1
+    if low < field.low:
+        raise _refused(text, f"{low} is below {field.low}", field)
+    if high > field.high:
+        raise _refused(text, f"{high} is above {field.high}", field)
+    if low > high:
+        raise _refused(text, f"{part!r} begins after its end", field)
+    if step == 0:
+        raise _refused(text, f"{part!r} has step 0", field)
+    return range(low, high + 1, step), is_star
+
+
+def _number(text: str, word: str, field: _Field) -> int:
+    names = dict(field.words)
+    return names[word.lower()] if word.lower() in names else _integer(text, word, field)
+
+
+def _integer(text: str, word: str, field: _Field) -> int:
+    if _INTEGER.fullmatch(word) is None or len(word.lstrip("+0")) > _MOST_DIGITS:
+        raise _refused(text, f"{word!r} is no number", field)
+    return int(word)
+
+
+def _refused(text: str, why: str, field: _Field) -> Invalid:
+    names = f", or {field.words[0][0]}-{field.words[-1][0]}" if field.words else ""
+    sunday = "; Sunday is 0" if field.low == 0 and field.words else ""
+    return Invalid(
+        f"schedule {text!r}: {why}, in the field for {field.name}",
+        hint=f"write {field.low}-{field.high}{names}{sunday}",
+    )

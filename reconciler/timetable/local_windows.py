@@ -1,0 +1,158 @@
+"""When windows written in local time are open, in UTC. Pure; used by recurrences and compiled_budgets.
+
+Times are whole minutes since 1970 here, so that a year of windows is cheap to merge, invert and compare. A local time that
+does not exist moves to the next that does; one that occurs twice counts once, at the first (semantics, scheduled
+capacity). A window lasts its duration as a clock counts it, whatever the local one shows meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+from reconciler.timetable.cron import Cron, parse_cron
+
+Interval = tuple[int, int]
+"""Minutes since 1970 in UTC, half-open."""
+
+MINUTES_A_DAY = 24 * 60
+_MINUTE = timedelta(minutes=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_DAY = _EPOCH.date().toordinal()
+_SPARE_DAYS = 2
+"""A local day is at most so far from the UTC day of the same date."""
+
+
+def minutes_of(moment: datetime) -> int:
+    """The minute that the moment is in."""
+    return (moment - _EPOCH) // _MINUTE
+
+
+def moment_of(minutes: int) -> datetime:
+    return _EPOCH + minutes * _MINUTE
+
+
+def open_intervals(schedule: str, duration: timedelta, zone: str, start: int, end: int) -> list[Interval]:
+    """Where the window is open within [start, end), merged and clipped. Raises `Invalid` for a schedule that is none.
+
+    duration: whole minutes. Takes in every window that reaches into the span, however long ago it opened.
+    """
+    return clipped(merged(_windows(parse_cron(schedule), duration // _MINUTE, zone, start, end)), start, end)
+
+
+def merged(intervals: Iterable[Interval]) -> list[Interval]:
+    """In order, with those that overlap or touch made one."""
+    found: list[Interval] = []
+    for begin, finish in sorted(intervals):
+        if finish <= begin:
+            continue
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], finish))
+        else:
+            found.append((begin, finish))
+    return found
+
+
+def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
+    return [(max(begin, start), min(finish, end)) for begin, finish in intervals if finish > start and begin < end]
+
+
+def inverted(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
+    """What of [start, end) is in none of these merged intervals."""
+    found: list[Interval] = []
+    since = start
+    for begin, finish in clipped(intervals, start, end):
+        if begin > since:
+            found.append((since, begin))
+        since = finish
+    if since < end:
+        found.append((since, end))
+    return found
+
+
+def _windows(cron: Cron, length: int, zone: str, start: int, end: int) -> Iterator[Interval]:
+    if length <= 0 or not cron.minutes or not cron.hours:
+        return
+    first = start // MINUTES_A_DAY - length // MINUTES_A_DAY - _SPARE_DAYS
+    last = end // MINUTES_A_DAY + _SPARE_DAYS
+    times = [hour * 60 + minute for hour in cron.hours for minute in cron.minutes]
+    of_a_day = merged((time, time + length) for time in times)
+    offsets = _Offsets(zone, first - _SPARE_DAYS, last + _SPARE_DAYS)
+    for day in _days(cron, first, last):
+        midnight = day * MINUTES_A_DAY
+        offset = offsets.of_whole_day(midnight)
+        if offset is not None:
+            yield from ((midnight - offset + begin, midnight - offset + finish) for begin, finish in of_a_day)
+            continue
+        for time in times:
+            hit = offsets.in_utc(midnight + time)
+            yield hit, hit + length
+
+
+def _days(cron: Cron, first: int, last: int) -> Iterator[int]:
+    """Days since 1970 on which the schedule hits, from first to last."""
+    begin, finish = date.fromordinal(_FIRST_DAY + first), date.fromordinal(_FIRST_DAY + last)
+    for year in range(begin.year, finish.year + 1):
+        for month in range(1, 13):
+            if not (begin.year, begin.month) <= (year, month) <= (finish.year, finish.month):
+                continue
+            for day in cron.rule.days_of(year, month):
+                number = date(year, month, day).toordinal() - _FIRST_DAY
+                if first <= number <= last:
+                    yield number
+
+
+class _Offsets:
+    """How local time becomes UTC over a span of days."""
+
+    def __init__(self, zone: str, first: int, last: int) -> None:
+        self._initial, self._changes = _transitions(zone, first, last)
+
+    def in_utc(self, local: int) -> int:
+        """Of a local minute: where it does not exist, the instant at which the clock jumps; where twice, the first."""
+        offset = self._initial
+        for at, before, after in self._changes:
+            if local < at + before:
+                break
+            if local < at + after:
+                return at
+            offset = after
+        return local - offset
+
+    def of_whole_day(self, midnight: int) -> int | None:
+        """The offset that holds for every local minute of the day, None where it changes."""
+        offset = self._initial
+        for at, before, after in self._changes:
+            if midnight + MINUTES_A_DAY <= at + before:
+                break
+            if midnight < at + max(before, after):
+                return None
+            offset = after
+        return offset
+
+
+@lru_cache(maxsize=1024)
+def _transitions(zone: str, first: int, last: int) -> tuple[int, tuple[tuple[int, int, int], ...]]:
+    """The offset at the first of these days, and each change: (instant, offset before, offset after), in minutes."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only NodePools with windows in local time need it
+
+    place = ZoneInfo(zone)
+
+    def offset_at(minutes: int) -> int:
+        offset = place.utcoffset(moment_of(minutes).astimezone(place))
+        return 0 if offset is None else offset // _MINUTE
+
+    initial = before = offset_at(first * MINUTES_A_DAY)
+    changes = []
+    for day in range(first, last + 1):
+        low, high = day * MINUTES_A_DAY, (day + 1) * MINUTES_A_DAY
+        after = offset_at(high)
+        if after == before:
+            continue
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if offset_at(middle) == before else (low, middle)
+        changes.append((high, before, after))
+        before = after
+    return initial, tuple(changes)

@@ -1,0 +1,101 @@
+"""When a schedule's start or end matches, by calendar arithmetic: days first, then times of day, then instants.
+
+Used by capacity_schedule. A pattern (seed 004) matches where all its fields do, days and weekdays too; minutes and hours
+that are left out are 0, the other fields match all. Nothing steps through minutes: what it costs follows the matches.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.model.schedules import TimePattern
+from reconciler.timetable.zone import DAY, Seconds, year_of, zone_offsets
+
+LONGEST_GAP = 15_000
+"""Days. No pattern that matches at all goes without a match for longer: 29 February on a given weekday may take 40 years."""
+
+_LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_MARGIN = 2
+"""Days that local dates may be apart from UTC's (Samoa once left out a whole one)."""
+_EPOCH_WEEKDAY = 4
+"""1 January 1970 was a Thursday."""
+
+
+def matches(pattern: TimePattern, zone: str, start: int, end: int) -> Seconds:
+    """The instants in [start, end) at which the pattern matches, each once, rising. Raises `Invalid` for an unknown zone."""
+    first, last = start // DAY - _MARGIN, end // DAY + _MARGIN
+    first_year, last_year = year_of(first * DAY), year_of(last * DAY)
+    days = _days(pattern.days, pattern.months, pattern.weekdays, first_year, last_year)
+    days = days[days.searchsorted(first) : days.searchsorted(last, side="right")]
+    local = (days[:, None] * DAY + _times(pattern.hours, pattern.minutes)[None, :]).ravel()
+    instants = zone_offsets(zone, first_year, last_year).to_utc(local)
+    instants = instants[instants.searchsorted(start) : instants.searchsorted(end)]
+    again = instants[1:] == instants[:-1]  # several local times of one gap are one instant
+    return instants[np.append(True, ~again)] if again.any() else instants
+
+
+def can_match(pattern: TimePattern) -> bool:
+    """Whether there is any such date: 30 February is none. Every date falls on every weekday some year."""
+    return bool(_dates(pattern.days, pattern.months))
+
+
+def is_within(pattern: TimePattern, other: TimePattern) -> bool:
+    """Whether `other` matches whenever the pattern does."""
+    return (
+        set(pattern.hours or (0,)) <= set(other.hours or (0,))
+        and set(pattern.minutes or (0,)) <= set(other.minutes or (0,))
+        and (other.weekdays is None or set(pattern.weekdays or range(7)) <= set(other.weekdays))
+        and _dates(pattern.days, pattern.months) <= _dates(other.days, other.months)
+    )
+
+
+def matches_a_day(pattern: TimePattern) -> int:
+    """How often at most it matches on one day: what working with it costs."""
+    return len(pattern.hours or (0,)) * len(pattern.minutes or (0,))
+
+
+@lru_cache(maxsize=1024)
+def _dates(days: tuple[int, ...] | None, months: tuple[int, ...] | None) -> frozenset[tuple[int, int]]:
+    return frozenset(
+        (month, day) for month in months or range(1, 13) for day in days or range(1, 32) if day <= _LENGTHS[month - 1]
+    )
+
+
+@lru_cache(maxsize=1024)
+def _times(hours: tuple[int, ...] | None, minutes: tuple[int, ...] | None) -> Seconds:
+    """Seconds of the day."""
+    times = {hour * 3600 + minute * 60 for hour in hours or (0,) for minute in minutes or (0,)}
+    return np.array(sorted(times), dtype=np.int64)
+
+
+@lru_cache(maxsize=2048)
+def _days(
+    days: tuple[int, ...] | None,
+    months: tuple[int, ...] | None,
+    weekdays: tuple[int, ...] | None,
+    first_year: int,
+    last_year: int,
+) -> Seconds:
+    """The dates that match, as days since 1970, in whole years."""
+    calendar, dates, calendar_weekdays = _calendar(first_year, last_year)
+    matching = np.ones(len(calendar), dtype=bool)
+    if days is not None:
+        matching &= np.isin(dates % 32, days)
+    if months is not None:
+        matching &= np.isin(dates // 32, months)
+    if weekdays is not None:
+        matching &= np.isin(calendar_weekdays, weekdays)
+    return calendar[matching]
+
+
+@lru_cache(maxsize=64)
+def _calendar(first_year: int, last_year: int) -> tuple[Seconds, NDArray[np.int64], NDArray[np.int64]]:
+    """Every day of the years: days since 1970, 32 × month + day of the month, weekday (0: Sunday)."""
+    dates = np.arange(f"{first_year:04d}-01-01", f"{last_year + 1:04d}-01-01", dtype="datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    days = dates.astype(np.int64)
+    of_month = (dates - months).astype(np.int64) + 1
+    return days, (months.astype(np.int64) % 12 + 1) * 32 + of_month, (days + _EPOCH_WEEKDAY) % 7

@@ -1,0 +1,154 @@
+"""When a schedule's windows are open: a cron hit opens one for a duration. Used by plan (budgets) and manifests (lints).
+
+A window is [hit, hit + duration), in UTC; overlapping and touching ones are one span. As in Karpenter (`IsActive` of a
+budget) the question asked at an instant is: of the hits after `instant - duration`, is the first one not later than the
+instant? Two things follow that nobody expects. Where the parser finds no hit within its years (30 February always, 29
+February around a century without one) the answer is yes: open. And `@every` counts from the asking instant, so that it is
+open always or never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+from reconciler.timetable.cron import LAST_YEAR, SEARCH_YEARS, Cron, DayRule, parse_cron
+
+Span = tuple[datetime, datetime]
+Ticks = tuple[int, int]
+"""A span in whole microseconds since 1970 UTC: what arithmetic over many spans works on."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_TICK = timedelta(microseconds=1)
+_MINUTE = timedelta(minutes=1) // _TICK
+_SECOND = timedelta(seconds=1) // _TICK
+_DAY = timedelta(days=1) // _TICK
+FIRST_TICK = (datetime.min.replace(tzinfo=UTC) - EPOCH) // _TICK
+LAST_TICK = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK
+
+
+def ticks(instant: datetime) -> int:
+    """Microseconds since 1970 UTC."""
+    return (instant - EPOCH) // _TICK
+
+
+def instant_of(tick: int) -> datetime:
+    """The instant of a tick, in UTC."""
+    return EPOCH + timedelta(microseconds=tick)
+
+
+def is_open(schedule: str, duration: timedelta, at: datetime) -> bool:
+    """Whether a window is open at the instant. Raises `Invalid` for a schedule that cannot be evaluated."""
+    at = at.astimezone(UTC)
+    back = max(ticks(at) - duration // _TICK, FIRST_TICK)
+    hit = parse_cron(schedule).next_after(instant_of(back))
+    return hit is None or hit <= at
+
+
+def open_spans(schedule: str, duration: timedelta, start: datetime, end: datetime) -> tuple[Span, ...]:
+    """The parts of [start, end) in which a window is open: ascending, apart from each other. Raises `Invalid`."""
+    return tuple(
+        (instant_of(first), instant_of(last))
+        for first, last in open_ticks(schedule, duration, ticks(start), ticks(end))
+    )
+
+
+def open_ticks(schedule: str, duration: timedelta, start: int, end: int) -> tuple[Ticks, ...]:
+    """`open_spans` in ticks."""
+    cron, length = parse_cron(schedule), duration // _TICK
+    if start >= end:
+        return ()
+    if cron.every is not None:
+        return ((start, end),) if cron.every <= duration else ()
+    if cron.never_fires:
+        return ((start, end),)
+    return tuple(_cut(_windows(cron, length, start, end), start, end))
+
+
+def _joined(spans: Iterable[Ticks]) -> list[Ticks]:
+    """Spans, ascending by their start, made one where they overlap or touch."""
+    joined: list[Ticks] = []
+    low: int = 0
+    high: int | None = None
+    for first, last in spans:
+        if high is None or first > high:
+            if high is not None:
+                joined.append((low, high))
+            low, high = first, last
+        elif last > high:
+            high = last
+    if high is not None:
+        joined.append((low, high))
+    return joined
+
+
+def _cut(spans: list[Ticks], start: int, end: int) -> list[Ticks]:
+    """What lies in [start, end) of spans that are apart: only those at the ends can reach out of it."""
+    first = next((index for index, (_, closes) in enumerate(spans) if closes > start), len(spans))
+    last = next((index for index in range(len(spans), 0, -1) if spans[index - 1][0] < end), 0)
+    inside = spans[first:last]
+    if inside:
+        inside[0] = (max(inside[0][0], start), inside[0][1])
+        inside[-1] = (inside[-1][0], min(inside[-1][1], end))
+    return inside
+
+
+def _windows(cron: Cron, length: int, start: int, end: int) -> list[Ticks]:
+    """Every window that reaches into [start, end), and the spans that are open for want of a hit; ascending and apart."""
+    windows: list[Ticks] = []
+    are_apart = True
+    if length:
+        pattern = _day_pattern(cron.hours, cron.minutes, length)
+        first_day = max(start - length, FIRST_TICK) // _DAY
+        days = _matching_days(cron.rule, first_day, min(end, LAST_TICK) // _DAY)
+        windows = [(day * _DAY + opens, day * _DAY + closes) for day in days for opens, closes in pattern]
+        are_apart = pattern[-1][1] < pattern[0][0] + _DAY
+    dormant = _dormant(cron, length, start, end)
+    if are_apart and not dormant:
+        return windows
+    return _joined(sorted(windows + dormant))
+
+
+@lru_cache(maxsize=256)
+def _day_pattern(hours: tuple[int, ...], minutes: tuple[int, ...], length: int) -> tuple[Ticks, ...]:
+    """The windows that the hits of one day open, joined, as ticks from midnight; the last may reach into later days."""
+    hits = [(hour * 60 + minute) * _MINUTE for hour in hours for minute in minutes]
+    return tuple(_joined((hit, hit + length) for hit in hits))
+
+
+@lru_cache(maxsize=256)
+def _matching_days(rule: DayRule, first: int, last: int) -> tuple[int, ...]:
+    """Days since 1970, first to last included, that match the rule."""
+    begin, finish = date.fromordinal(first + _EPOCH_DAY), date.fromordinal(last + _EPOCH_DAY)
+    days: list[int] = []
+    for year in range(begin.year, finish.year + 1):
+        for month in sorted(rule.months):
+            before = date(year, month, 1).toordinal() - _EPOCH_DAY - 1
+            days += [before + day for day in rule.days_of(year, month)]
+    return tuple(day for day in days if first <= day <= last)
+
+
+def _dormant(cron: Cron, length: int, start: int, end: int) -> list[Ticks]:
+    """Spans that are open because the parser gives up before it comes to the next hit.
+
+    It looks from `instant - duration` on until the end of a year, so that whole years, or what is left of one after its
+    last hit, are dormant: only 29 February leaves such gaps.
+    """
+    if cron.fires_within(2001, 2003):
+        return []
+    spans: list[Ticks] = []
+    first_year = instant_of(max(start - length, FIRST_TICK)).year
+    last_year = instant_of(min(max(end - length, FIRST_TICK), LAST_TICK)).year
+    for year in range(first_year, last_year + 1):
+        if cron.fires_within(year + 1, year + SEARCH_YEARS):
+            continue
+        # The parser begins to look one second after the instant it is asked for.
+        begin = ticks(datetime(year, 1, 1, tzinfo=UTC)) - _SECOND
+        finish = LAST_TICK if year == LAST_YEAR else ticks(datetime(year + 1, 1, 1, tzinfo=UTC)) - _SECOND
+        if cron.fires_within(year, year):
+            # 29 February, the one day that leaves gaps this long.
+            begin = ticks(datetime(year, 2, 29, cron.hours[-1], cron.minutes[-1], tzinfo=UTC))
+        spans.append((begin + length, finish + length))
+    return spans

@@ -1,0 +1,114 @@
+"""Local times of a zone as instants: the zone's UTC offsets over a span of years, as arrays. Used by pattern.
+
+A local time that does not exist becomes the next that does; one that occurs twice becomes its first occurrence
+(semantics of scheduled capacity, seed 004 decided).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.model.errors import Invalid
+
+Seconds = NDArray[np.int64]
+"""Seconds since 1970, of instants (UTC) or of local clocks read as if they were UTC."""
+
+DAY = 86_400
+FIRST_YEAR, LAST_YEAR = 2, 9998
+"""Beyond them a local time may be none that a `datetime` can hold."""
+_EVER = -(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneOffsets:
+    """turns: the local time, by the clock before it, of each change of offset; offsets: seconds east of UTC before the
+    first change and from each on; begins: the instant from which each offset holds."""
+
+    turns: Seconds
+    offsets: Seconds
+    begins: Seconds
+
+    def to_utc(self, local: Seconds) -> Seconds:
+        """The instant of each local time. Rising local times give rising instants (equal ones inside a gap)."""
+        index = self.turns.searchsorted(local, side="right")
+        # Inside a gap the new offset leads to an instant before the change: the change itself is the next local time.
+        instants: Seconds = np.maximum(local - self.offsets[index], self.begins[index])
+        return instants
+
+
+@lru_cache(maxsize=2048)
+def zone_offsets(name: str, first_year: int, last_year: int) -> ZoneOffsets:
+    """The zone's offsets from `first_year` to `last_year`, inclusive. Raises `Invalid` for a zone that is not known."""
+    zone = _zone(name)
+    changes = [change for year in range(first_year, last_year + 1) for change in _changes(name, year)]
+    first = _offset(zone, _begin(first_year))
+    offsets = [first, *(after for _, _, after in changes)]
+    turns = np.array([instant + before for instant, before, _ in changes], dtype=np.int64)
+    return ZoneOffsets(
+        turns=np.maximum.accumulate(turns) if len(turns) else turns,
+        offsets=np.array(offsets, dtype=np.int64),
+        begins=np.array([_EVER, *(instant for instant, _, _ in changes)], dtype=np.int64),
+    )
+
+
+def year_of(instant: int) -> int:
+    """The UTC year of an instant, within the years that can be reckoned with."""
+    if instant < _begin(FIRST_YEAR):
+        return FIRST_YEAR
+    if instant >= _begin(LAST_YEAR):
+        return LAST_YEAR
+    return datetime.fromtimestamp(instant, UTC).year
+
+
+@lru_cache(maxsize=8192)
+def _changes(name: str, year: int) -> tuple[tuple[int, int, int], ...]:
+    """Each change of offset in one UTC year: instant, offset before, offset after.
+
+    zoneinfo does not tell them: they are found by looking at each day's beginning and halving the days that differ (no
+    zone has two changes within a day).
+    """
+    zone = _zone(name)
+    found = []
+    end = _begin(year + 1)
+    at = _begin(year)
+    before = _offset(zone, at)
+    while at < end:
+        later = min(at + DAY, end)
+        after = _offset(zone, later)
+        if after != before:
+            low, high = at, later
+            while high - low > 1:
+                middle = (low + high) // 2
+                if _offset(zone, middle) == before:
+                    low = middle
+                else:
+                    high = middle
+            found.append((high, before, after))
+            before = after
+        at = later
+    return tuple(found)
+
+
+def _offset(zone: ZoneInfo, instant: int) -> int:
+    offset = datetime.fromtimestamp(instant, zone).utcoffset()
+    assert offset is not None
+    return offset.days * DAY + offset.seconds
+
+
+@lru_cache(maxsize=4096)
+def _begin(year: int) -> int:
+    return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
+
+
+@lru_cache(maxsize=1024)
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise Invalid(f"{name!r} is no time zone", hint="write an IANA name such as Europe/Berlin") from error

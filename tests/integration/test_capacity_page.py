@@ -1,0 +1,47 @@
+"""The daemon's page for people, served by the daemon itself on the example and the embedded cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.waiting import eventually
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples-repo"
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    words = ["run", "--repo", str(EXAMPLES), "--path", "clusters/production"]
+    cluster = f"embedded:{EXAMPLES / 'snapshots' / 'production'}"
+    environment = {**os.environ, "HEADROOM_LISTEN": address, "PYTHONPATH": str(ROOT), "TZ": "UTC"}
+    command = [sys.executable, "-m", "reconciler", *words, "--cluster", cluster]
+    daemon = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    yield address
+    daemon.send_signal(signal.SIGTERM)
+    daemon.wait()
+
+
+def page(address: str) -> str:
+    with urllib.request.urlopen(f"http://{address}/capacity", timeout=10) as response:
+        assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+        body: bytes = response.read()
+        return body.decode()
+
+
+def test_it_shows_buffers_schedules_and_budgets(address: str) -> None:
+    seen = eventually(lambda: page(address), within=60, what="the page is there")
+    for words in ("CapacityBuffer/shop/web", "MetricsProducer/shop/business-hours", "NodePool/general Drifted"):
+        assert f"<code>{words}</code>" in seen
+    assert '<svg xmlns="http://www.w3.org/2000/svg"' in seen

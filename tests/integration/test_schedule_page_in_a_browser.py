@@ -1,0 +1,63 @@
+"""The schedule page in a real browser: what a person sees after typing. Needs Chromium."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from reconciler.packaged import packaged_texts
+from reconciler.render.environment import Templates
+from reconciler.report.schedule_page import schedule_page
+from tests.programs import program
+from tests.timelines import NOW, proposal, schedule_timeline
+
+
+def seen_after(tmp_path: Path, script: str) -> str:
+    """The page as it stands after a script has acted for a person, without its own code and editor."""
+    chromium = program("chromium", "chromium-browser", "google-chrome", install="Chromium")
+    templates = Templates(packaged_texts("templates", suffix=".j2"))
+    page = templates.render("schedule.html.j2", schedule_page([schedule_timeline(proposal())], now=NOW))
+    path = tmp_path / "schedule.html"
+    path.write_text(page.replace("</body>", f"<script>{script}</script></body>"))
+    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
+    done = subprocess.run([*command, path.as_uri()], capture_output=True, text=True, check=True, timeout=120)
+    body = re.sub(r"<(script|style|noscript|textarea)\b.*?</\1>", "", done.stdout, flags=re.DOTALL)
+    return html.unescape(body)
+
+
+def typing(before: str, after: str) -> str:
+    return (
+        "const field = document.getElementById('document');"
+        f"field.value = field.value.replace({json.dumps(before)}, {json.dumps(after)});"
+        "field.dispatchEvent(new Event('input'));"
+    )
+
+
+def test_it_shows_the_week_the_next_changes_and_the_collision(tmp_path: Path) -> None:
+    seen = seen_after(tmp_path, "")
+    assert "2 at Thu 5 Mar 08:30 (16:30 UTC); 3 from Thu 5 Mar 09:00 (17:00 UTC)." in seen
+    assert 'aria-label="Fri 6 Mar: 2 until 09:00, 3 until 17:00, 1"' in seen
+    assert "1. Fri 6 Mar 17:00 (Sat 7 Mar 01:00 UTC) to Mon 9 Mar 09:00 (16:00 UTC): behaviors[0] (1) wins" in seen
+    assert "No errors; every behavior counts at some time." in seen
+
+
+def test_a_range_is_answered_with_the_list_to_write(tmp_path: Path) -> None:
+    seen = seen_after(tmp_path, typing("weekdays: Fri", "weekdays: Fri-Mon"))
+    assert 'weekdays takes lists only, no ranges, steps or wildcards: "Fri-Mon"' in seen
+    assert 'write "Fri,Sat,Sun,Mon"' in seen
+    assert "What it meant when it could last be read" in seen
+
+
+def test_the_calendar_follows_what_is_typed(tmp_path: Path) -> None:
+    seen = seen_after(tmp_path, typing("replicas: 3", "replicas: 30"))
+    assert "30 from Thu 5 Mar 09:00" in seen
+
+
+def test_the_month_has_every_day(tmp_path: Path) -> None:
+    seen = seen_after(tmp_path, "document.getElementById('show-month').click();")
+    assert "Mar 2026, America/Los_Angeles" in seen
+    assert seen.count('class="cell') == 42
+    assert 'aria-label="Tue 31 Mar: 2 until 09:00, 3 until 17:00, 2"' in seen

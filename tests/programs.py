@@ -1,0 +1,19 @@
+"""Programs that some tests run and that Python packages do not bring: a browser, node. In CI an absent one is a failure."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+
+def program(*names: str, install: str) -> str:
+    """The path of the first that is on PATH. install: what to tell who has none of them."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is not None:
+        return found
+    missing = f"none of {', '.join(names)} is on PATH: install {install}"
+    if os.environ.get("CI", "").lower() in {"true", "1"}:
+        pytest.fail(missing, pytrace=False)
+    pytest.skip(missing)

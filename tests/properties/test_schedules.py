@@ -1,0 +1,137 @@
+"""The schedule engine agrees with a walk through every minute of three years, in zones whose clocks do odd things."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import Behavior, Schedule, TimePattern
+from reconciler.timetable.capacity_schedule import changes, next_change, state_at, timeline
+from tests.properties.minute_oracle import HOUR, MINUTE, moments, values, wall
+
+ZONES = {
+    "UTC": 2026,
+    "Europe/Berlin": 2025,
+    "America/New_York": 2026,
+    "Australia/Lord_Howe": 2026,  # half an hour
+    "America/Havana": 2025,  # at midnight
+    "Africa/Cairo": 2023,  # at midnight, forward on a Friday; none before 2023
+    "Asia/Beirut": 2022,  # at midnight
+    "America/Asuncion": 2022,  # at midnight, and no more since 2024
+    "Africa/Casablanca": 2025,  # back for Ramadan
+    "Pacific/Apia": 2010,  # left out 30 December 2011
+    "America/St_Johns": 2009,  # one minute past midnight
+    "Asia/Kolkata": 2025,
+}
+YEARS = 3
+REF = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "default", "generated")
+
+
+def lists(values: st.SearchStrategy[int], most: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.lists(values, min_size=1, max_size=most, unique=True).map(lambda items: tuple(sorted(items)))
+
+
+hours = st.one_of(st.sampled_from([0, 1, 2, 3, 23]), st.integers(0, 23))
+minutes = st.one_of(st.sampled_from([0, 1, 15, 30, 59]), st.integers(0, 59))
+patterns = st.builds(
+    TimePattern,
+    minutes=st.none() | lists(minutes),
+    hours=st.none() | lists(hours),
+    days=st.none() | st.none() | lists(st.integers(1, 31), 8),
+    months=st.none() | st.none() | lists(st.integers(1, 12), 8),
+    weekdays=st.none() | lists(st.integers(0, 6), 6),
+)
+behaviors = st.builds(
+    Behavior, replicas=st.integers(0, 5), start=patterns, end=patterns, priority=st.sampled_from([0, 0, 0, 1, -1])
+)
+spread = st.lists(st.floats(0, 1, exclude_max=True), min_size=4, max_size=4)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(found=st.lists(behaviors, min_size=1, max_size=3), places=spread)
+def test_every_minute_of_three_years(zone: str, found: list[Behavior], places: list[float]) -> None:
+    schedule = Schedule(REF, 2, tuple(found), zone)
+    clock = wall(zone, ZONES[zone] - 1, YEARS + 1)
+    expected, known = values(schedule, clock)
+    begin = max(known, 365 * 24 * HOUR)  # a year to find out what is active
+    if begin >= len(expected) - 1:
+        return
+    start, end = moments(clock, (begin, len(expected)))
+    instants, worth = changes(schedule, start, end)
+    assert (instants % 60 == 0).all()
+    lengths = np.diff(np.append(instants // 60 - clock.first, len(expected)))
+    got = np.repeat(worth, lengths)
+    wrong = np.flatnonzero(got != expected[begin:])
+    assert not len(wrong), f"at {moments(clock, [begin + int(wrong[0])])[0]}: {got[wrong[0]]}"
+
+    for place in places:
+        minute = begin + int(place * (len(expected) - begin))
+        now = moments(clock, [minute])[0] + timedelta(seconds=30)
+        other = np.flatnonzero(expected[minute:] != expected[minute])
+        outcome = state_at(schedule, now)
+        assert outcome.current_value == expected[minute]
+        assert next_change(schedule, now) == outcome.next_value_time
+        if len(other):
+            at = minute + int(other[0])
+            assert outcome.next_value_time == moments(clock, [at])[0]
+            assert outcome.next_value == expected[at]
+        elif outcome.next_value_time is not None:
+            assert outcome.next_value_time >= end
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_each_half_of_the_hours_in_which_clocks_are_set(zone: str) -> None:
+    """A behavior for each half of an hour from 0:00 to 4:00 and before midnight; a quarter of nothing after each."""
+    halves = [(hour, minute) for hour in (0, 1, 2, 3, 23) for minute in (0, 30)]
+    found = [
+        Behavior(
+            replicas=index,
+            start=TimePattern(hours=(hour,), minutes=(minute,)),
+            end=TimePattern(hours=(hour,), minutes=(minute + 15,)),
+        )
+        for index, (hour, minute) in enumerate(halves)
+    ]
+    schedule = Schedule(REF, 99, tuple(found), zone)
+    clock = wall(zone, ZONES[zone] - 1, YEARS + 1)
+    expected, known = values(schedule, clock)
+    start, end = moments(clock, (known, len(expected)))
+    instants, worth = changes(schedule, start, end)
+    lengths = np.diff(np.append(instants // 60 - clock.first, len(expected)))
+    wrong = np.flatnonzero(np.repeat(worth, lengths) != expected[known:])
+    assert not len(wrong), f"from {moments(clock, [known + int(wrong[0])])[0]}"
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    found=st.lists(behaviors, max_size=3),
+    zone=st.sampled_from(sorted(ZONES)),
+    days=st.integers(0, 1000),
+    seconds=st.integers(1, 40 * 86_400),
+)
+def test_a_timeline_is_its_parts_put_together(found: list[Behavior], zone: str, days: int, seconds: int) -> None:
+    """Spans fill the timeline, neighbours differ, and a timeline cut in two is the same timeline."""
+    schedule = Schedule(REF, 2, tuple(found), zone)
+    start = moments(wall("UTC", 2026, 1), [0])[0] + timedelta(days=days, seconds=17)
+    middle, end = start + timedelta(seconds=seconds // 2), start + timedelta(seconds=seconds)
+    whole = timeline(schedule, start, end, start)
+    edges = [span.start for span in whole.spans] + [end]
+    assert edges[0] == start
+    assert [span.end for span in whole.spans] == edges[1:]
+    assert all(one.behavior != other.behavior for one, other in zip(whole.spans, whole.spans[1:], strict=False))
+    assert whole.outcome == state_at(schedule, start)
+    assert whole.spans[0].value == whole.outcome.current_value
+    if not start < middle < end:
+        return
+    parts = [*timeline(schedule, start, middle, start).spans, *timeline(schedule, middle, end, start).spans]
+
+    def at(spans: object, moment: object) -> object:
+        return next((span.value, span.behavior) for span in spans if span.start <= moment < span.end)  # type: ignore[attr-defined]
+
+    for moment in {span.start for span in (*parts, *whole.spans)} | {middle - MINUTE / 60, end - MINUTE / 60}:
+        assert at(parts, moment) == at(whole.spans, moment)

@@ -1,0 +1,161 @@
+"""`headroom budgets` as a person meets it: where the numbers come from, spans, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from reconciler.cli.application import application
+from reconciler.model.errors import Invalid
+from tests.fakes.embedded import node_pool
+
+NOON = "2026-11-20T12:00:00Z"
+OFFICE = {"nodes": "0", "reasons": ["Drifted"], "schedule": "0 9 * * mon-fri", "duration": "8h"}
+
+
+def headroom(*words: str) -> Result:
+    return CliRunner().invoke(application, ["budgets", *words])
+
+
+def rows(*words: str) -> list[dict[str, Any]]:
+    done = headroom(*words, "--output", "json")
+    assert done.exit_code == 0, done.output
+    found: list[dict[str, Any]] = json.loads(done.stdout)["budgets"]
+    return found
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A whole pool, and a partial one that declares only budgets."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    general = node_pool("general")
+    general["spec"]["disruption"]["budgets"] = [{"nodes": "20%"}, OFFICE]
+    batch = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "batch"},
+        "spec": {"disruption": {"budgets": [{"nodes": "3"}]}},
+    }
+    (folder / "pools.yaml").write_text(yaml.safe_dump_all([general, batch]))
+    return folder
+
+
+def test_a_repository_alone_is_asked_with_numbers_of_nodes(repository: Path) -> None:
+    found = rows("--repo", str(repository), "--nodes", "20", "--nodes", "general=50", "--now", NOON)
+    assert [(row["nodePool"], row["reason"], row["allowed"], row["total"]) for row in found] == [
+        ("batch", "Underutilized", 3, 20),
+        ("batch", "Empty", 3, 20),
+        ("batch", "Drifted", 3, 20),
+        ("general", "Underutilized", 10, 50),
+        ("general", "Empty", 10, 50),
+        ("general", "Drifted", 0, 50),
+    ]
+    assert all("from" not in row for row in found)
+
+
+def test_a_span_has_a_row_for_as_long_as_nothing_changes(repository: Path) -> None:
+    span = ("--from", "2026-11-20T00:00:00Z", "--to", "2026-11-21T00:00:00Z")
+    found = rows("--repo", str(repository), "--nodes", "10", "--now", NOON, *span)
+    drifted = [(row["from"], row["to"], row["allowed"]) for row in found if row["reason"] == "Drifted"]
+    assert drifted == [
+        ("2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z", 3),
+        ("2026-11-20T00:00:00Z", "2026-11-20T09:00:00Z", 2),
+        ("2026-11-20T09:00:00Z", "2026-11-20T17:00:00Z", 0),
+        ("2026-11-20T17:00:00Z", "2026-11-21T00:00:00Z", 2),
+    ]
+
+
+def test_a_span_begins_now_and_lasts_a_week_unless_told(repository: Path) -> None:
+    found = rows("--repo", str(repository), "--nodes", "10", "--now", NOON, "--from", NOON)
+    assert {row["from"] for row in found if row["nodePool"] == "batch"} == {NOON}
+    assert {row["to"] for row in found if row["nodePool"] == "batch"} == {"2026-11-27T12:00:00Z"}
+    found = rows("--repo", str(repository), "--nodes", "10", "--now", NOON, "--to", "2026-11-20T13:00:00Z")
+    assert {(row["from"], row["to"]) for row in found} == {(NOON, "2026-11-20T13:00:00Z")}
+
+
+def test_pools_are_the_repositorys_and_then_the_clusters_own(repository: Path, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster"
+    cluster.mkdir()
+    own, general, batch = node_pool("own"), node_pool("general"), node_pool("batch")
+    (cluster / "nodepools.json").write_text(json.dumps({"kind": "List", "items": [own, general, batch]}))
+    words = ("--repo", str(repository), "--cluster", f"snapshot:{cluster}", "--now", NOON)
+    assert {row["nodePool"]: row["budget"] for row in rows(*words) if row["reason"] == "Empty"} == {
+        "batch": 3,
+        "general": 0,
+        "own": 0,
+    }
+    counted = rows(*words, "--nodes", "10")
+    assert {row["nodePool"]: row["budget"] for row in counted if row["reason"] == "Empty"} == {
+        "batch": 3,
+        "general": 2,
+        "own": 10,
+    }
+
+
+def test_a_document_that_is_no_node_pool_is_told(repository: Path) -> None:
+    text = (repository / "pools.yaml").read_text()
+    (repository / "pools.yaml").write_text(text.replace("nodes: '3'", "nodes: three"))
+    done = headroom("--repo", str(repository), "--nodes", "10", "--now", NOON)
+    assert done.exit_code == 0
+    assert "NodePool batch" not in done.stdout
+    assert "error: NodePool/batch" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--nodes", "many"), "'many' is no number of nodes: write 12, or general=12"),
+        (("--nodes", "-1"), "'-1' is no number of nodes"),
+        (("--nodes", "general=5"), "How many nodes has batch? Give --nodes batch=N"),
+        (("--nodes", "5", "--time-zone", "Mars/Olympus"), "'Mars/Olympus' is no time zone"),
+        (("--nodes", "5", "--now", NOON, "--to", NOON), "--to must be later than --from"),
+        (("--nodes", "5", "--now", NOON, "--to", "2046-01-01T00:00:00Z"), "at most ten years apart"),
+        (("--nodes", "5", "--now", "9999-12-31T23:00:00Z"), "Budgets are reckoned from the year 1000 to 9000"),
+        (("--nodes", "5", "--now", "0001-01-01T00:00:00Z"), "Budgets are reckoned from the year 1000 to 9000"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_to_write(repository: Path, words: tuple[str, ...], told: str) -> None:
+    done = headroom("--repo", str(repository), *words)
+    assert done.exit_code == 2
+    assert told in " ".join(done.stderr.split())
+
+
+def test_without_a_cluster_the_other_way_to_ask_is_named(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    done = headroom("--repo", str(repository))
+    assert isinstance(done.exception, Invalid)
+    assert done.exception.hint.endswith("or ask the repository alone: --nodes N")
+
+
+def test_a_pool_that_is_not_there_is_named(repository: Path) -> None:
+    done = headroom("--repo", str(repository), "--nodes", "5", "--nodes", "generl=7")
+    assert isinstance(done.exception, Invalid)
+    assert done.exception.message == "there is no NodePool generl"
+    assert done.exception.hint == "there are: batch, general"
+
+
+def test_local_budgets_are_told_in_the_months_for_which_they_are_compiled(repository: Path) -> None:
+    general = node_pool("general")
+    general["metadata"]["annotations"] = {"headroom.dev/timezone": "Europe/Berlin"}
+    general["spec"]["disruption"]["budgets"] = [{"nodes": "20%"}, OFFICE]
+    (repository / "pools.yaml").write_text(yaml.safe_dump(general))
+    asked = ("--repo", str(repository), "--nodes", "10", "--now", NOON)
+    winter, summer = (
+        [row["from"] for row in rows(*asked, "--from", day, "--to", f"{day[:10]}T23:00:00Z") if row["allowed"] == 0]
+        for day in ("2026-12-01T00:00:00Z", "2027-07-01T00:00:00Z")
+    )
+    assert winter == ["2026-12-01T08:00:00Z"]
+    assert summer == ["2027-07-01T07:00:00Z"]
+    done = headroom(*asked, "--from", "2027-09-30T00:00:00Z")
+    assert isinstance(done.exception, Invalid)
+    assert "compiled into UTC from 2026-11-01 to 2027-10-01" in done.exception.message

@@ -1,0 +1,129 @@
+"""`headroom init schedule`: flags, questions on a terminal, and files; `headroom init` beside it is as it was."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from reconciler.cli.application import application
+from reconciler.manifests.declared import read
+from reconciler.model.errors import Invalid
+from reconciler.model.schedules import Schedule
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "commands" / "init.md"
+OFFICE = ("--window", "mon-fri 9-17", "--replicas", "3", "--default", "1", "--timezone", "Europe/Berlin")
+
+
+def init(*words: str) -> Result:
+    return CliRunner().invoke(application, ["init", *words], prog_name="headroom", standalone_mode=False)
+
+
+def written(text: str) -> Schedule:
+    declared = read({"hours.yaml": text.encode()})
+    assert declared.findings == ()
+    (schedule,) = declared.schedules
+    return schedule
+
+
+def test_flags_alone_are_enough() -> None:
+    done = init("schedule", *OFFICE, "--name", "office", "--namespace", "shop", "--lead-time", "10m")
+    schedule = written(done.stdout)
+    assert (schedule.ref.namespace, schedule.ref.name) == ("shop", "office")
+    assert (schedule.timezone, schedule.default_replicas) == ("Europe/Berlin", 1)
+    assert [behavior.replicas for behavior in schedule.behaviors] == [3]
+    assert "#   headroom.dev/replicas-from: office\n#   headroom.dev/lead-time: 10m\n" in done.stdout
+    assert done.stderr == ""
+
+
+def test_what_it_writes_is_accepted_and_shown(tmp_path: Path) -> None:
+    file = tmp_path / "shop" / "hours.yaml"
+    done = init("schedule", *OFFICE, "--output", str(file))
+    assert (done.stdout, done.stderr) == ("", f"Wrote {file}. Next: headroom schedule {file}\n")
+    runner = CliRunner()
+    assert runner.invoke(application, ["validate", str(file)], standalone_mode=False).return_value == 0
+    shown = runner.invoke(application, ["schedule", str(file), "--now", "2026-11-23T10:00:00Z"]).stdout
+    assert "3 now, 2026-11-23 11:00 CET (10:00 UTC); 1 from Mon 2026-11-23 17:00 CET (16:00 UTC)" in shown
+
+
+def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "hours.yaml"
+    file.write_text("mine")
+    assert isinstance(init("schedule", *OFFICE, "-o", str(file)).exception, Invalid)
+    assert file.read_text() == "mine"
+
+
+def test_windows_with_numbers_of_their_own_and_a_word_about_overlaps() -> None:
+    done = init("schedule", "--window", "fri 17 - mon 9 = 0", "--window", "daily 22-6 = 1", "--default", "3")
+    assert [behavior.replicas for behavior in written(done.stdout).behaviors] == [0, 1]
+    assert "[overlapping-behaviors]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "failure"),
+    [
+        ((), click.UsageError),
+        (("--window", "mon 9-17"), click.UsageError),
+        (("--window", "mon 9-17", "--replicas", "-1"), click.UsageError),
+        (("--window", "someday", "--replicas", "1"), Invalid),
+        (("--window", "mon 9-17 = 1", "--timezone", "Europe/Belin"), Invalid),
+        (("--window", "mon 9-17 = 1", "--name", "Office Hours"), Invalid),
+        (("--window", "mon 9-17 = 1", "--lead-time", "soon"), Invalid),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_anything_is(words: tuple[str, ...], failure: type[Exception]) -> None:
+    done = init("schedule", *words)
+    assert isinstance(done.exception, failure)
+    assert done.stdout == ""
+
+
+def test_on_a_terminal_it_asks_and_asks_again() -> None:
+    terminal, program = pty.openpty()
+    answers = ("hours", "shop", "Europe/Belin", "Europe/Berlin", "mon-fri 9-17; sat 10-14 = 2", "4", "", "15m")
+    os.write(terminal, "".join(f"{answer}\n" for answer in answers).encode())
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler", "init", "schedule"],
+        stdin=program,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=120,
+    )
+    os.close(terminal)
+    os.close(program)
+    assert done.returncode == 0, done.stderr
+    schedule = written(done.stdout)
+    assert (schedule.timezone, schedule.default_replicas) == ("Europe/Berlin", 0)
+    assert [behavior.replicas for behavior in schedule.behaviors] == [4, 2]
+    assert "'Europe/Belin' is no time zone" in done.stderr
+    assert "headroom.dev/lead-time: 15m" in done.stdout
+
+
+def test_init_itself_is_as_it_was_and_a_folder_may_be_called_schedule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert init("./schedule").return_value == 0
+    assert (tmp_path / "schedule" / "clusters" / "production").is_dir()
+
+
+def test_the_docs_page_shows_its_help() -> None:
+    """Renew with HEADROOM_GOLDEN=write."""
+    shown = (
+        CliRunner().invoke(application, ["init", "schedule", "--help"], prog_name="headroom", terminal_width=110).output
+    )
+    before, heading, after = PAGE.read_text().partition("## headroom init schedule\n")
+    introduction, fence, rest = after.partition("```text\n")
+    if os.environ.get("HEADROOM_GOLDEN") == "write":
+        PAGE.write_text(f"{before}{heading}{introduction}{fence}{shown}{rest[rest.index('```') :]}")
+        rest = shown + rest[rest.index("```") :]
+    assert heading
+    assert rest.startswith(f"{shown}```")

@@ -1,0 +1,96 @@
+"""Pictures and pages of schedules and budgets from the command line; the pictures in docs/ are held to them.
+
+HEADROOM_GOLDEN=write renews the pictures; look at them in a browser before they are committed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from reconciler.cli.application import application
+
+ROOT = Path(__file__).resolve().parents[3]
+PICTURES = ROOT / "docs" / "pictures"
+EXAMPLES = ROOT / "examples-repo"
+PROPOSAL = str(ROOT / "tests" / "cases" / "schedule_of_the_proposal.yaml")
+MONDAY = "2026-11-23T18:30:00Z"
+BUDGETS = ("budgets", "--repo", str(EXAMPLES), "--path", "clusters/production", "--nodes", "40", "--now", MONDAY)
+
+
+def headroom(*words: str) -> Result:
+    return CliRunner().invoke(application, words, prog_name="headroom", standalone_mode=False)
+
+
+def printed(*words: str) -> str:
+    done = headroom(*words)
+    assert done.return_value == 0, done.output
+    return done.output
+
+
+def check(name: str, picture: str) -> None:
+    ET.fromstring(picture)
+    if os.environ.get("HEADROOM_GOLDEN") == "write":
+        (PICTURES / name).write_text(picture)
+    assert picture == (PICTURES / name).read_text()
+
+
+def test_the_picture_of_the_proposals_schedule() -> None:
+    check("schedule.svg", printed("schedule", PROPOSAL, "--span", "month", "--now", MONDAY, "--output", "svg"))
+
+
+def test_the_picture_of_the_examples_budgets() -> None:
+    check("budgets.svg", printed(*BUDGETS, "--time-zone", "Europe/Berlin", "--output", "svg"))
+
+
+def test_the_picture_of_the_examples_week() -> None:
+    """In the report, whose times are the machine's own."""
+    words = ["plan", "--path", "clusters/production", "--cluster", "snapshot:snapshots/production", "--now", MONDAY]
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler", *words, "--output", "html"],
+        cwd=EXAMPLES,
+        env={**os.environ, "TZ": "Europe/Berlin", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    (picture,) = re.findall(r"<svg.*</svg>\n", done.stdout, re.DOTALL)
+    check("week.svg", picture)
+
+
+def test_the_pages_need_nothing_from_outside() -> None:
+    for page in (
+        printed("schedule", PROPOSAL, "--now", MONDAY, "--output", "html"),
+        printed(*BUDGETS, "--output", "html"),
+    ):
+        assert page.startswith("<!doctype html>") or "<!doctype html>" in page[:20]
+        assert re.findall(r'\b(?:src|href)="', page) == []
+        assert "@import" not in page
+        assert "url(" not in page
+        assert "fetch(" not in page
+
+
+def test_the_page_without_a_schedule_begins_with_an_example(tmp_path: Path) -> None:
+    (tmp_path / "nothing.yaml").write_text("")
+    assert "name: office-hours" in printed("schedule", str(tmp_path), "--now", MONDAY, "--output", "html")
+
+
+def test_a_picture_of_too_many_weeks_is_refused() -> None:
+    done = headroom(*BUDGETS, "--to", "2027-02-10T00:00:00Z", "--output", "svg")
+    assert isinstance(done.exception, click.UsageError)
+    assert "nine weeks" in done.exception.message
+
+
+@pytest.mark.parametrize("name", ["schedule.svg", "budgets.svg", "week.svg"])
+def test_a_page_of_the_documentation_shows_the_picture(name: str) -> None:
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    assert any(f"pictures/{name}" in page.read_text() for page in pages)

@@ -1,0 +1,177 @@
+"""`headroom schedule` as a person meets it: the shared cases, the proposal's examples, spans, filters and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+import jsonschema_rs
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from reconciler.cli.application import application
+from reconciler.model.errors import Invalid
+
+ROOT = Path(__file__).resolve().parents[3]
+CASES = yaml.safe_load((ROOT / "tests" / "cases" / "schedules.yaml").read_text())
+PROPOSAL = ROOT / "tests" / "cases" / "schedule_of_the_proposal.yaml"
+RANGES = ROOT / "tests" / "cases" / "schedule_with_ranges.yaml"
+SCHEMA = json.loads((ROOT / "reconciler" / "report" / "schemas" / "schedules.v1.json").read_text())
+PAGE = ROOT / "docs" / "commands" / "schedule.md"
+MONDAY = "2026-11-23T18:30:00Z"
+
+
+def schedule(*words: str) -> Result:
+    return CliRunner().invoke(application, ["schedule", *words], prog_name="headroom", standalone_mode=False)
+
+
+def document(*words: str, code: int = 0) -> Any:
+    done = schedule(*words, "--output", "json")
+    assert done.return_value == code, done.output
+    printed = json.loads(done.output)
+    jsonschema_rs.Draft202012Validator(SCHEMA).validate(printed)
+    return printed
+
+
+def producer(spec: Any, name: str = "hours", namespace: str = "shop") -> str:
+    body = {
+        "apiVersion": "autoscaling.karpenter.sh/v1alpha1",
+        "kind": "MetricsProducer",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"schedule": spec},
+    }
+    return yaml.safe_dump(body)
+
+
+def office_hours(zone: str = "UTC", **more: Any) -> dict[str, Any]:
+    behavior = {"replicas": 3, "start": {"hours": 9}, "end": {"hours": 17}}
+    return {"timezone": zone, "defaultReplicas": 1, "behaviors": [behavior | more]}
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_a_case(case: Any, tmp_path: Path) -> None:
+    (tmp_path / "case.yaml").write_text(producer(case["spec"]))
+    (row,) = document(str(tmp_path), "--now", case["now"])["schedules"]
+    assert {key: row[key] for key in case["expect"]} == case["expect"]
+
+
+def test_the_proposals_example_is_red_3_green_2_blue_1() -> None:
+    """The week that the proposal draws, from Sunday on: 1 over the weekend, 3 by day, 2 in the evenings."""
+    words = ("--now", "2026-11-22T08:00:00Z", "--to", "2026-11-29T08:00:00Z")
+    (row,) = document(str(PROPOSAL), *words)["schedules"]
+    day = ["3", "2"]
+    assert [str(span["value"]) for span in row["timeline"]] == ["1", *day * 4, "3", "1"]
+    assert [span["behavior"] for span in row["timeline"]] == [0, *[1, 2] * 4, 1, 0]
+
+
+def test_what_the_proposal_says_will_not_work_is_found_with_the_list_to_write() -> None:
+    printed = document(str(RANGES), "--now", MONDAY, code=1)
+    assert [row["name"] for row in printed["schedules"]] == ["lists"]
+    assert [(item["code"], item["line"], item["hint"]) for item in printed["findings"] if item["name"] == "ranges"] == [
+        ("list-only", 13, 'write "Mon,Tue,Wed,Thu,Fri"'),
+        ("list-only", 15, 'write "Jan,Feb,Mar"'),
+        ("list-only", 17, 'write "Mon,Tue,Wed,Thu,Fri"'),
+        ("list-only", 19, 'write "Feb,Mar,Apr"'),
+    ]
+
+
+def test_spans_fill_what_is_asked_for_without_gaps() -> None:
+    printed = document(str(PROPOSAL), "--now", MONDAY, "--span", "month")
+    (row,) = printed["schedules"]
+    edges = [(span["from"], span["to"]) for span in row["timeline"]]
+    assert (printed["from"], printed["to"]) == (MONDAY, "2026-12-24T18:30:00Z")
+    assert edges[0][0] == printed["from"]
+    assert edges[-1][1] == printed["to"]
+    assert [to for _, to in edges[:-1]] == [begins for begins, _ in edges[1:]]
+
+
+def test_collisions_are_told_with_their_first_time() -> None:
+    (row,) = document(str(PROPOSAL), "--now", MONDAY)["schedules"]
+    assert row["collisions"] == [
+        {"from": "2026-11-28T01:00:00Z", "to": "2026-11-30T17:00:00Z", "winner": 0, "loser": 2}
+    ]
+
+
+def test_a_span_that_ends_before_the_collision_does_is_told_up_to_its_end() -> None:
+    words = ("--now", MONDAY, "--to", "2026-11-29T00:00:00Z")
+    (row,) = document(str(PROPOSAL), *words)["schedules"]
+    assert row["collisions"][0]["to"] == "2026-11-29T00:00:00Z"
+
+
+def test_without_a_change_to_come_the_next_value_is_null(tmp_path: Path) -> None:
+    (tmp_path / "constant.yaml").write_text(producer({"defaultReplicas": 4}))
+    (row,) = document(str(tmp_path), "--now", MONDAY)["schedules"]
+    assert (row["currentValue"], row["nextValue"], row["nextValueTime"]) == (4, None, None)
+    assert "4 now" in schedule(str(tmp_path), "--now", MONDAY).output
+    assert "nothing changes any more" in schedule(str(tmp_path), "--now", MONDAY).output
+
+
+def test_one_schedule_of_many_by_name(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.yaml").write_text(producer(office_hours(), name))
+    assert [row["name"] for row in document(str(tmp_path), "--schedule", "shop/b")["schedules"]] == ["b"]
+    assert [row["name"] for row in document(str(tmp_path), "--schedule", "c", "--schedule", "a")["schedules"]] == [
+        "a",
+        "c",
+    ]
+    done = schedule(str(tmp_path), "--schedule", "shop/d")
+    assert isinstance(done.exception, Invalid)
+    assert done.exception.hint == "there are: shop/a, shop/b, shop/c"
+
+
+def test_clusters_of_one_repository_may_have_schedules_of_one_name(tmp_path: Path) -> None:
+    for cluster in ("east", "west"):
+        (tmp_path / "clusters" / cluster).mkdir(parents=True)
+        (tmp_path / "clusters" / cluster / "hours.yaml").write_text(producer(office_hours()))
+    rows = document("--repo", str(tmp_path))["schedules"]
+    assert [row["source"]["file"] for row in rows] == ["clusters/east/hours.yaml", "clusters/west/hours.yaml"]
+
+
+def test_a_folder_of_a_repository(tmp_path: Path) -> None:
+    for cluster in ("east", "west"):
+        (tmp_path / cluster).mkdir()
+        (tmp_path / cluster / "hours.yaml").write_text(producer(office_hours(), cluster))
+    assert [row["name"] for row in document("--repo", str(tmp_path), "--path", "west")["schedules"]] == ["west"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--to", "2026-11-20T00:00:00Z"),
+        ("--to", "2026-12-20T00:00:00Z", "--span", "week"),
+        ("--to", "2046-12-20T00:00:00Z"),
+        ("--from", "0001-01-01T00:00:00Z"),
+        ("--from", "9999-12-31T00:00:00Z"),
+        ("--repo", "elsewhere"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_wrong_usage(words: tuple[str, ...]) -> None:
+    done = schedule(str(PROPOSAL), "--now", MONDAY, *words)
+    assert isinstance(done.exception, click.UsageError)
+
+
+def test_nothing_to_show_is_said(tmp_path: Path) -> None:
+    done = schedule(str(tmp_path))
+    assert (done.exit_code, done.output) == (0, "No schedule to show.\n")
+
+
+def test_the_docs_page_shows_the_proposals_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renew with HEADROOM_GOLDEN=write."""
+    shutil.copy(PROPOSAL, tmp_path / "scheduling.yaml")
+    monkeypatch.chdir(tmp_path)
+    command = f"scheduling.yaml --now {MONDAY}"
+    block = f"```console\n$ headroom schedule {command}\n{schedule(*command.split()).output}```"
+    pattern = re.compile(r"```console\n.*?```", re.DOTALL)
+    text = PAGE.read_text()
+    if os.environ.get("HEADROOM_GOLDEN") == "write":
+        PAGE.write_text(pattern.sub(lambda _: block, text, count=1))
+        text = PAGE.read_text()
+    shown = pattern.search(text)
+    assert shown is not None
+    assert shown[0] == block

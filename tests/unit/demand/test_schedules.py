@@ -1,0 +1,251 @@
+"""What schedules make of buffers and static NodePools: replicas, existence, and what is applied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from reconciler.demand.dialect import Dialect
+from reconciler.demand.schedules import Followed, NextEdges, follow_schedules
+from reconciler.demand.timeline import demand_spans
+from reconciler.manifests.declared import live_declared, read
+from reconciler.model.buffers import Buffer
+from reconciler.model.declared import Declared
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView, LiveObject
+from tests.builders import deployment, deployment_ref
+
+NIGHT = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
+"""A Monday, three hours before the office opens."""
+OPENING = NIGHT + timedelta(hours=3)
+OFFICE = """\
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {name: office, namespace: shop}
+spec:
+  schedule:
+    defaultReplicas: 0
+    behaviors:
+      - replicas: 4
+        start: {hours: 9}
+        end: {hours: 17}
+"""
+BUFFER = """\
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata:
+  name: web
+  namespace: shop
+  annotations: {ANNOTATIONS}
+spec:
+  podTemplateRef: {name: web}
+  replicas: 2
+---
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: web, namespace: shop}
+template:
+  spec:
+    containers: [{name: web, image: web, resources: {requests: {cpu: 1}}}]
+"""
+POOL = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: reports
+  annotations: {headroom.dev/replicas-from: shop/office, headroom.dev/lead-time: 10m}
+spec:
+  replicas: 0
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]
+"""
+WEB = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
+REPORTS = ObjectRef("karpenter.sh", "NodePool", "", "reports")
+
+
+def documents(*texts: str, annotations: str = "") -> Declared:
+    text = "---\n".join(texts).replace("{ANNOTATIONS}", "{" + annotations + "}")
+    return read({"all.yaml": text.encode()})
+
+
+def followed(declared: Declared, at: datetime, *live: LiveObject) -> Followed:
+    objects = {item.ref: item for item in live}
+    effective = declared.over(live_declared(ClusterView(objects=objects)))
+    return follow_schedules(effective, declared, objects, at)
+
+
+def replicas(answer: Followed, ref: ObjectRef) -> object:
+    (manifest,) = (item.manifest for item in answer.repository.manifests if item.ref == ref)
+    return manifest["spec"]["replicas"]
+
+
+def test_a_buffers_replicas_are_the_schedules_value_and_so_is_what_is_applied() -> None:
+    declared = documents(OFFICE, BUFFER, annotations="headroom.dev/replicas-from: office")
+    for at, value in ((NIGHT, 0), (OPENING, 4), (OPENING + timedelta(hours=8), 0)):
+        answer = followed(declared, at)
+        assert answer.effective.buffers[0].replicas == value
+        assert replicas(answer, WEB) == value
+        assert answer.findings == ()
+
+
+def test_git_keeps_the_number_that_was_written() -> None:
+    declared = documents(OFFICE, BUFFER, annotations="headroom.dev/replicas-from: office")
+    followed(declared, OPENING)
+    (manifest,) = (item.manifest for item in declared.manifests if item.ref == WEB)
+    assert manifest["spec"]["replicas"] == 2
+
+
+def test_a_lead_time_makes_it_grow_earlier_and_not_fall_earlier() -> None:
+    declared = documents(OFFICE, BUFFER, annotations="headroom.dev/replicas-from: office, headroom.dev/lead-time: 10m")
+    early, late = OPENING - timedelta(minutes=10), OPENING + timedelta(hours=8)
+    second = timedelta(seconds=1)
+    sizes = [
+        followed(declared, at).effective.buffers[0].replicas for at in (early - second, early, late - second, late)
+    ]
+    assert sizes == [0, 4, 4, 0]
+
+
+def test_a_buffer_that_is_active_during_a_schedule_does_not_exist_while_the_value_is_0() -> None:
+    declared = documents(OFFICE, BUFFER, annotations="headroom.dev/active-during: office")
+    asleep, awake = followed(declared, NIGHT), followed(declared, OPENING)
+    assert asleep.repository.dormant == {WEB: "MetricsProducer/shop/office is at 0"}
+    assert WEB not in {item.ref for item in asleep.repository.manifests}
+    assert awake.repository.dormant == {}
+    assert replicas(awake, WEB) == 2, "its own number, since no schedule gives it another"
+
+
+def test_a_static_pool_follows_its_schedule_by_namespace_and_name() -> None:
+    declared = documents(OFFICE, POOL)
+    assert [item.code for item in declared.findings] == []
+    early = OPENING - timedelta(minutes=10)
+    assert [followed(declared, at).effective.node_pools[0].replicas for at in (NIGHT, early, OPENING)] == [0, 4, 4]
+    assert replicas(followed(declared, early), REPORTS) == 4
+
+
+def test_a_pool_that_is_dynamic_in_the_cluster_stays_dynamic() -> None:
+    declared = documents(OFFICE, POOL.replace("  replicas: 0\n", ""))
+    assert [item.code for item in declared.findings] == ["static-by-schedule"]
+    live = LiveObject(REPORTS, {"metadata": {"name": "reports"}, "spec": {}})
+    assert followed(declared, OPENING, live).effective.node_pools[0].replicas is None
+
+
+def test_without_its_schedule_what_is_in_the_cluster_stays_as_it_is() -> None:
+    declared = documents(BUFFER, POOL, annotations="headroom.dev/replicas-from: office")
+    live = LiveObject(
+        WEB,
+        {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 7, "podTemplateRef": {"name": "web"}}},
+    )
+    answer = followed(declared, OPENING, live)
+    assert answer.effective.buffers[0].replicas == 7
+    assert {item.ref for item in answer.repository.manifests} & {WEB, REPORTS} == set()
+    assert {WEB, REPORTS} <= answer.repository.broken, "and is not pruned"
+    assert [(item.code, item.ref) for item in answer.findings] == [
+        ("schedule-not-found", WEB),
+        ("schedule-not-found", REPORTS),
+    ]
+
+
+def test_a_pool_without_its_schedule_counts_as_static_of_the_size_that_it_has() -> None:
+    declared = documents(POOL.replace("  replicas: 0\n", ""))
+    live = LiveObject(REPORTS, {"metadata": {"name": "reports"}, "spec": {"replicas": 5}})
+    assert followed(declared, OPENING, live).effective.node_pools[0].replicas == 5
+    assert followed(declared, OPENING).effective.node_pools[0].replicas == 0
+
+
+@pytest.mark.parametrize("annotations", ["headroom.dev/replicas-from: office", "headroom.dev/active-during: office"])
+def test_a_suspended_buffer_is_left_as_it_is(annotations: str) -> None:
+    declared = documents(OFFICE, BUFFER, annotations=annotations)
+    metadata = {"name": "web", "namespace": "shop", "annotations": {"headroom.dev/suspend": "true"}}
+    live = LiveObject(WEB, {"metadata": metadata, "spec": {"replicas": 7}})
+    answer = followed(declared, NIGHT, live)
+    assert answer.effective.buffers[0].replicas == 7
+    assert answer.repository.dormant == {}
+
+
+def test_a_new_buffer_waits_for_a_schedule_that_is_not_there() -> None:
+    declared = documents(BUFFER, annotations="headroom.dev/replicas-from: office")
+    answer = followed(declared, OPENING)
+    assert answer.effective.buffers[0].waits_for == "MetricsProducer/shop/office"
+
+
+def test_a_schedule_that_only_the_cluster_has_counts() -> None:
+    declared = documents(BUFFER, annotations="headroom.dev/replicas-from: office")
+    (schedule,) = documents(OFFICE).manifests
+    answer = followed(declared, OPENING, LiveObject(schedule.ref, schedule.manifest))
+    assert replicas(answer, WEB) == 4
+
+
+def test_following_twice_is_following_once() -> None:
+    declared = documents(OFFICE, BUFFER, annotations="headroom.dev/active-during: office")
+    once = followed(declared, NIGHT)
+    again = follow_schedules(once.effective, declared, {}, OPENING)
+    assert again.effective.buffers == followed(declared, OPENING).effective.buffers
+
+
+def test_the_next_edge_is_the_lead_before_the_schedules_own() -> None:
+    declared = documents(OFFICE, POOL)
+    edges = NextEdges()
+    first = edges.first(declared, NIGHT)
+    assert first is not None
+    assert (first.at, first.why) == (OPENING - timedelta(minutes=10), "MetricsProducer/shop/office, 10m ahead")
+    second = edges.first(declared, first.at)
+    assert second is not None
+    assert (second.at, second.why) == (OPENING, "MetricsProducer/shop/office")
+    assert NextEdges().first(Declared(), NIGHT) is None
+
+
+def test_the_timeline_shows_what_each_asks_for_with_its_lead() -> None:
+    declared = documents(OFFICE, BUFFER, POOL, annotations="headroom.dev/active-during: office")
+    declared = replace(declared, manifests=())
+    end = NIGHT + timedelta(days=1)
+    spans = demand_spans(declared, ClusterView(), NIGHT, end, dialect=Dialect.KARPENTER)
+    early = OPENING - timedelta(minutes=10)
+    closing = OPENING + timedelta(hours=8)
+    assert [(str(span.ref), span.start, span.end, span.replicas) for span in spans] == [
+        ("CapacityBuffer/shop/web", NIGHT, OPENING, 0),
+        ("CapacityBuffer/shop/web", OPENING, closing, 2),
+        ("CapacityBuffer/shop/web", closing, end, 0),
+        ("NodePool/reports", NIGHT, early, 0),
+        ("NodePool/reports", early, closing, 4),
+        ("NodePool/reports", closing, end, 0),
+    ]
+
+
+def test_a_percentage_counts_for_as_long_as_it_exists_and_is_the_more_where_the_schedule_is_the_less() -> None:
+    marks = {
+        "by-day": (("headroom.dev/active-during", "office"),),
+        "at-least": (("headroom.dev/replicas-from", "office"),),
+        "plain": (),
+    }
+    buffers = tuple(
+        Buffer(
+            ObjectRef(WEB.group, WEB.kind, "shop", name),
+            target=deployment_ref(),
+            percentage=20,
+            annotations=annotations,
+        )
+        for name, annotations in marks.items()
+    )
+    declared = Declared(buffers=buffers, workloads=(deployment(replicas=10),), schedules=documents(OFFICE).schedules)
+    end = NIGHT + timedelta(days=1)
+    spans = demand_spans(declared, ClusterView(), NIGHT, end, dialect=Dialect.KARPENTER)
+    told = [(span.ref.name, (span.start - NIGHT) / timedelta(hours=1), span.replicas) for span in spans]
+    assert told == [
+        *(("at-least", 0, 2), ("at-least", 3, 4), ("at-least", 11, 2)),
+        *(("by-day", 0, 0), ("by-day", 3, 2), ("by-day", 11, 0)),
+        ("plain", 0, 2),
+    ]
+
+
+def test_what_is_remembered_of_edges_is_what_would_be_found_anew() -> None:
+    declared = documents(OFFICE, POOL)
+    remembering = NextEdges()
+    for hours in (0, 1, 2.9, 3, 5, 4, 12, 40, 2):  # also back
+        at = NIGHT + timedelta(hours=hours)
+        assert remembering.first(declared, at) == NextEdges().first(declared, at)
+    changed = documents(OFFICE.replace("hours: 9", "hours: 10"), POOL)
+    assert remembering.first(changed, NIGHT) == NextEdges().first(changed, NIGHT)

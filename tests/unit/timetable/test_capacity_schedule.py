@@ -1,0 +1,173 @@
+"""What a schedule is worth: the rules one by one, and the odd days of the calendar."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from reconciler.model.errors import Invalid
+from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import Behavior, Schedule, TimePattern
+from reconciler.timetable.capacity_schedule import changes, next_change, state_at, timeline
+
+REF = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "hours")
+MONDAY = datetime(2026, 11, 23, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+EVERY_MINUTE = TimePattern(hours=tuple(range(24)), minutes=tuple(range(60)))
+
+
+def at(hour: int, minute: int = 0, **more: tuple[int, ...]) -> TimePattern:
+    return TimePattern(hours=(hour,), minutes=(minute,), **more)
+
+
+def schedule(*behaviors: Behavior, zone: str = "UTC", default: int = 0) -> Schedule:
+    return Schedule(REF, default, behaviors, zone)
+
+
+def value(found: Schedule, now: datetime) -> int:
+    return state_at(found, now).current_value
+
+
+def edges(found: Schedule, start: datetime, days: int) -> list[str]:
+    """Changes of value as `2026-03-29T01:00 5`, in UTC."""
+    seconds, values = changes(found, start, start + timedelta(days=days))
+    return [
+        f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M} {replicas}"
+        for second, replicas in zip(seconds.tolist()[1:], values.tolist()[1:], strict=True)
+    ]
+
+
+def test_a_window_is_half_open() -> None:
+    found = schedule(Behavior(3, at(9), at(17)))
+    second = timedelta(seconds=1)
+    assert [
+        value(found, MONDAY + 9 * HOUR + shift) for shift in (-second, second * 0, 8 * HOUR - second, 8 * HOUR)
+    ] == [
+        0,
+        3,
+        3,
+        0,
+    ]
+
+
+def test_a_start_at_the_very_instant_of_an_end_wins() -> None:
+    within_one = schedule(Behavior(3, TimePattern(hours=(9, 12)), TimePattern(hours=(12, 17))))
+    between_two = schedule(Behavior(3, at(9), at(12)), Behavior(4, at(12), at(17)))
+    assert value(within_one, MONDAY + 12 * HOUR) == 3
+    assert value(between_two, MONDAY + 12 * HOUR) == 4
+
+
+def test_of_several_the_highest_priority_counts_and_then_the_first() -> None:
+    first, second, third = (Behavior(replicas, at(9), at(17)) for replicas in (1, 2, 3))
+    urgent = Behavior(4, at(12), at(13), priority=1)
+    found = schedule(first, second, third, urgent)
+    assert value(found, MONDAY + 10 * HOUR) == 1
+    assert value(found, MONDAY + 12 * HOUR) == 4
+
+
+def test_days_and_weekdays_must_both_match() -> None:
+    friday_13 = schedule(Behavior(1, TimePattern(days=(13,), weekdays=(5,)), TimePattern(days=(14,))))
+    assert edges(friday_13, datetime(2026, 1, 1, tzinfo=UTC), 365) == [
+        f"2026-{month:02}-{day}T00:00 {replicas}" for month in (2, 3, 11) for day, replicas in ((13, 1), (14, 0))
+    ]
+
+
+def test_29_february_comes_in_leap_years_and_not_in_2100() -> None:
+    leap_day = schedule(Behavior(1, TimePattern(days=(29,), months=(2,)), TimePattern(days=(1,), months=(3,))))
+    assert next_change(leap_day, datetime(2096, 3, 1, tzinfo=UTC)) == datetime(2104, 2, 29, tzinfo=UTC)
+
+
+def test_a_leap_day_on_a_weekday_may_be_forty_years_off() -> None:
+    """29 February is a Monday in 2072 and, since 2100 has none, not before 2112."""
+    monday = TimePattern(days=(29,), months=(2,), weekdays=(1,))
+    found = schedule(Behavior(1, monday, TimePattern(days=(1,), months=(3,))))
+    assert next_change(found, datetime(2072, 3, 1, tzinfo=UTC)) == datetime(2112, 2, 29, tzinfo=UTC)
+
+
+def test_what_began_years_ago_is_still_active() -> None:
+    found = schedule(
+        Behavior(7, TimePattern(days=(29,), months=(2,)), TimePattern(days=(29,), months=(2,), weekdays=(0,)))
+    )
+    assert value(found, datetime(2027, 8, 1, tzinfo=UTC)) == 7
+
+
+def test_without_another_value_to_come_there_is_no_next() -> None:
+    always = Behavior(5, at(0), TimePattern(days=(30,), months=(2,)))
+    for found in (schedule(), schedule(Behavior(0, at(9), at(17))), schedule(always)):
+        outcome = state_at(found, MONDAY)
+        assert (outcome.next_value, outcome.next_value_time) == (None, None)
+        assert next_change(found, MONDAY) is None
+    assert value(schedule(always), MONDAY) == 5
+
+
+def test_an_end_and_start_every_minute_is_always_on() -> None:
+    assert state_at(schedule(Behavior(2, EVERY_MINUTE, EVERY_MINUTE)), MONDAY).current_value == 2
+
+
+def test_a_local_time_that_does_not_exist_moves_to_the_next_that_does() -> None:
+    """Berlin leaves out 2:00 to 3:00 on 29 March 2026: 2:30 is 3:00, which is 1:00 UTC."""
+    found = schedule(Behavior(5, at(2, 30), at(6)), zone="Europe/Berlin")
+    assert edges(found, datetime(2026, 3, 28, 12, tzinfo=UTC), 1) == ["2026-03-29T01:00 5", "2026-03-29T04:00 0"]
+
+
+def test_a_window_within_a_gap_is_none() -> None:
+    found = schedule(Behavior(5, at(2, 10), at(2, 50)), zone="Europe/Berlin")
+    # Its end comes with its start, and a start wins: it lasts until the end of the next day.
+    assert edges(found, datetime(2026, 3, 28, 12, tzinfo=UTC), 2) == ["2026-03-29T01:00 5", "2026-03-30T00:50 0"]
+
+
+def test_a_local_time_that_occurs_twice_counts_at_the_first() -> None:
+    """Berlin shows 2:00 to 3:00 twice on 25 October 2026, first from 0:00 UTC."""
+    found = schedule(Behavior(5, at(2, 30), at(2, 45)), zone="Europe/Berlin")
+    assert edges(found, datetime(2026, 10, 24, 12, tzinfo=UTC), 1) == ["2026-10-25T00:30 5", "2026-10-25T00:45 0"]
+
+
+def test_a_midnight_that_does_not_exist() -> None:
+    """Havana goes from 0:00 to 1:00 on 8 March 2026."""
+    found = schedule(Behavior(5, at(0), at(6)), zone="America/Havana")
+    assert edges(found, datetime(2026, 3, 8, 1, tzinfo=UTC), 1) == ["2026-03-08T05:00 5", "2026-03-08T10:00 0"]
+
+
+def test_a_day_that_a_zone_left_out() -> None:
+    """Samoa had no 30 December 2011: what was to begin on it began with the 31st, ten hours into the 30th in UTC."""
+    found = schedule(Behavior(5, at(9, days=(30,), months=(12,)), at(12, days=(31,))), zone="Pacific/Apia")
+    assert edges(found, datetime(2011, 12, 29, tzinfo=UTC), 3) == ["2011-12-30T10:00 5", "2011-12-30T22:00 0"]
+
+
+def test_half_an_hour_of_summer() -> None:
+    found = schedule(Behavior(5, at(2, 15), at(6)), zone="Australia/Lord_Howe")
+    assert edges(found, datetime(2026, 10, 3, 6, tzinfo=UTC), 1) == ["2026-10-03T15:30 5", "2026-10-03T19:00 0"]
+
+
+def test_a_timeline_tells_the_behavior_and_the_first_time_of_each_collision() -> None:
+    found = schedule(Behavior(3, at(9), at(17)), Behavior(2, at(16), at(18)), default=1)
+    seen = timeline(found, MONDAY, MONDAY + timedelta(days=2), MONDAY + 10 * HOUR)
+    assert [(span.start.hour, span.value, span.behavior) for span in seen.spans] == [
+        (0, 1, None),
+        (9, 3, 0),
+        (17, 2, 1),
+        (18, 1, None),
+        (9, 3, 0),
+        (17, 2, 1),
+        (18, 1, None),
+    ]
+    (collision,) = seen.collisions
+    assert (collision.winner, collision.loser) == (0, 1)
+    assert (collision.start, collision.end) == (MONDAY + 16 * HOUR, MONDAY + 17 * HOUR)
+    assert (seen.outcome.current_value, seen.outcome.next_value) == (3, 2)
+
+
+def test_an_empty_span_has_no_spans() -> None:
+    assert timeline(schedule(), MONDAY, MONDAY, MONDAY).spans == ()
+
+
+def test_a_zone_that_is_not_known_is_refused_with_a_hint() -> None:
+    with pytest.raises(Invalid, match="'Mars/Base' is no time zone") as error:
+        state_at(schedule(Behavior(1, at(9), at(17)), zone="Mars/Base"), MONDAY)
+    assert "Europe/Berlin" in error.value.hint
+
+
+@pytest.mark.parametrize("now", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)])
+def test_at_the_ends_of_the_calendar_there_is_an_answer(now: datetime) -> None:
+    assert value(schedule(Behavior(1, at(9), at(17)), zone="America/New_York", default=4), now) in {1, 4}
