@@ -20,8 +20,8 @@ from reconciler.timetable.cron import parse_cron
 ALLOW_WINDOWS = "headroom.dev/allow-windows"
 TIME_ZONE = "headroom.dev/timezone"
 EXAMPLE = "0 22 * * mon-fri for 8h"
-_DURATION = re.compile(r"(?:\d+h)?(?:\d+m)?(?:0s)?")
-_IN_DAYS = re.compile(r"(\d+)d")
+_DURATION = re.compile(r"(?:\d+h)?(?:\d+m)?(?:0s)?", re.ASCII)
+_IN_DAYS = re.compile(r"([0-9]{1,5})d", re.ASCII)
 _BY_LOWER_CASE = {reason.lower(): reason for reason in REASONS}
 
 
@@ -61,7 +61,10 @@ def _duration(number: int, text: str) -> timedelta:
         days = _IN_DAYS.fullmatch(text)
         hint = f"write {int(days[1]) * 24}h" if days else "write hours and minutes, such as 8h or 8h30m"
         raise _wrong(number, f"{text!r} is no duration of hours and minutes", hint)
-    duration = parse_duration(text)
+    try:
+        duration = parse_duration(text)
+    except Invalid as error:
+        raise _wrong(number, error.message, error.hint) from error
     if not duration:
         raise _wrong(number, "a window of no length is never open", "write hours and minutes, such as 8h or 8h30m")
     return duration

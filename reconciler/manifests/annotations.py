@@ -24,7 +24,7 @@ def _one_of(*options: str) -> tuple[Callable[[str], bool], str]:
 def _is_duration(value: str) -> bool:
     try:
         parse_duration(value)
-    except (Invalid, OverflowError):
+    except Invalid:
         return False
     return True
 

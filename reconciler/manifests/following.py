@@ -45,7 +45,7 @@ def _check_lead(inspection: Inspection, text: str, *, follows: bool) -> None:
     path = (*_ANNOTATIONS, LEAD_TIME_ANNOTATION)
     try:
         too_long = parse_duration(text) > LONGEST_LEAD
-    except (Invalid, OverflowError):
+    except Invalid:
         return  # told of with every annotation's value
     if too_long:
         message = f"{LEAD_TIME_ANNOTATION} has the value {text!r}, more than a week"

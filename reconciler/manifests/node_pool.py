@@ -64,7 +64,7 @@ def check(inspection: Inspection) -> None:
     budgets = mapping_at(spec, "disruption").get("budgets")
     for index, budget in enumerate(budgets or ()):
         _check_budget(inspection, budget, ("spec", "disruption", "budgets", index))
-    if budgets is not None:
+    if _can_be_decoded(inspection) and budgets is not None:
         check_budgets(inspection, budgets)
     if "replicas" in spec or REPLICAS_FROM_ANNOTATION in mapping_at(inspection.body, "metadata", "annotations"):
         _check_static(inspection, spec)
@@ -87,6 +87,28 @@ def _check_budget(inspection: Inspection, budget: Mapping[str, Any], path: Path)
             "an empty list of reasons matches nothing, so this budget never counts",
             hint="remove reasons to mean every reason",
         )
+
+
+def _can_be_decoded(inspection: Inspection) -> bool:
+    """Durations of the right form that are longer than Go can count: the API server admits them, Karpenter cannot read the pool."""
+    budgets = mapping_at(inspection.body, "spec", "disruption").get("budgets")
+    places: list[Path] = [("spec", "disruption", "consolidateAfter")]
+    places += [("spec", "disruption", "budgets", index, "duration") for index in range(len(budgets or ()))]
+    places += [(*_NODE_SPEC, name) for name in ("expireAfter", "terminationGracePeriod")]
+    failed = False
+    for path in places:
+        holder: Any = inspection.body
+        for step in path[:-1]:
+            holder = holder[step] if isinstance(step, int) else holder.get(step, {})
+        text = holder.get(path[-1], NEVER)
+        try:
+            _duration(text)
+        except Invalid as error:
+            failed = True
+            message = f"{error.message}: Karpenter cannot decode a NodePool with it, and then reads none at all"
+            never = "" if path[-1] in {"duration", "terminationGracePeriod"} else f", or {NEVER}"
+            inspection.report(codes.INVALID_VALUE, path, message, hint=f"{error.hint}{never}")
+    return not failed
 
 
 def _check_static(inspection: Inspection, spec: Mapping[str, Any]) -> None:
@@ -191,23 +213,24 @@ def _taints(taints: Sequence[Mapping[str, Any]] | None) -> tuple[Taint, ...]:
 
 
 def budgets_of(budgets: Sequence[Mapping[str, Any]]) -> tuple[DisruptionBudget, ...]:
-    return tuple(
-        DisruptionBudget(
-            nodes=budget["nodes"],
-            reasons=tuple(budget["reasons"]) if "reasons" in budget else None,
-            schedule=budget.get("schedule"),
-            duration=_duration(budget["duration"]) if "duration" in budget else None,
-        )
-        for budget in budgets
-    )
+    """As they count: one in a cluster whose duration cannot be read is kept as what nobody can evaluate."""
+    return tuple(_budget_of(budget) for budget in budgets)
+
+
+def _budget_of(budget: Mapping[str, Any]) -> DisruptionBudget:
+    duration, unreadable = None, ""
+    if "duration" in budget:
+        try:
+            duration = parse_duration(budget["duration"])
+        except Invalid as error:
+            unreadable = error.message
+    reasons = tuple(budget["reasons"]) if "reasons" in budget else None
+    return DisruptionBudget(budget["nodes"], reasons, budget.get("schedule"), duration, unreadable)
 
 
 def _duration(text: str) -> timedelta | None:
-    """None for Never. Raises `Invalid`, also for a duration longer than a computer can count."""
-    try:
-        return None if text == NEVER else parse_duration(text)
-    except OverflowError as error:
-        raise Invalid(f"{text!r} is too long a duration", hint=f"write {NEVER} where that is what is meant") from error
+    """None for Never. Raises `Invalid`."""
+    return None if text == NEVER else parse_duration(text)
 
 
 def lay_over(partial: DeclaredManifest, live: LiveObject) -> NodePool:

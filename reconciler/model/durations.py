@@ -7,29 +7,46 @@ from datetime import timedelta
 
 from reconciler.model.errors import Invalid
 
-_UNITS = {
-    "ms": timedelta(milliseconds=1),
-    "s": timedelta(seconds=1),
-    "m": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+"""Nanoseconds, in which Go counts."""
+_LONGEST = 2**63 - 1
+_MOST_DIGITS = 19
+"""Of a number of any unit; more are beyond the longest duration already."""
+_MOST_SHOWN = 40
+_PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)")
 
 
 def parse_duration(text: str) -> timedelta:
-    """`"1h30m"` → 90 minutes; `"0"` is zero. Days are not a Go unit: 24h. Raises `Invalid`."""
+    """`"1h30m"` → 90 minutes; `"0"` is zero. Days are not a Go unit: 24h. Raises `Invalid`.
+
+    Also for more than 292 years: Go's time.ParseDuration counts nanoseconds in 64 bits, and refuses what they do not hold.
+    """
     if text == "0":
         return timedelta(0)
-    total = timedelta(0)
+    total = 0
     position = 0
     for part in _PART.finditer(text):
         if part.start() != position:
             break
-        total += float(part[1]) * _UNITS[part[2]]
+        total += _nanoseconds(text, part)
         position = part.end()
     if not text or position != len(text):
         raise Invalid(f"{text!r} is not a duration", hint='write hours, minutes and seconds, such as "720h" or "1h30m"')
-    return total
+    if total > _LONGEST:
+        raise _too_long(text)
+    return timedelta(microseconds=total // 1000)
+
+
+def _nanoseconds(text: str, part: re.Match[str]) -> int:
+    whole, fraction, unit = part[1].lstrip("0"), (part[2] or "")[:_MOST_DIGITS], _UNITS[part[3]]
+    if len(whole) > _MOST_DIGITS:
+        raise _too_long(text)
+    return int(whole or "0") * unit + int(fraction or "0") * unit // 10 ** len(fraction)
+
+
+def _too_long(text: str) -> Invalid:
+    shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    return Invalid(f"{shown!r} is too long a duration", hint="write at most 2562047h, which is 292 years")
 
 
 def format_duration(duration: timedelta) -> str:

@@ -59,5 +59,5 @@ def schedule_ref_of(namespace: str, name: str) -> ObjectRef:
 def _duration(text: str) -> timedelta:
     try:
         return parse_duration(text)
-    except (Invalid, OverflowError):
+    except Invalid:
         return timedelta(0)

@@ -122,12 +122,17 @@ class NodeClaimTemplate:
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """One budget as written (seed 003): `reasons` None names every reason, an empty tuple none; nodes "10%" or "5"."""
+    """One budget as written (seed 003): `reasons` None names every reason, an empty tuple none; nodes "10%" or "5".
+
+    unreadable: why the duration is none that anybody can read, so that Karpenter cannot evaluate the budget; met in a
+    cluster only.
+    """
 
     nodes: str = "10%"
     reasons: tuple[str, ...] | None = None
     schedule: str | None = None
     duration: timedelta | None = None
+    unreadable: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,8 @@ def _integer(text: str) -> int | None:
 
 def _why_not_evaluated(budget: DisruptionBudget) -> str | None:
     """Why nobody can say when the budget is open, so that Karpenter closes the pool; None: it can be said."""
+    if budget.unreadable:
+        return budget.unreadable
     if budget.schedule is None:
         return None if budget.duration is None else "it has a duration and no schedule"
     try:

@@ -84,6 +84,6 @@ def _is_kept(pod: Pod, now: datetime) -> bool:
         return text is not None
     try:
         duration = parse_duration(text)
-    except (Invalid, OverflowError):
+    except Invalid:
         return False  # Karpenter passes over what is neither
     return pod.created is None or now - pod.created < duration

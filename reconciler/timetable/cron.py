@@ -191,8 +191,8 @@ def _descriptor(text: str, stripped: str) -> Cron:
 def _interval(text: str, words: str) -> timedelta:
     try:
         return parse_duration(words)
-    except OverflowError as error:
-        raise Invalid(f"schedule {text!r}: {words!r} is too long", hint="write a duration such as 1h30m") from error
+    except Invalid as error:
+        raise Invalid(f"schedule {text!r}: {error.message}", hint="write a duration such as 1h30m") from error
 
 
 def _values(text: str, word: str, field: _Field) -> tuple[frozenset[int], bool]:

@@ -159,3 +159,30 @@ def test_local_budgets_are_told_in_the_months_for_which_they_are_compiled(reposi
     done = headroom(*asked, "--from", "2027-09-30T00:00:00Z")
     assert isinstance(done.exception, Invalid)
     assert "compiled into UTC from 2026-11-01 to 2027-10-01" in done.exception.message
+
+
+def test_a_budget_in_the_cluster_with_a_duration_that_nobody_can_read_closes_its_pool(tmp_path: Path) -> None:
+    repository, cluster = tmp_path / "repository", tmp_path / "cluster"
+    repository.mkdir()
+    cluster.mkdir()
+    own = node_pool("own")
+    own["spec"]["disruption"]["budgets"] = [
+        {"nodes": "0", "reasons": ["Drifted"], "schedule": "@daily", "duration": "9999999999h"},
+        {"nodes": "50%"},
+    ]
+    (cluster / "nodepools.json").write_text(json.dumps({"kind": "List", "items": [own]}))
+    words = ("--repo", str(repository), "--cluster", f"snapshot:{cluster}", "--nodes", "10", "--now", NOON)
+    found = rows(*words)
+    assert [row["allowed"] for row in found] == [0, 0, 0]
+    assert "budgets[0] cannot be evaluated" in found[0]["why"]
+    assert "too long a duration" in found[0]["why"]
+    assert headroom(*words).exit_code == 0
+
+
+def test_one_duration_that_is_too_long_is_one_document_s_finding(repository: Path) -> None:
+    text = (repository / "pools.yaml").read_text()
+    (repository / "pools.yaml").write_text(text.replace("duration: 8h", "duration: 9999999999h"))
+    done = headroom("--repo", str(repository), "--nodes", "10", "--now", NOON)
+    assert done.exit_code == 0
+    assert "error: NodePool/general: '9999999999h' is too long a duration" in done.stdout
+    assert "NodePool batch: 10 nodes" in done.stdout

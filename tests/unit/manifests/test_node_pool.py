@@ -231,3 +231,18 @@ def test_an_overlay() -> None:
 )
 def test_what_an_overlay_cannot_be(lines: str, code: str) -> None:
     assert only(OVERLAY + lines).code == code
+
+
+@pytest.mark.parametrize(
+    ("lines", "path"),
+    [
+        (TEMPLATE + "  disruption: {consolidateAfter: 2562048h}\n", "spec.disruption.consolidateAfter"),
+        (TEMPLATE + "      expireAfter: 9999999999999999999999h\n", "spec.template.spec.expireAfter"),
+        (TEMPLATE + "      terminationGracePeriod: 2562048h\n", "spec.template.spec.terminationGracePeriod"),
+        ("  disruption: {consolidateAfter: 2562048h}\n", "spec.disruption.consolidateAfter"),
+    ],
+)
+def test_durations_that_karpenter_cannot_decode_are_told_where_they_stand(lines: str, path: str) -> None:
+    (finding,) = findings(HEAD + lines)
+    assert (finding.code, finding.path) == ("invalid-value", path)
+    assert "Karpenter cannot decode" in finding.message
