@@ -35,6 +35,7 @@ def command(
         headroom diff main..my-branch --path clusters/production --output markdown
     """
     from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
     from reconciler.report.difference import difference  # noqa: PLC0415 - likewise
     from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
 
@@ -42,6 +43,7 @@ def command(
     if not separator or not base or head.startswith("."):
         raise click.UsageError(f"{revisions!r} is not BASE..HEAD: write two revisions, such as main..my-branch.")
     settings = settings_from(values)
+    now = now or SystemClock().now()  # one instant for both sides: what passes between them is no difference
     plans = []
     outlooks = []
     seconds: dict[str, float] = {}

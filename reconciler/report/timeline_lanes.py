@@ -89,19 +89,26 @@ def shared_out(groups: Sequence[str], most: int) -> list[int]:
 
 
 def lane_changes(base: CapacityTimeline, head: CapacityTimeline) -> tuple[LaneChange, ...]:
-    """What is worth something else at some time, or comes or goes, in the order of the head with what went behind."""
+    """What is worth something else at some time of both timelines, or comes or goes, in the order of the head with what went behind."""
     before = {(lane.group, lane.name): lane for lane in lanes(base)}
     after = {(lane.group, lane.name): lane for lane in lanes(head)}
     changes = [
         LaneChange(before.get(key), after.get(key)) for key in (*after, *(key for key in before if key not in after))
     ]
     order = (ASKED, WORTH, ALLOWED)
-    found = [item for item in changes if item.before is None or item.after is None or _differ(item.before, item.after)]
+    start, end = max(base.start, head.start), min(base.end, head.end)
+    found = [
+        item
+        for item in changes
+        if item.before is None or item.after is None or _differ(item.before, item.after, start, end)
+    ]
     return tuple(sorted(found, key=lambda item: order.index(item.either.group)))
 
 
-def _differ(before: Lane, after: Lane) -> bool:
+def _differ(before: Lane, after: Lane, start: datetime, end: datetime) -> bool:
+    """Whether their values differ at any time of [start, end): where a lane's first span begins is no matter of its worth."""
+
     def worth(lane: Lane) -> list[tuple[datetime, int | None]]:
-        return [(span.start, span.value) for span in lane.spans]
+        return [(max(span.start, start), span.value) for span in lane.spans if span.end > start and span.start < end]
 
     return worth(before) != worth(after)

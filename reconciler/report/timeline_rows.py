@@ -49,7 +49,7 @@ def change_rows(base: CapacityTimeline, head: CapacityTimeline, zone: tzinfo) ->
     """The same for two revisions: only what differs, with a line before and one after."""
     changes = lane_changes(base, head)
     return {
-        "title": f"The coming week, before and after: {len(changes):,} differ",
+        "title": f"The coming week, before and after: {len(changes):,} differ{'s' if len(changes) == 1 else ''}",
         "count": len(changes),
         "heading": _heading(head, zone),
         "lines": [

@@ -109,6 +109,14 @@ def test_diff_of_nothing_exits_0(repository: Path) -> None:
     assert "No change in capacity" in done.stdout
 
 
+def test_diff_looks_at_both_revisions_at_one_instant(repository: Path) -> None:
+    """What the clock does between the two plans is no difference: only the lane that grows is among those that change."""
+    document = json.loads(headroom("diff", "main..more", PATH, SNAPSHOT, "--output=json", folder=repository).stdout)
+    assert document["base"]["now"] == document["head"]["now"]
+    page = headroom("diff", "main..more", PATH, SNAPSHOT, "--output=markdown", folder=repository).stdout
+    assert "before and after: 1 differs<" in page
+
+
 def test_diff_against_the_working_tree(repository: Path) -> None:
     (repository / "clusters" / "production" / "buffers" / "ci.yaml").unlink()
     done = headroom("diff", "main..", PATH, SNAPSHOT, NOW, folder=repository)
