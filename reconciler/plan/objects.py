@@ -158,13 +158,18 @@ def _differences(
     compared = {key: value for key, value in manifest.items() if key not in {"apiVersion", "kind"}}
     comparison = Comparison(drops_empty=not item.ref.group)
     hash_path = path_text(("metadata", "annotations", HASH_ANNOTATION))
-    found = comparison.differences(compared, live.body)
-    if not any(change.path == hash_path for change in found):
+    found = comparison.differences(compared, _with_annotations(live.body))
+    if annotations_of(live.body).get(HASH_ANNOTATION) == annotations_of(manifest)[HASH_ANNOTATION]:
         # The same manifest was applied: what a snapshot does not show was left out of it, not taken away in the cluster.
         return tuple(change for change in found if not (reduced and change.before is None))
     # The hash says that the manifest is another one; which fields, the other differences say, or who owns what.
     others = tuple(change for change in found if change.path != hash_path)
     return (*others, *_given_up(manifest, live)) or found
+
+
+def _with_annotations(body: Manifest) -> Manifest:
+    """The object with a mapping of annotations, where it may have none at all: they are compared one by one."""
+    return {**body, "metadata": {**(body.get("metadata") or {}), "annotations": annotations_of(body)}}
 
 
 def _given_up(manifest: Manifest, live: LiveObject) -> tuple[FieldChange, ...]:

@@ -100,7 +100,11 @@ def test_an_object_that_was_there_before_is_adopted() -> None:
     there = live(BUFFER, {"metadata": {"name": "web"}, "spec": {"replicas": 3}})
     (change,) = planned(document(), objects=(there,)).changes
     assert change.action is Action.UPDATE
-    assert {field.path for field in change.changes} == {"metadata.annotations", "metadata.labels", "metadata.namespace"}
+    assert [field.path for field in change.changes] == [
+        "metadata.annotations['headroom.dev/source']",
+        "metadata.labels",
+        "metadata.namespace",
+    ]
 
 
 def test_status_nulls_and_server_fields_are_not_applied() -> None:

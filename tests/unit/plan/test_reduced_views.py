@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from reconciler.manifests.declared import read
 from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef
@@ -16,11 +18,13 @@ TEMPLATE = (
     b"apiVersion: v1\nkind: PodTemplate\nmetadata: {name: web, namespace: shop}\n"
     b"template: {spec: {containers: [{name: main, image: 'web:1', resources: {requests: {cpu: '1'}}}]}}\n"
 )
+PARTIAL = b"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: live}\nspec: {weight: 5}\n"
+POOL = ObjectRef("karpenter.sh", "NodePool", "", "live")
 REF = ObjectRef("", "PodTemplate", "shop", "web")
 
 
-def changes(declared: Declared, body: Mapping[str, Any], *, reduced: bool) -> list[str]:
-    view = ClusterView(objects={REF: LiveObject(REF, body)}, reduced=reduced)
+def changes(declared: Declared, body: Mapping[str, Any], *, reduced: bool, ref: ObjectRef = REF) -> list[str]:
+    view = ClusterView(objects={ref: LiveObject(ref, body)}, reduced=reduced)
     plan = make_plan(PlanInputs(None, datetime(2026, 11, 21, tzinfo=UTC), view, declared))
     return [field.path for change in plan.objects for field in change.changes]
 
@@ -43,3 +47,22 @@ def test_an_edited_manifest_is_a_change_against_a_snapshot_too() -> None:
     body = without_image(prepared(declared.manifests[0], ""))
     edited = replace(declared, manifests=read({"a.yaml": TEMPLATE.replace(b"web:1", b"web:2")}).manifests)
     assert changes(edited, body, reduced=True) != []
+
+
+@pytest.mark.parametrize("reduced", [True, False])
+@pytest.mark.parametrize("annotations", [None, {}, {"team": "a"}])
+def test_what_was_never_applied_here_is_a_change_whatever_annotations_it_has(
+    annotations: dict[str, str] | None, *, reduced: bool
+) -> None:
+    """Of a NodePool that somebody else made a manifest sets a field that it does not have."""
+    declared = read({"a.yaml": PARTIAL})
+    metadata = {"name": "live"} if annotations is None else {"name": "live", "annotations": annotations}
+    assert "spec.weight" in changes(declared, {"metadata": metadata, "spec": {}}, ref=POOL, reduced=reduced)
+
+
+@pytest.mark.parametrize("annotations", [None, {}, {"team": "a"}])
+def test_so_it_is_for_every_kind(annotations: dict[str, str] | None) -> None:
+    declared = read({"a.yaml": TEMPLATE})
+    body = prepared(declared.manifests[0], "")
+    metadata = {"name": "web", "namespace": "shop"} | ({} if annotations is None else {"annotations": annotations})
+    assert "template" in changes(declared, {"apiVersion": body["apiVersion"], "metadata": metadata}, reduced=True)
