@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -12,9 +13,17 @@ from reconciler.cli.exit_codes import exit_code_of
 from reconciler.model.errors import Failure
 
 
+_NO_MORE_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+"""What a write to standard output fails with; a file's own error names the file, and its writer has told of it."""
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the console script; never returns. No failure ever shows a traceback unless HEADROOM_DEBUG is set."""
     words = sys.argv[1:] if arguments is None else arguments
+    if sys.stdout is None:
+        # Closed by who called (`>&-`). Nothing must run: the first file that is opened would take its number.
+        click.echo("headroom: there is no standard output to write to: it is closed", err=True)
+        sys.exit(exit_code_of(words, usage=False))
     try:
         result = application.main(args=words, prog_name="headroom", standalone_mode=False)
     except click.exceptions.Abort:
@@ -28,17 +37,26 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(exit_code_of(words, usage=False))
     except BrokenPipeError:
         # The reader (head, a pager) has gone: that is its business, and Python must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go_of_stdout()
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_MORE_ROOM:
+            click.echo(f"headroom: the output cannot be written: {error.strerror}", err=True)
+            _let_go_of_stdout()
+            sys.exit(exit_code_of(words, usage=False))
         if os.environ.get("HEADROOM_DEBUG"):
             raise
         click.echo(f"headroom: internal error: {type(error).__name__}: {error}", err=True)
         click.echo("  this is a defect; run again with HEADROOM_DEBUG=1 and report what it prints", err=True)
         sys.exit(exit_code_of(words, usage=False))
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _let_go_of_stdout() -> None:
+    """What could not be written goes nowhere, so that Python does not try it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(failure: Failure) -> None:
