@@ -12,7 +12,6 @@ from reconciler.cli.application import application
 from reconciler.cli.exit_codes import exit_code_of
 from reconciler.model.errors import Failure
 
-
 _NO_MORE_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 """What a write to standard output fails with; a file's own error names the file, and its writer has told of it."""
 

@@ -159,7 +159,7 @@ def test_apply_to_a_snapshot_is_refused_before_anything_is_read() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
-@pytest.mark.parametrize(("words", "code"), [(("crd",), 1), (("schema", "plan"), 1), (("--help",), 1)])
+@pytest.mark.parametrize(("words", "code"), [(("crd",), 1), (("schema", "plan.v1"), 1), (("--help",), 1)])
 def test_output_that_cannot_be_written_is_one_plain_line(words: tuple[str, ...], code: int) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
