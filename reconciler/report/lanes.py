@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from math import inf
+from math import ceil, inf
 
 from reconciler.model.timelines import BudgetSpan
 from reconciler.report.drawing import NORMAL, Drawing, on_step, step_of, width_of
@@ -44,17 +44,48 @@ def merged(spans: Sequence[ValueSpan]) -> list[ValueSpan]:
     return found
 
 
-def visible(spans: Sequence[ValueSpan], axis: TimeAxis, *, lowest: bool) -> list[ValueSpan]:
-    """Merged spans, those narrower than a pixel put together: of their values the lowest or the highest is drawn."""
-    found: list[ValueSpan] = []
-    for span in merged(spans):
-        last = found[-1] if found else None
-        if last is None or axis.x(last.end) - axis.x(last.start) >= 1:
-            found.append(span)
-            continue
-        chosen = (min if lowest else max)(last, span, key=_size)
-        found[-1] = ValueSpan(last.start, span.end, chosen.value, chosen.why)
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A span in the columns of pixels in which it is drawn, [left, right) on the picture; its times and value are its own."""
+
+    left: float
+    right: float
+    span: ValueSpan
+
+
+def visible(spans: Sequence[ValueSpan], axis: TimeAxis, *, lowest: bool) -> list[Stroke]:
+    """Merged spans, each in the columns that are its own: where several lie in one column, the lowest or the highest is drawn.
+
+    Strokes follow one another without a gap. What is left out altogether lies within columns that another span has.
+    """
+    those = merged(spans)
+    owners: dict[int, int] = {}
+    for index, span in enumerate(those):
+        for column in _columns(span, axis):
+            owner = owners.get(column)
+            if owner is None or _wins(span, those[owner], lowest=lowest):
+                owners[column] = index
+    found: list[Stroke] = []
+    for column in sorted(owners):
+        span = those[owners[column]]
+        left, right = axis.left + column, axis.left + min(column + 1, axis.width)
+        if found and found[-1].span is span and found[-1].right == left:
+            left = found.pop().left
+        found.append(Stroke(left, right, span))
     return found
+
+
+def _columns(span: ValueSpan, axis: TimeAxis) -> range:
+    """The columns that a span has a part in, the axis's first being 0; exact, so that no rounding gives it a neighbour's."""
+    length = axis.end - axis.start
+    count = ceil(axis.width)
+    first = (span.start - axis.start) * count // length
+    last = -((axis.start - span.end) * count // length)
+    return range(max(0, first), min(count, last))
+
+
+def _wins(span: ValueSpan, over: ValueSpan, *, lowest: bool) -> bool:
+    return _size(span) < _size(over) if lowest else _size(span) > _size(over)
 
 
 def _size(span: ValueSpan) -> float:
@@ -79,8 +110,8 @@ def draw_values(
     most = max((*scale, 1))
     base = top + height
     numbered = axis.left
-    for index, span in enumerate(shown):
-        left, right = axis.x(span.start), axis.x(span.end)
+    for index, stroke in enumerate(shown):
+        span, left, right = stroke.span, stroke.left, stroke.right
         value = span.value or 0
         words = f"{value:,}: {span_words(span.start, span.end, axis.zone)}" + (f", {span.why}" if span.why else "")
         tall = max(3.0, (height - NUMBER_ROOM) * value / most) if value else 1.5
@@ -90,9 +121,10 @@ def draw_values(
         begins = middle - width_of(number) / 2
         # A narrow peak stands above its neighbours, and so does its number.
         around = (*shown[max(0, index - 1) : index], *shown[index + 1 : index + 2])
-        is_peak = all((other.value or 0) < value for other in around)
+        is_peak = all((other.span.value or 0) < value for other in around)
         inside = axis.left <= begins and begins + width_of(number) <= axis.left + axis.width
-        if width_of(number) <= right - left + 1 or (is_peak and inside and begins >= numbered):
+        is_wide = width_of(number) <= right - left + 1 and begins >= numbered - 1
+        if is_wide or (is_peak and inside and begins >= numbered):
             drawing.text(middle, base - tall - 3, number, "small", anchor="middle", tells=words)
             numbered = begins + width_of(number)
     drawing.line(axis.left, base, axis.left + axis.width, base)
@@ -108,9 +140,9 @@ def draw_allowed(
     values: Sequence[int],
 ) -> None:
     """Boxes: 0 is struck through, unbounded is an empty dashed one with ∞, others have a colour of the scale of `values`."""
-    for span in visible(spans, axis, lowest=True):
-        left, right = axis.x(span.start), axis.x(span.end)
-        width = max(1.0, right - left - 1)
+    for stroke in visible(spans, axis, lowest=True):
+        span, left = stroke.span, stroke.left
+        width = max(1.0, stroke.right - left - 1)
         allowed = span.value
         words = f"{span_words(span.start, span.end, axis.zone)}: {allowed_words(allowed)}. {span.why}"
         number, look = number_of(allowed), "strong bad" if allowed == 0 else "soft"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
@@ -23,7 +25,7 @@ from reconciler.report.budget_chart import budget_chart
 from reconciler.report.budget_page import budget_page
 from reconciler.report.difference import difference
 from reconciler.report.drawing import STEPS, fitting, on_step, step_of, width_of
-from reconciler.report.lanes import ValueSpan, visible
+from reconciler.report.lanes import ValueSpan, merged, visible
 from reconciler.report.page import difference_page, plan_page
 from reconciler.report.schedule_chart import schedule_chart
 from reconciler.report.schedule_page import schedule_page
@@ -37,6 +39,7 @@ from tests.timelines import END, NOW, WORKDAYS, budget_span, budgets, capacity, 
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 BERLIN = ZoneInfo("Europe/Berlin")
+ROUNDING = timedelta(milliseconds=1)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -249,17 +252,64 @@ def test_a_closed_door_of_an_hour_is_not_hidden() -> None:
     assert row["blocks"][0][1].count("·") == 1
 
 
-def test_what_is_narrower_than_a_pixel_keeps_its_extreme() -> None:
-    axis = TimeAxis(NOW, END, UTC, 0, 100)
-    minute = timedelta(minutes=1)
-    spans = [
-        ValueSpan(NOW, NOW + minute, 1),
-        ValueSpan(NOW + minute, NOW + 2 * minute, 9),
-        ValueSpan(NOW + 2 * minute, END, 1),
-    ]
-    assert max(span.value or 0 for span in visible(spans, axis, lowest=False)) == 9
-    lowered = [replace(span, value={1: 9, 9: 0}[span.value or 0]) for span in spans]
-    assert min(span.value or 0 for span in visible(lowered, axis, lowest=True)) == 0
+def in_turn(lengths: Sequence[int], values: Sequence[int | None]) -> list[ValueSpan]:
+    """Spans of so many minutes, one after the other from NOW on."""
+    spans = []
+    at = NOW
+    for minutes, value in zip(lengths, values, strict=False):
+        spans.append(ValueSpan(at, at + timedelta(minutes=minutes), value))
+        at += timedelta(minutes=minutes)
+    return spans
+
+
+@given(
+    lengths=st.lists(st.sampled_from([1, 10, 30, 45, 600, 1410, 4000]), min_size=1, max_size=60),
+    values=st.lists(st.none() | st.integers(0, 4), min_size=60, max_size=60),
+    width=st.integers(1, 40),
+    lowest=st.booleans(),
+)
+def test_each_pixel_shows_the_extreme_of_what_lies_in_it_and_each_stroke_is_a_span(
+    lengths: list[int],
+    values: list[int | None],
+    width: int,
+    lowest: bool,  # noqa: FBT001 - a parameter of a test
+) -> None:
+    spans = in_turn(lengths, values)
+    strokes = visible(spans, TimeAxis(NOW, spans[-1].end, UTC, 20, width), lowest=lowest)
+    assert [stroke.left for stroke in strokes] == [20, *(stroke.right for stroke in strokes[:-1])]
+    assert strokes[-1].right == 20 + width
+    assert all(stroke.span in merged(spans) for stroke in strokes), "what is told of it is true"
+    whole = spans[-1].end - NOW
+    for pixel in range(width):
+        begins, ends = NOW + whole * pixel / width, NOW + whole * (pixel + 1) / width
+        inside = [
+            inf if span.value is None else span.value
+            for span in spans
+            if (ends - span.start) > ROUNDING and (span.end - begins) > ROUNDING
+        ]
+        (shown,) = (stroke.span for stroke in strokes if stroke.left <= 20 + pixel < stroke.right)
+        assert (inf if shown.value is None else shown.value) == (min if lowest else max)(inside)
+
+
+@pytest.mark.parametrize(
+    ("usual", "rare", "lowest"), [(0, 2, False), (5, 0, True)], ids=["half an hour of 2", "half an hour closed"]
+)
+def test_half_an_hour_a_day_is_no_day(usual: int, rare: int, lowest: bool) -> None:  # noqa: FBT001 - a parameter of a test
+    spans = in_turn([135, *[30, 1410] * 30, 30, 1275], [usual, *[rare, usual] * 31])
+    strokes = visible(spans, TimeAxis(NOW, spans[-1].end, UTC, 88, 660), lowest=lowest)
+    rarely = [stroke for stroke in strokes if stroke.span.value == rare]
+    assert len(rarely) == 31
+    assert sum(stroke.right - stroke.left for stroke in rarely) <= 2 * 31
+    assert all(stroke.span.end - stroke.span.start == timedelta(minutes=30) for stroke in rarely)
+
+
+def test_a_month_of_short_windows_is_told_as_it_is() -> None:
+    window = Behavior(2, TimePattern(hours=(2,), minutes=(15,)), TimePattern(hours=(2,), minutes=(45,)))
+    schedule = replace(proposal(), behaviors=(window,), default_replicas=0)
+    chart = schedule_chart([schedule_timeline(schedule, days=31)], now=NOW)
+    told = {title.text or "" for title in ET.fromstring(chart).iter(f"{SVG}title")}
+    assert "2: Sun 22 Mar 02:15 to 02:45" in told
+    assert not any(words.startswith("2: ") and " to " in words and words[-5:] != "02:45" for words in told)
 
 
 ZONES = ("UTC", "America/Havana", "Africa/Cairo", "Australia/Lord_Howe", "Asia/Kathmandu", "America/Los_Angeles")
