@@ -15,6 +15,7 @@ from reconciler.model.changes import (
     ObjectChange,
     PendingOutcome,
     Plan,
+    StaticPoolChange,
 )
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
@@ -88,6 +89,7 @@ def full_plan() -> Plan:
             ObjectChange(web, Action.CREATE, (), {}, SourcePosition("buffers.yaml", 1)),
             ObjectChange(buffer_ref("old"), Action.DELETE, (), None, None, "no longer in the repository"),
         ),
+        static_pools=(StaticPoolChange("reports", 0, 3, "m-4x", 0.2), StaticPoolChange("spare", 2, 1)),
         cost=Cost(1.5, 1.9, assumptions=("on-demand prices from the catalog file",)),
         findings=(
             Finding(

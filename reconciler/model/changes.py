@@ -92,6 +92,21 @@ class DemandOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class StaticPoolChange:
+    """Nodes of a static NodePool that Karpenter makes or deletes by itself once the plan is applied.
+
+    before: nodes there that are not on their way out; instance_type, price: the cheapest that a new one may be bought as,
+    USD an hour; "" and None: none comes, or nothing with a known price.
+    """
+
+    node_pool: str
+    before: int
+    after: int
+    instance_type: str = ""
+    price: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleOutcome:
     """next_value None: nothing changes any more."""
 
@@ -149,6 +164,7 @@ class Plan:
     demands: tuple[DemandOutcome, ...] = ()
     node_claims: NodeClaimChanges = field(default_factory=NodeClaimChanges)
     objects: tuple[ObjectChange, ...] = ()
+    static_pools: tuple[StaticPoolChange, ...] = ()
     schedules: tuple[ScheduleOutcome, ...] = ()
     budgets: tuple[BudgetOutcome, ...] = ()
     cost: Cost = field(default_factory=Cost)

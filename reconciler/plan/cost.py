@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import fsum
 
-from reconciler.model.changes import Cost, NodeClaimAction, NodeClaimCreation
+from reconciler.model.changes import Cost, NodeClaimAction, NodeClaimCreation, StaticPoolChange
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Offering
 from reconciler.model.requirements import Operator
 from reconciler.plan.bins import Bin
+from reconciler.plan.static_nodes import leaving
 
 SPOT = "spot"
 _MOST_NAMES = 5
@@ -68,14 +69,18 @@ def cost_of(
     created: Sequence[NodeClaimCreation],
     deleted: Sequence[NodeClaimAction],
     released: Sequence[NodeClaimAction],
+    static: Sequence[StaticPoolChange] = (),
     assumptions: Iterable[str],
 ) -> Cost:
     """Before: every node and NodeClaim there is. After: with the planned ones, without what goes.
+
+    static: what Karpenter makes and deletes by itself when static NodePools come to have another size.
 
     Released nodes that nothing runs on count as gone, because Karpenter removes them; nodes on their way out likewise.
     """
     deletions = {action.node or action.node_claim for action in deleted}
     releases = {action.node or action.node_claim for action in released}
+    leavers = frozenset[str]().union(*(leaving(change, bins) for change in static))
     before: list[float] = []
     after: list[float] = [creation.planned.price for creation in created if creation.planned.price_known]
     unknown = [creation.name for creation in created if not creation.planned.price_known]
@@ -91,9 +96,10 @@ def cost_of(
             going += 1
         elif names & releases and not item.in_use and item.is_placeholder:
             emptied += 1
-        elif not names & deletions:
+        elif not names & deletions and item.name not in leavers:
             after.append(price)
-    notes = list(assumptions)
+    after.append(fsum((change.price or 0.0) * max(0, change.after - change.before) for change in static))
+    notes = [*assumptions, *map(_static_note, static)]
     if any(_label(item, CAPACITY_TYPE_LABEL) == SPOT for item in bins) or any(
         SPOT in creation.planned.capacity_types for creation in created
     ):
@@ -108,6 +114,18 @@ def cost_of(
             f"{_nodes(len(unknown))} without a known price, not counted: {', '.join(unknown[:_MOST_NAMES])}{more}"
         )
     return Cost(fsum(before), fsum(after), assumptions=tuple(dict.fromkeys(note for note in notes if note)))
+
+
+def _static_note(change: StaticPoolChange) -> str:
+    count = abs(change.after - change.before)
+    words = f"{_nodes(count)} of static NodePool {change.node_pool}"
+    if change.after < change.before:
+        which = "" if change.after == 0 else ": empty ones are counted as going first"
+        return f"{words} will go, paid for until Karpenter has deleted {'it' if count == 1 else 'them'}{which}"
+    if change.price is None:
+        return f"{words} will come, not counted: no type with a known price is known that it admits"
+    each = "" if count == 1 else " each"
+    return f"{words} will come, counted as {change.instance_type}{each}: the cheapest type that it admits"
 
 
 def _nodes(count: int) -> str:

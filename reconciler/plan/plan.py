@@ -27,6 +27,7 @@ from reconciler.plan.names import creations
 from reconciler.plan.objects import object_changes
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import prune
+from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
 from reconciler.timetable.capacity_schedule import state_at
 
@@ -91,12 +92,15 @@ def make_plan(inputs: PlanInputs) -> Plan:
     )
     tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
     outcomes = [tallies.outcome(demand) for demand in inputs.demands]
+    applied = (*objects.changes, *pruning.changes)
+    resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     cost = cost_of(
         bins,
         prices,
         created=created,
         deleted=held.delete,
         released=held.release,
+        static=resized,
         assumptions=(inputs.price_source, *placement.assumptions, *_overlay_notes(inputs)),
     )
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.now)
@@ -117,7 +121,8 @@ def make_plan(inputs: PlanInputs) -> Plan:
         now=inputs.now,
         demands=tuple(item for item in outcomes if inputs.include_pending or not item.demand.is_pending_pod),
         node_claims=NodeClaimChanges(created, held.delete, held.hold, held.release),
-        objects=(*objects.changes, *pruning.changes),
+        objects=applied,
+        static_pools=resized,
         schedules=tuple(state_at(schedule, inputs.now) for schedule in inputs.schedules),
         budgets=budget_outcomes(inputs.node_pools, pool_states(bins), inputs.now),
         cost=cost,

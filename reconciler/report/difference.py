@@ -17,10 +17,11 @@ from reconciler.model.changes import (
     NodeClaimCreation,
     ObjectChange,
     Plan,
+    StaticPoolChange,
 )
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
-from reconciler.report.machine import finding_row, object_row, plan_document
+from reconciler.report.machine import finding_row, object_row, plan_document, static_pool_row
 from reconciler.report.manifest_difference import object_differences
 
 DIFF_SCHEMA = "headroom.dev/diff/v1"
@@ -41,7 +42,7 @@ class DemandChange:
 @dataclass(frozen=True, slots=True)
 class Difference:
     """added_nodes, removed_nodes: those that only the head, only the base would create; released, kept: likewise of nodes
-    that are there; objects: how each manifest differs between the two sides, whether or not the cluster has it yet."""
+    that are there; static_pools: nodes of each after the base and after the head; objects: how each manifest differs between the two sides, whether or not the cluster has it yet."""
 
     base: Plan
     head: Plan
@@ -51,6 +52,7 @@ class Difference:
     released: tuple[NodeClaimAction, ...]
     kept: tuple[NodeClaimAction, ...]
     objects: tuple[ObjectChange, ...]
+    static_pools: tuple[StaticPoolChange, ...]
     new_findings: tuple[Finding, ...]
     fixed_findings: tuple[Finding, ...]
 
@@ -69,7 +71,13 @@ class Difference:
     @property
     def has_changes(self) -> bool:
         return bool(
-            self.demands or self.added_nodes or self.removed_nodes or self.released or self.kept or self.objects
+            self.demands
+            or self.added_nodes
+            or self.removed_nodes
+            or self.released
+            or self.kept
+            or self.objects
+            or self.static_pools
         )
 
 
@@ -101,6 +109,7 @@ def difference(base: Plan, head: Plan) -> Difference:
         released=_missing(_going(head), _going(base)),
         kept=_missing(_going(base), _going(head)),
         objects=object_differences(base.objects, head.objects),
+        static_pools=_static_pools(base, head),
         new_findings=_findings_only(head.findings, base.findings),
         fixed_findings=_findings_only(base.findings, head.findings),
     )
@@ -128,6 +137,24 @@ def _only(
         else:
             result.append(creation)
     return tuple(result)
+
+
+def _static_pools(base: Plan, head: Plan) -> tuple[StaticPoolChange, ...]:
+    """A pool that one side leaves as it is has, on that side, the nodes that are there."""
+    left, right = ({item.node_pool: item for item in plan.static_pools} for plan in (base, head))
+    found = []
+    for name in sorted(left.keys() | right.keys()):
+        one, other = left.get(name), right.get(name)
+        before = one.after if one is not None else right[name].before
+        after = other.after if other is not None else left[name].before
+        if before == after:
+            continue
+        grown = next((item for item in (other, one) if item is not None and item.price is not None), None)
+        if grown is None or after < before:
+            found.append(StaticPoolChange(name, before, after))
+        else:
+            found.append(StaticPoolChange(name, before, after, grown.instance_type, grown.price))
+    return tuple(found)
 
 
 def _going(plan: Plan) -> tuple[NodeClaimAction, ...]:
@@ -188,6 +215,7 @@ def difference_document(change: Difference) -> dict[str, Any]:
                 "kept": rows(change.kept, base),
             },
             "objects": [object_row(item) for item in change.objects],
+            "staticPools": [static_pool_row(item) for item in change.static_pools],
             "cost": {
                 "perHourBefore": round(change.per_hour_before, 6),
                 "perHourAfter": round(change.per_hour_after, 6),

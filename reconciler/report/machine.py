@@ -19,6 +19,7 @@ from reconciler.model.changes import (
     ObjectChange,
     Plan,
     ScheduleOutcome,
+    StaticPoolChange,
 )
 from reconciler.model.conditions import Condition
 from reconciler.model.findings import Finding
@@ -62,6 +63,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             if change.ref.kind == NODE_POOL
         ],
         "objects": [object_row(change) for change in plan.objects if change.ref.kind != NODE_POOL],
+        "staticPools": [static_pool_row(row) for row in plan.static_pools],
         "schedules": [schedule_row(row) for row in plan.schedules],
         "budgets": [budget_row(row) for row in plan.budgets],
         "localBudgets": [local_budgets_row(pool) for pool in plan.local_budgets],
@@ -195,6 +197,16 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
         "action": str(change.action),
         "changes": _changes(change),
         "reason": change.reason,
+    }
+
+
+def static_pool_row(row: StaticPoolChange) -> dict[str, Any]:
+    return {
+        "nodePool": row.node_pool,
+        "before": row.before,
+        "after": row.after,
+        "instanceType": row.instance_type or None,
+        "pricePerHour": None if row.price is None else _money(row.price),
     }
 
 

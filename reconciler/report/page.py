@@ -16,6 +16,7 @@ from reconciler.model.changes import (
     NodeClaimCreation,
     ObjectChange,
     Plan,
+    StaticPoolChange,
 )
 from reconciler.model.findings import Finding
 from reconciler.model.timelines import CapacityTimeline
@@ -36,6 +37,7 @@ from reconciler.report.words import (
     offered,
     short_revision,
     signed_dollars,
+    static_words,
     summary,
     value,
 )
@@ -72,6 +74,7 @@ def plan_page(
                 _section("Nodes to release", [_action(item) for item in plan.node_claims.release]),
                 _section("Nodes to delete", [_action(item) for item in plan.node_claims.delete]),
                 _section("Objects to apply", [_object(item) for item in plan.objects]),
+                _section("Nodes of static NodePools", [_static_pool(item) for item in plan.static_pools]),
                 _local_budgets(plan),
             )
             if section["count"]
@@ -96,10 +99,11 @@ def difference_page(
 ) -> dict[str, Any]:
     """The same shape as `plan_page`, for what merging would change. timelines: the base's and the head's."""
     place = zone or local_zone(change.head.now)
-    nodes = len(change.added_nodes) - len(change.removed_nodes)
+    static = sum(item.after - item.before for item in change.static_pools)
+    nodes = len(change.added_nodes) - len(change.removed_nodes) + static
     objects = len(change.objects)
     parts = []
-    if change.added_nodes or change.removed_nodes:
+    if change.added_nodes or change.removed_nodes or change.static_pools:
         parts.append(f"{nodes:+d} nodes")
     if change.released:
         parts.append(f"{len(change.released)} released")
@@ -124,6 +128,7 @@ def difference_page(
                 _section("Nodes released to Karpenter", [_action(item) for item in change.released]),
                 _section("Nodes kept", [_action(item) for item in change.kept]),
                 _section("Objects that change", [_object(item) for item in change.objects]),
+                _section("Nodes of static NodePools", [_static_pool(item) for item in change.static_pools]),
                 _local_budgets(change.head),
             )
             if section["count"]
@@ -231,6 +236,11 @@ def _object(change: ObjectChange) -> dict[str, Any]:
         left = len(change.changes) - len(fields)
         fields += [f"… and {left:,} more"] if left else []
     return {"name": str(change.ref), "what": str(change.action), "why": why, "fields": fields}
+
+
+def _static_pool(item: StaticPoolChange) -> dict[str, Any]:
+    why = f"{item.before:,} → {item.after:,}, which Karpenter does by itself"
+    return {"name": f"NodePool {item.node_pool}", "what": static_words(item), "why": why, "fields": []}
 
 
 def finding_row(finding: Finding) -> dict[str, str]:

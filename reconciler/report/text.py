@@ -21,6 +21,7 @@ from reconciler.report.words import (
     offered,
     short_revision,
     signed_dollars,
+    static_words,
     summary,
     value,
 )
@@ -123,6 +124,10 @@ def _change_lines(plan: Plan, paint: Paint) -> list[str]:
     for change in plan.objects[:MOST_ROWS]:
         lines += _object_lines(change, paint)
     lines += _rest(plan.objects)
+    for item in plan.static_pools[:MOST_ROWS]:
+        sign, style = ("+", "green") if item.after > item.before else ("-", "red")
+        lines.append(f"  {paint(style, sign)} NodePool {item.node_pool}: {static_words(item)}")
+    lines += _rest(plan.static_pools)
     return ["", paint("bold", "Changes"), *lines] if lines else []
 
 
@@ -237,6 +242,9 @@ def difference_text(change: Difference, *, zone: tzinfo | None = None, paint: Pa
             words = f"{offered(creation)}, for {held(creation.planned.holdings)}"
             lines.append(f"  {paint(style, sign)} node in NodePool {creation.planned.node_pool}: {words}")
         lines += _rest(items)
+    for pool in change.static_pools:
+        sign, style = ("+", "green") if pool.after > pool.before else ("-", "red")
+        lines.append(f"  {paint(style, sign)} NodePool {pool.node_pool}: {static_words(pool)}")
     lines += [f"  {paint('yellow', '-')} released: {node_name(action)}" for action in change.released]
     lines += [f"  {paint('cyan', '=')} kept: {node_name(action)}" for action in change.kept]
     for item_change in change.objects:

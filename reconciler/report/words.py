@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan
+from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
 from reconciler.model.demand import POD_KIND
 from reconciler.model.placement import Excuse, Holding
 from reconciler.model.refs import ObjectRef
@@ -116,6 +116,15 @@ def value(item: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - one line of a terminal
 
 
+def static_words(change: StaticPoolChange) -> str:
+    """`3 nodes more (static)`, with what a new one costs where that is known."""
+    difference = change.after - change.before
+    words = f"{counted(abs(difference), 'node')} {'more' if difference > 0 else 'fewer'} (static)"
+    if change.price is None:
+        return words
+    return f"{words}: {change.instance_type}, {hourly(change.price)}{' each' if difference > 1 else ''}"
+
+
 def summary(plan: Plan) -> str:
     """One line that is always whole: `2 nodes to create, 1 to release; 3 objects to apply; +$12.00/month`."""
     claims = plan.node_claims
@@ -130,7 +139,16 @@ def summary(plan: Plan) -> str:
         if items
     ]
     objects = f"{counted(len(plan.objects), 'object')} to apply" if plan.objects else ""
+    static = listed(
+        f"{counted(count, 'node')} {word}"
+        for word, count in (
+            ("more", sum(max(0, item.after - item.before) for item in plan.static_pools)),
+            ("fewer", sum(max(0, item.before - item.after) for item in plan.static_pools)),
+        )
+        if count
+    )
     for_pods = sum(any(holding.demand.kind == POD_KIND for holding in item.planned.holdings) for item in claims.create)
     what_if = f"{for_pods:,} of the nodes to create only as a what-if for pending pods" if for_pods else ""
-    parts = [part for part in (listed(nodes), objects, what_if) if part]
+    static = f"{static} in static NodePools" if static else ""
+    parts = [part for part in (listed(nodes), objects, static, what_if) if part]
     return "; ".join(parts) if parts else "No change: the cluster is as declared"

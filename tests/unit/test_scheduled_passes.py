@@ -13,6 +13,7 @@ from reconciler.cycle import Cycle, PassResult
 from reconciler.model.changes import Delete
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
+from reconciler.report.words import summary
 from reconciler.settings import Settings
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
 from reconciler.wiring import make_cycle
@@ -171,6 +172,21 @@ def test_a_static_pool_follows_to_zero_and_back(day: Day) -> None:
         day.at(hour)
         counts.append(day.nodes_of("reports"))
     assert counts == [0, 2, 0]
+
+
+def test_the_plan_at_an_edge_says_what_a_static_pool_gains_and_loses_and_what_that_costs() -> None:
+    """The sandbox's cheapest type costs $0.10 an hour."""
+    day = Day(office=OFFICE, reports=REPORTS)
+    costs, words = [], []
+    for before, hour in ((8, 9), (16, 17)):
+        day.at(before)
+        day.sandbox.clock.advance(START.replace(hour=hour) - day.sandbox.clock.now())
+        plan = day.cycle.plan().required_plan
+        cost = plan.cost
+        words.append(summary(plan))
+        costs.append((round(cost.per_hour_before, 6), round(cost.per_hour_after, 6)))
+    assert costs == [(0, 0.2), (0.2, 0)]
+    assert words == [f"1 object to apply; 2 nodes {word} in static NodePools" for word in ("more", "fewer")]
 
 
 def test_the_status_is_written_at_each_edge_and_not_between(day: Day) -> None:

@@ -1,0 +1,180 @@
+"""What static NodePools gain and lose by a plan: nodes, what they cost, and which of them go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.model.changes import Action, Plan, StaticPoolChange
+from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.marks import PART_OF_LABEL
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, NodePool
+from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import ClusterView, Inventory, LiveObject
+from reconciler.plan.plan import PlanInputs, make_plan
+from tests.builders import instance_type, node, node_pool, pod
+from tests.unit.plan.worlds import APPLYSET, NOW, live
+
+REF = ObjectRef("karpenter.sh", "NodePool", "", "reports")
+CATALOG = (
+    instance_type("c-2x", price=0.1, capacity_types=("on-demand", "spot")),
+    instance_type("m-4x", price=0.2),
+    instance_type("m-8x", price=0.4),
+)
+ON_DEMAND = Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("on-demand",))
+
+
+def pool(replicas: int, **fields: Any) -> NodePool:
+    return replace(node_pool("reports", requirements=[ON_DEMAND]), replicas=replicas, **fields)
+
+
+def nodes(count: int, kind: str = "m-4x") -> tuple[Any, ...]:
+    return tuple(node(f"reports-{number}", pool="reports", instance_type=kind) for number in range(count))
+
+
+def document(replicas: int | None) -> dict[str, Any]:
+    spec: dict[str, Any] = {"template": {"spec": {}}}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "reports"},
+        "spec": spec if replicas is None else {**spec, "replicas": replicas},
+    }
+
+
+def there(replicas: int | None) -> dict[ObjectRef, LiveObject]:
+    return {REF: live(REF, document(replicas), "spec.replicas")}
+
+
+def plan(declared: int | None, view: ClusterView, typed: NodePool | None = None, **inputs: Any) -> Plan:
+    """declared: what Git, or the schedule that the pool follows, has for replicas; None: it is not declared."""
+    manifests = () if declared is None else (DeclaredManifest(REF, document(declared), SourcePosition("pool.yaml", 1)),)
+    return make_plan(
+        PlanInputs(
+            "main@sha1:abc",
+            NOW,
+            view,
+            declared=Declared(manifests=manifests),
+            node_pools=(typed or pool(declared or 0),),
+            instance_types=CATALOG,
+            price_source="prices of a test",
+            applyset_id=APPLYSET,
+            **inputs,
+        )
+    )
+
+
+def per_hour(answer: Plan) -> tuple[float, float]:
+    return round(answer.cost.per_hour_before, 6), round(answer.cost.per_hour_after, 6)
+
+
+def test_new_nodes_are_counted_as_the_cheapest_type_that_the_pool_admits() -> None:
+    answer = plan(3, ClusterView(objects=there(0)))
+    assert answer.static_pools == (StaticPoolChange("reports", 0, 3, "c-2x", 0.1),)
+    assert per_hour(answer) == (0, 0.3)
+    assert answer.cost.assumptions[1:] == (
+        "3 nodes of static NodePool reports will come, counted as c-2x each: the cheapest type that it admits",
+    )
+
+
+def test_a_pool_that_is_not_there_yet_comes_with_its_nodes() -> None:
+    assert per_hour(plan(2, ClusterView())) == (0, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("requirements", "cheapest"),
+    [
+        ((), ("c-2x", 0.05)),  # spot
+        ((Requirement(INSTANCE_TYPE_LABEL, Operator.NOT_IN, ("c-2x",)),), ("m-4x", 0.2)),
+        ((Requirement("example.com/team", Operator.EXISTS),), ("c-2x", 0.05)),  # a label that no type has an opinion on
+        ((Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved",)),), ("", None)),
+    ],
+)
+def test_what_a_pool_admits_is_what_its_requirements_leave(
+    requirements: Sequence[Requirement], cheapest: tuple[str, float | None]
+) -> None:
+    typed = replace(node_pool("reports", requirements=requirements), replicas=1)
+    (change,) = plan(1, ClusterView(objects=there(0)), typed).static_pools
+    assert (change.instance_type, change.price) == cheapest
+
+
+def test_template_labels_are_requirements_too() -> None:
+    typed = pool(1)
+    typed = replace(typed, template=replace(typed.template, labels=((INSTANCE_TYPE_LABEL, "m-8x"),)))
+    (change,) = plan(1, ClusterView(objects=there(0)), typed).static_pools
+    assert (change.instance_type, change.price) == ("m-8x", 0.4)
+
+
+def test_nodes_without_a_known_price_are_told_and_not_guessed() -> None:
+    typed = replace(node_pool("reports", requirements=[replace(ON_DEMAND, values=("reserved",))]), replicas=1)
+    answer = plan(1, ClusterView(objects=there(0)), typed)
+    assert per_hour(answer) == (0, 0)
+    assert answer.cost.assumptions[1].startswith("1 node of static NodePool reports will come, not counted")
+
+
+def test_what_shrinks_costs_less_and_empty_nodes_go_first() -> None:
+    busy, spare = node("a", pool="reports", instance_type="m-8x"), node("b", pool="reports", instance_type="m-4x")
+    view = ClusterView(nodes=(busy, spare), pods=(pod("nightly", node="a"),), objects=there(2))
+    answer = plan(1, view)
+    assert answer.static_pools == (StaticPoolChange("reports", 2, 1),)
+    assert per_hour(answer) == (0.6, 0.4)
+    assert answer.cost.assumptions[1] == (
+        "1 node of static NodePool reports will go, paid for until Karpenter has deleted it: empty ones are counted as"
+        " going first"
+    )
+
+
+def test_a_pool_that_shrinks_to_nothing_costs_nothing() -> None:
+    answer = plan(0, ClusterView(nodes=nodes(3), objects=there(3)))
+    assert answer.static_pools == (StaticPoolChange("reports", 3, 0),)
+    assert per_hour(answer) == (0.6, 0)
+
+
+def test_a_pool_that_leaves_git_takes_its_nodes_with_it() -> None:
+    ours = document(2)
+    ours["metadata"]["labels"] = {PART_OF_LABEL: APPLYSET}
+    inventory = Inventory(members=frozenset({REF}))
+    view = ClusterView(nodes=nodes(2), objects={REF: live(REF, ours)}, inventory=inventory)
+    answer = plan(None, view, pool(2))
+    assert [change.action for change in answer.objects] == [Action.DELETE]
+    assert answer.static_pools == (StaticPoolChange("reports", 2, 0),)
+    assert per_hour(answer) == (0.4, 0)
+
+
+def test_nodes_on_their_way_out_are_replaced() -> None:
+    going = replace(nodes(1)[0], deleting=True)
+    assert plan(1, ClusterView(nodes=(going,), objects=there(1))).static_pools == (
+        StaticPoolChange("reports", 0, 1, "c-2x", 0.1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "after"),
+    [
+        (pool(5, limits=(("nodes", 3),)), 3),
+        (pool(5, limits=(("nodes", 1),)), 2),  # limits keep it from growing, and take nothing away
+        (pool(5, ready=False), 2),
+        (pool(5, deleting=True), 2),
+    ],
+)
+def test_what_keeps_a_pool_from_growing(typed: NodePool, after: int) -> None:
+    answer = plan(5, ClusterView(nodes=nodes(2), objects=there(2)), typed)
+    assert [item.after for item in answer.static_pools] == ([after] if after != 2 else [])
+
+
+def test_a_dynamic_pool_is_not_counted_though_git_would_have_it_static() -> None:
+    """Karpenter refuses that change, so that nothing comes of it."""
+    answer = plan(5, ClusterView(objects=there(None)), pool(5))
+    assert "static-pool-change" in {finding.code for finding in answer.findings}
+    assert answer.static_pools == ()
+    assert per_hour(answer) == (0, 0)
+
+
+def test_what_is_as_it_is_to_be_is_not_told() -> None:
+    answer = plan(2, ClusterView(nodes=nodes(2), objects=there(2)))
+    assert answer.static_pools == ()
+    assert per_hour(answer) == (0.4, 0.4)
