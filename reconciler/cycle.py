@@ -18,7 +18,7 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import NextEdges, follow_schedules
 from reconciler.manifests.declared import live_declared, read, with_last_good
 from reconciler.manifests.in_force import in_force
-from reconciler.manifests.local_budgets import in_utc, next_renewal
+from reconciler.manifests.local_budgets import in_utc, named_as_written, next_renewal
 from reconciler.manifests.rendered import read_rendered
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
@@ -239,12 +239,13 @@ class Cycle:
         live = live_declared(view)
         local = in_utc(state.repository, state.now)
         forms = in_force(local.declared, live, view.objects, view.apis)
+        named = named_as_written(forms.effective.node_pools, local.pools)
         return replace(
             state,
             view=view,
             live=live,
             repository=forms.repository,
-            effective=forms.effective,
+            effective=replace(forms.effective, node_pools=named),
             local_budgets=local.pools,
             findings=(
                 *forms.repository.findings,

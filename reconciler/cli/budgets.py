@@ -206,7 +206,7 @@ def _check_compiled(found: Pools, span: tuple[datetime, datetime]) -> None:
 def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datetime) -> Pools:
     """What the repository alone declares, with so many nodes."""
     from reconciler.manifests.declared import read  # noqa: PLC0415 - heavy, and only without a cluster
-    from reconciler.manifests.local_budgets import in_utc  # noqa: PLC0415 - likewise
+    from reconciler.manifests.local_budgets import in_utc, named_as_written  # noqa: PLC0415 - likewise
     from reconciler.manifests.node_pool import budgets_alone  # noqa: PLC0415 - likewise
     from reconciler.wiring import repository_tree  # noqa: PLC0415 - likewise
 
@@ -216,7 +216,8 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
         local = in_utc(read(repository_tree(settings, now).files), now)
     declared = local.declared
     partial = (budgets_alone(item) for item in declared.manifests if item.partial)
-    pools = sorted((*declared.node_pools, *filter(None, partial)), key=lambda pool: pool.name)
+    found = sorted((*declared.node_pools, *filter(None, partial)), key=lambda pool: pool.name)
+    pools = named_as_written(found, local.pools)
     missing = [pool.name for pool in pools if pool.name not in counts]
     if missing and "" not in counts:
         raise click.UsageError(
@@ -225,7 +226,7 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
     where = settings.path or settings.repository or "this folder"
     return Pools(
         f"Disruption budgets in {where}",
-        tuple(pools),
+        pools,
         _counted(pools, counts),
         _told((*declared.findings, *local.findings)),
         local.pools,

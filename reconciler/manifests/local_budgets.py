@@ -6,7 +6,7 @@ there for people.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,7 +20,7 @@ from reconciler.model.durations import format_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import LocalBudgets, PoolBudgets
-from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.nodes import BudgetOrigin, DisruptionBudget, NodePool
 from reconciler.model.view import Manifest
 from reconciler.timetable.compiled_budgets import compiled, next_form
 from reconciler.timetable.cron import parse_cron
@@ -78,6 +78,39 @@ def in_utc(repository: Declared, now: datetime) -> InUtc:
         broken=repository.broken | refused,
     )
     return InUtc(declared, tuple(pools), tuple(findings))
+
+
+def named_as_written(pools: Iterable[NodePool], local: Iterable[PoolBudgets]) -> tuple[NodePool, ...]:
+    """The pools with every compiled budget naming what it was compiled from, for whoever tells which budget binds."""
+    forms = {item.node_pool: item for item in local}
+    return tuple(
+        replace(pool, budgets=_with_origins(form))
+        if (form := forms.get(pool.name)) is not None and pool.budgets == form.compiled.budgets
+        else pool
+        for pool in pools
+    )
+
+
+def _with_origins(form: PoolBudgets) -> tuple[DisruptionBudget, ...]:
+    pairs = zip(form.compiled.budgets, form.compiled.origins, strict=True)
+    return tuple(replace(budget, origin=_origin(form.written, budget, index)) for budget, index in pairs)
+
+
+def _origin(written: LocalBudgets, budget: DisruptionBudget, index: int | None) -> BudgetOrigin:
+    zone = written.time_zone
+    if index is None:
+        lines = [
+            f"{window.schedule} for {format_duration(window.duration)}"
+            for window in written.allow_windows
+            if window.reasons is None or budget.reasons is None or set(window.reasons) & set(budget.reasons)
+        ]
+        return BudgetOrigin(ALLOW_WINDOWS, f", outside of {'; '.join(lines)} ({zone})")
+    own = written.budgets[index]
+    alone = len(written.budgets) == 1 and not written.allow_windows
+    name = "the only budget" if alone else f"budgets[{index}]"
+    if own.schedule is None or own.duration is None:
+        return BudgetOrigin(name, "")
+    return BudgetOrigin(name, f", for {format_duration(own.duration)} from each {own.schedule!r} ({zone})")
 
 
 def next_renewal(declared: Declared, after: datetime) -> datetime | None:

@@ -41,7 +41,8 @@ def _nanoseconds(text: str, part: re.Match[str]) -> int:
     whole, fraction, unit = part[1].lstrip("0"), (part[2] or "")[:_MOST_DIGITS], _UNITS[part[3]]
     if len(whole) > _MOST_DIGITS:
         raise _too_long(text)
-    return int(whole or "0") * unit + int(fraction or "0") * unit // 10 ** len(fraction)
+    nanoseconds: int = int(whole or "0") * unit + int(fraction or "0") * unit // 10 ** len(fraction)
+    return nanoseconds
 
 
 def _too_long(text: str) -> Invalid:

@@ -121,11 +121,20 @@ class NodeClaimTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetOrigin:
+    """Where people find a budget that was compiled from what they wrote. name: `budgets[1]` or the annotation; window: what
+    they wrote of its time, in words that follow what it allows."""
+
+    name: str
+    window: str
+
+
+@dataclass(frozen=True, slots=True)
 class DisruptionBudget:
     """One budget as written (seed 003): `reasons` None names every reason, an empty tuple none; nodes "10%" or "5".
 
     unreadable: why the duration is none that anybody can read, so that Karpenter cannot evaluate the budget; met in a
-    cluster only.
+    cluster only. origin: of one that was compiled; two that mean the same are equal whatever they were compiled from.
     """
 
     nodes: str = "10%"
@@ -133,6 +142,7 @@ class DisruptionBudget:
     schedule: str | None = None
     duration: timedelta | None = None
     unreadable: str = ""
+    origin: BudgetOrigin | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

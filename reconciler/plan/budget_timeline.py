@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from reconciler.model.changes import BudgetOutcome
 from reconciler.model.nodes import NodePool
 from reconciler.model.timelines import UNBOUNDED, BudgetCells, BudgetSpan
 from reconciler.plan.disruption_budgets import PoolState, Terms, reasons_of, terms_of
@@ -70,15 +71,25 @@ def _pool_spans(reasons: Sequence[Terms], opened: _Windows) -> tuple[BudgetSpan,
     spans: list[BudgetSpan] = []
     for terms in reasons:
         binding = pieces.binding(terms)
-        begins = np.flatnonzero(np.concatenate(([True], binding[1:] != binding[:-1])))
-        instants = [instant_of(edge) for edge in [*pieces.edges[begins].tolist(), opened.last]]
         choices = (*terms.terms, None)
         outcomes = {rank: terms.outcome(choices[rank]) for rank in np.unique(binding).tolist()}
+        binding = _alike(outcomes, len(choices))[binding]
+        begins = np.flatnonzero(np.concatenate(([True], binding[1:] != binding[:-1])))
+        instants = [instant_of(edge) for edge in [*pieces.edges[begins].tolist(), opened.last]]
         spans += [
             BudgetSpan(opens, closes, outcomes[rank])
             for (opens, closes), rank in zip(pairwise(instants), binding[begins].tolist(), strict=True)
         ]
     return tuple(spans)
+
+
+def _alike(outcomes: Mapping[int, BudgetOutcome], count: int) -> npt.NDArray[np.intp]:
+    """For each rank the first of the same outcome: what was compiled from one written budget tells the same."""
+    first: dict[BudgetOutcome, int] = {}
+    ranks = np.arange(count, dtype=np.intp)
+    for rank, outcome in outcomes.items():
+        ranks[rank] = first.setdefault(outcome, rank)
+    return ranks
 
 
 class _Pieces:

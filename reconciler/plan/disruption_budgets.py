@@ -195,6 +195,8 @@ def _why_not_evaluated(budget: DisruptionBudget) -> str | None:
 def _why_bound(budgets: Sequence[DisruptionBudget], term: Term, state: PoolState) -> str:
     budget = budgets[term.index]
     name = "the only budget" if len(budgets) == 1 else f"budgets[{term.index}]"
+    if budget.origin is not None:
+        name = budget.origin.name
     broken = _why_not_evaluated(budget)
     if broken is not None:
         return f"{name} cannot be evaluated, so that nothing may go, for any reason: {broken}"
@@ -221,6 +223,8 @@ def _window_words(budget: DisruptionBudget) -> str:
         return ""
     if parse_cron(budget.schedule).never_fires:
         return f", always, because Karpenter takes {budget.schedule!r}, which never comes, as always open"
+    if budget.origin is not None:
+        return budget.origin.window
     return f", for {format_duration(budget.duration or timedelta(0))} from each {budget.schedule!r} (UTC)"
 
 

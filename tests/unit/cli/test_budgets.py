@@ -186,3 +186,44 @@ def test_one_duration_that_is_too_long_is_one_document_s_finding(repository: Pat
     assert done.exit_code == 0
     assert "error: NodePool/general: '9999999999h' is too long a duration" in done.stdout
     assert "NodePool batch: 10 nodes" in done.stdout
+
+
+def test_why_names_what_was_written_and_not_what_it_was_compiled_into(repository: Path) -> None:
+    general = node_pool("general")
+    general["metadata"]["annotations"] = {
+        "headroom.dev/timezone": "Europe/Berlin",
+        "headroom.dev/allow-windows": "0 22 * * mon-fri for 8h\n0 2 * * sat for 4h Drifted",
+    }
+    general["spec"]["disruption"]["budgets"] = [
+        {"nodes": "30%"},
+        {"nodes": "10%", "schedule": "0 23 * * mon-fri", "duration": "2h"},
+    ]
+    batch = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "batch", "annotations": {"headroom.dev/timezone": "Europe/Berlin"}},
+        "spec": {"disruption": {"budgets": [OFFICE, {"nodes": "3"}]}},
+    }
+    (repository / "pools.yaml").write_text(yaml.safe_dump_all([general, batch]))
+    asked = ("--repo", str(repository), "--nodes", "20")
+    noon = {(row["nodePool"], row["reason"]): row["why"] for row in rows(*asked, "--now", NOON)}
+    office = "budgets[0] binds: no node at all, for 8h from each '0 9 * * mon-fri' (Europe/Berlin)"
+    assert noon["batch", "Drifted"] == office
+    assert noon["batch", "Empty"] == "budgets[1] binds: 3 nodes at most"
+    only = "headroom.dev/allow-windows binds: no node at all, outside of 0 22 * * mon-fri for 8h"
+    assert noon["general", "Empty"] == f"{only} (Europe/Berlin)"
+    assert noon["general", "Drifted"] == f"{only}; 0 2 * * sat for 4h (Europe/Berlin)"
+    night = {row["why"] for row in rows(*asked, "--now", "2026-11-20T22:30:00Z") if row["nodePool"] == "general"}
+    assert night == {"budgets[1] binds: 10% of 20 nodes is 2, for 2h from each '0 23 * * mon-fri' (Europe/Berlin)"}
+
+
+def test_a_span_is_one_row_whatever_many_budgets_it_was_compiled_into(repository: Path) -> None:
+    general = node_pool("general")
+    general["metadata"]["annotations"] = {
+        "headroom.dev/timezone": "Europe/Berlin",
+        "headroom.dev/allow-windows": "30 22 * * mon for 90m",
+    }
+    (repository / "pools.yaml").write_text(yaml.safe_dump(general))
+    span = ("--from", "2027-02-23T00:00:00Z", "--to", "2027-03-01T20:00:00Z")
+    found = rows("--repo", str(repository), "--nodes", "10", "--now", "2027-02-20T00:00:00Z", *span)
+    assert [row["from"] for row in found if row["reason"] == "Empty"] == ["2027-02-23T00:00:00Z"]
