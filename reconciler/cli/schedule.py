@@ -19,9 +19,9 @@ from reconciler.model.timelines import ScheduleTimeline
 
 _DAYS = {"week": 7, "month": 31}
 _LONGEST = timedelta(days=5 * 366)
-_EVENT_MARGIN = timedelta(days=400)
-"""How far a calendar's events may reach out of the span and still be whole."""
 _KIND = "MetricsProducer"
+_WITHOUT_FINDINGS = {"svg", "ics"}
+"""Forms that have no place for what is wrong with a schedule that is not shown: it is told on stderr."""
 _FIRST_YEAR, _LAST_YEAR = 1000, 9000
 
 
@@ -86,6 +86,11 @@ def command(
         sorted((item for item in told if _is_about_schedules(item, names)), key=lambda finding: finding.sort_key)
     )
     click.echo(_printed(output, schedules, asked, now, findings), nl=False)
+    if output in _WITHOUT_FINDINGS:
+        from reconciler.report.text import finding_lines  # noqa: PLC0415 - likewise
+
+        for line in finding_lines(findings):
+            click.echo(line, err=True)
     return int(bool(broken))
 
 
@@ -104,10 +109,7 @@ def _printed(
     if output == "ics":
         from reconciler.report.schedule_calendar import schedules_calendar  # noqa: PLC0415 - likewise
 
-        wide = [
-            timeline(schedule, _moved(start, -_EVENT_MARGIN), _moved(end, _EVENT_MARGIN), now) for schedule in schedules
-        ]
-        return schedules_calendar(wide, now=now, start=start, end=end)
+        return schedules_calendar([timeline(schedule, start, end, now) for schedule in schedules], now=now)
     if output == "svg":
         from reconciler.report.schedule_chart import schedule_chart  # noqa: PLC0415 - likewise
 

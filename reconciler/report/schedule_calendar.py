@@ -1,51 +1,94 @@
 """Schedules as an iCalendar file (RFC 5545): an event for each span in which a behavior counts. Called by `headroom schedule`.
 
-An event keeps its UID from one export to the next, so that a calendar that imports the file again updates its events.
+An event keeps its UID from one export to the next, so that a calendar that imports the file again updates its events. What
+counts at all times has no beginning to be named after: its one event is the years that the export touches, whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from reconciler import __version__
 from reconciler.model.schedules import Schedule
-from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
+from reconciler.model.timelines import ScheduleTimeline
 from reconciler.report.words import counted
+from reconciler.timetable.capacity_schedule import counts_since, counts_until
 
 _LONGEST_LINE = 75
 """Octets, without the line's end (RFC 5545, 3.1)."""
 
 
-def schedules_calendar(timelines: Iterable[ScheduleTimeline], *, now: datetime, start: datetime, end: datetime) -> str:
-    """Events that lie in [start, end) at least in part, whole. timelines: wide enough to hold those events whole."""
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """since, until: where the behavior truly begins and ends to count, also outside the export; None: it always did, will."""
+
+    behavior: int
+    value: int
+    since: datetime | None
+    until: datetime | None
+
+
+def schedules_calendar(timelines: Iterable[ScheduleTimeline], *, now: datetime) -> str:
+    """Events that lie at least in part in the spans that the timelines cover, whole."""
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", f"PRODID:-//headroom.dev//headroom {__version__}//EN"]
     lines += ["CALSCALE:GREGORIAN", "METHOD:PUBLISH", "X-WR-CALNAME:Scheduled capacity"]
     for timeline in timelines:
-        for span in timeline.spans:
-            if span.behavior is not None and span.start < end and span.end > start:
-                lines += _event(timeline.schedule, span, span.behavior, now)
+        for event in _events(timeline):
+            lines += _event(timeline, event, now)
     lines.append("END:VCALENDAR")
     return "".join(f"{part}\r\n" for line in lines for part in _folded(line))
 
 
-def _event(schedule: Schedule, span: ScheduleSpan, behavior: int, now: datetime) -> list[str]:
+def _events(timeline: ScheduleTimeline) -> Iterator[_Event]:
+    for index, span in enumerate(timeline.spans):
+        if span.behavior is None:
+            continue
+        since, until = span.start, span.end
+        is_first, is_last = not index, index == len(timeline.spans) - 1
+        yield _Event(
+            span.behavior,
+            span.value,
+            counts_since(timeline.schedule, since) if is_first else since,
+            counts_until(timeline.schedule, since) if is_last else until,
+        )
+
+
+def _event(timeline: ScheduleTimeline, event: _Event, now: datetime) -> list[str]:
+    schedule = timeline.schedule
     name = f"{schedule.ref.namespace}/{schedule.ref.name}"
-    place = schedule.behaviors[behavior].position
-    where = f" in {place}" if place else ""
-    summary = f"{name}: {counted(span.value, 'replica')}"
-    description = f"behaviors[{behavior}] of MetricsProducer {name}{where}, reckoned in {schedule.timezone}"
+    summary = f"{name}: {counted(event.value, 'replica')}"
+    begins = _time(event.since) if event.since else "always"
+    start = event.since or _new_year(timeline.start.astimezone(UTC).year)
+    end = event.until or _new_year(timeline.end.astimezone(UTC).year + 1)
     return [
         "BEGIN:VEVENT",
-        f"UID:{_time(span.start)}-{behavior}-{schedule.ref.name}.{schedule.ref.namespace}@headroom.dev",
+        f"UID:{begins}-{event.behavior}-{schedule.ref.name}.{schedule.ref.namespace}@headroom.dev",
         f"DTSTAMP:{_time(now)}",
-        f"DTSTART:{_time(span.start)}",
-        f"DTEND:{_time(span.end)}",
+        f"DTSTART:{_time(start)}",
+        f"DTEND:{_time(end)}",
         f"SUMMARY:{_text(summary)}",
-        f"DESCRIPTION:{_text(description)}",
+        f"DESCRIPTION:{_text(_description(schedule, event))}",
         "TRANSP:TRANSPARENT",
         "END:VEVENT",
     ]
+
+
+def _description(schedule: Schedule, event: _Event) -> str:
+    place = schedule.behaviors[event.behavior].position
+    where = f" in {place}" if place else ""
+    producer = f"MetricsProducer {schedule.ref.namespace}/{schedule.ref.name}"
+    words = f"behaviors[{event.behavior}] of {producer}{where}, reckoned in {schedule.timezone}"
+    if event.since is None:
+        words += "; it has always counted, shown from a new year on"
+    if event.until is None:
+        words += "; it never ends, shown until a new year"
+    return words
+
+
+def _new_year(year: int) -> datetime:
+    return datetime(year, 1, 1, tzinfo=UTC)
 
 
 def _time(moment: datetime) -> str:

@@ -21,6 +21,8 @@ from reconciler.timetable.pattern import LONGEST_GAP, can_match
 from reconciler.timetable.zone import DAY, Seconds
 
 _LOOK_AHEADS = (8, 72, *range(438, LONGEST_GAP, 366))
+_REACHES = (8, 72, 800, LONGEST_GAP)
+"""Days that are looked at for where a span begins or ends, the next only where it does not within the one before."""
 
 
 def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
@@ -60,6 +62,28 @@ def timeline(schedule: Schedule, start: datetime, end: datetime, now: datetime) 
     )
     collisions = collisions_in(schedule, instants, active, start, end)
     return ScheduleTimeline(schedule, state_at(schedule, now), start, end, spans, collisions)
+
+
+def counts_since(schedule: Schedule, at: datetime) -> datetime | None:
+    """When the behavior that counts at `at` (or the default) began to, for as long as it has without a break; None: always."""
+    last = seconds_of(at) + 1
+    for days in _REACHES:
+        instants, active = activities(schedule, last - days * DAY, last)
+        begins = first_of_each(winners_of(schedule, active))
+        if len(begins) > 1:
+            return instant_of(int(instants[begins[-1]]))
+    return None
+
+
+def counts_until(schedule: Schedule, at: datetime) -> datetime | None:
+    """When the behavior that counts at `at` (or the default) first ceases to; None: never."""
+    first = seconds_of(at)
+    for days in _REACHES:
+        instants, active = activities(schedule, first, first + days * DAY)
+        begins = first_of_each(winners_of(schedule, active))
+        if len(begins) > 1:
+            return instant_of(int(instants[begins[1]]))
+    return None
 
 
 def changes(schedule: Schedule, start: datetime, end: datetime) -> tuple[Seconds, Seconds]:

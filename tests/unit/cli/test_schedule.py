@@ -175,3 +175,15 @@ def test_the_docs_page_shows_the_proposals_week(tmp_path: Path, monkeypatch: pyt
     shown = pattern.search(text)
     assert shown is not None
     assert shown[0] == block
+
+
+@pytest.mark.parametrize("form", ["svg", "ics"])
+def test_a_form_without_findings_tells_them_on_stderr(form: str, tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text(producer(office_hours(zone="Europe/Belin")))
+    done = schedule(str(tmp_path), "--now", MONDAY, "--output", form)
+    assert done.return_value == 1
+    assert done.stdout.startswith({"svg": "<svg ", "ics": "BEGIN:VCALENDAR"}[form])
+    assert "'Europe/Belin' is no time zone [unknown-time-zone]" in done.stderr
+    assert "wrong.yaml" in done.stderr
+    (tmp_path / "wrong.yaml").write_text(producer(office_hours()))
+    assert schedule(str(tmp_path), "--now", MONDAY, "--output", form).stderr == ""

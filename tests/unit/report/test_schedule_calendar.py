@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from icalendar import Calendar
 
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
-from reconciler.model.timelines import ScheduleTimeline
 from reconciler.report.schedule_calendar import schedules_calendar
 from reconciler.timetable.capacity_schedule import timeline
 
@@ -28,12 +28,8 @@ def office_hours(file: str = "hours.yaml") -> Schedule:
     return Schedule(ref, 1, (behavior,), "America/New_York")
 
 
-def wide(schedule: Schedule, now: datetime = NOW) -> ScheduleTimeline:
-    return timeline(schedule, now - 10 * WEEK, now + 10 * WEEK, now)
-
-
 def exported(schedule: Schedule, now: datetime = NOW) -> str:
-    return schedules_calendar([wide(schedule, now)], now=now, start=now, end=now + WEEK)
+    return schedules_calendar([timeline(schedule, now, now + WEEK, now)], now=now)
 
 
 def test_an_event_for_each_span_in_which_a_behavior_counts() -> None:
@@ -58,6 +54,34 @@ def test_events_keep_their_uid_from_one_export_to_the_next() -> None:
     assert len(first) == 6
     assert len(first.keys() & second.keys()) == 5
     assert all(first[uid] == second[uid] for uid in first.keys() & second.keys())
+
+
+def only_behavior(start: TimePattern, end: TimePattern) -> Schedule:
+    ref = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "rare")
+    return Schedule(ref, 0, (Behavior(2, start, end),), "Europe/Berlin")
+
+
+def only_event(schedule: Schedule, now: datetime) -> dict[str, Any]:
+    """What identifies and places it: what must not move with the clock."""
+    (event,) = Calendar.from_ical(exported(schedule, now)).walk("VEVENT")
+    return {"UID": str(event["UID"]), **{name: event.decoded(name) for name in ("DTSTART", "DTEND")}}
+
+
+def test_an_event_that_never_ends_does_not_move_with_the_clock() -> None:
+    endless = only_behavior(TimePattern(hours=(9,)), TimePattern(days=(30,), months=(2,)))
+    seen = [only_event(endless, NOW + timedelta(days=days)) for days in (0, 1, 20)]
+    year = {"DTSTART": datetime(2026, 1, 1, tzinfo=UTC), "DTEND": datetime(2027, 1, 1, tzinfo=UTC)}
+    assert seen == [{"UID": "always-0-rare.shop@headroom.dev", **year}] * 3
+    later = only_event(endless, NOW + timedelta(days=37))
+    assert later == {**seen[0], "DTEND": datetime(2028, 1, 1, tzinfo=UTC)}, "the same event, which the calendar updates"
+
+
+def test_an_event_of_years_has_its_true_beginning_and_end() -> None:
+    """From 29 February to a 1 March that is a Monday: from 2024 to 2027."""
+    rare = only_behavior(TimePattern(days=(29,), months=(2,)), TimePattern(days=(1,), months=(3,), weekdays=(1,)))
+    seen = [only_event(rare, NOW + timedelta(days=days)) for days in (-900, 0, 1)]
+    start, end = datetime(2024, 2, 28, 23, tzinfo=UTC), datetime(2027, 2, 28, 23, tzinfo=UTC)
+    assert seen == [{"UID": "20240228T230000Z-0-rare.shop@headroom.dev", "DTSTART": start, "DTEND": end}] * 3
 
 
 def test_lines_end_as_asked_for_and_are_at_most_75_octets_long() -> None:
