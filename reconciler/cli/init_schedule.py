@@ -35,17 +35,21 @@ def _checked_zone(zone: str) -> str:
 
 
 def _checked_lead_time(duration: str) -> str:
-    from reconciler.model.durations import parse_duration  # noqa: PLC0415 - only for this
+    from reconciler.manifests.following import LONGEST_LEAD  # noqa: PLC0415 - only for this
+    from reconciler.model.durations import parse_duration  # noqa: PLC0415 - likewise
 
-    if duration:
-        parse_duration(duration)
+    if duration and parse_duration(duration) > LONGEST_LEAD:
+        raise Invalid(f"a lead time of {duration} is more than a week", hint="write at most 168h, such as 10m")
     return duration
 
 
 def _checked_windows(words: str) -> list[Window]:
     from reconciler.manifests.schedule_words import read_window  # noqa: PLC0415 - only for this
 
-    return [read_window(part) for part in words.split(";") if part.strip()]
+    windows = [read_window(part) for part in words.split(";") if part.strip()]
+    if not windows:
+        raise Invalid(f"{words!r} names no window", hint='write it like "mon-fri 9-17" or "daily 22-6"')
+    return windows
 
 
 @click.command("init schedule", short_help="Write a capacity schedule from a few plain answers.")
@@ -97,15 +101,21 @@ def command(
     each = _number("Replicas then", replicas, 3, asks=asks and open_ended)
     others = _number("Replicas at all other times", default, 0, asks=asks)
     lead = _answer("Lead time for nodes to be ready, such as 10m", lead_time, "", _checked_lead_time, asks=asks)
+    own_windows = [(window, each if window.replicas is None else window.replicas) for window in read]
     text = schedule_yaml(
         name=own_name,
         namespace=own_namespace,
         timezone=zone,
         default=others,
-        windows=[(window, each if window.replicas is None else window.replicas) for window in read],
+        windows=own_windows,
         lead_time=lead,
     )
     _check(text)
+    if all(number == others for _, number in own_windows):
+        click.echo(
+            f"  warning: it is {others:,} at all times: every window is worth what all other times are", err=True
+        )
+        click.echo("      give the windows another number: --replicas, or --default for the other times", err=True)
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -147,10 +157,11 @@ def _check(text: str) -> None:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
         raise Invalid(f"{path} is there already", hint="name another file, or move it away") from error
+    except FileNotFoundError as error:
+        raise Invalid(f"there is no folder {path.parent}", hint=f"make it first: mkdir -p {path.parent}") from error
     except OSError as error:
         raise Invalid(f"{path}: cannot be written ({error.strerror})", hint="name a file that you can write") from error

@@ -26,7 +26,8 @@ class Moment(click.ParamType[datetime]):
         except ValueError:
             self.fail(f"{value!r} is not an RFC 3339 time, such as 2026-11-21T08:00:00Z.", param, ctx)
         if instant.tzinfo is None:
-            self.fail(f"{value!r} has no offset: write {value}Z for UTC, or {value}+01:00.", param, ctx)
+            words = instant.isoformat()  # a date alone is none with a Z behind it
+            self.fail(f"{value!r} has no offset: write {words}Z for UTC, or {words}+01:00.", param, ctx)
         try:
             return instant.astimezone(UTC)
         except OverflowError:

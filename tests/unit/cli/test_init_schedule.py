@@ -44,7 +44,7 @@ def test_flags_alone_are_enough() -> None:
 
 
 def test_what_it_writes_is_accepted_and_shown(tmp_path: Path) -> None:
-    file = tmp_path / "shop" / "hours.yaml"
+    file = tmp_path / "hours.yaml"
     done = init("schedule", *OFFICE, "--output", str(file))
     assert (done.stdout, done.stderr) == ("", f"Wrote {file}. Next: headroom schedule {file}\n")
     runner = CliRunner()
@@ -58,6 +58,23 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     file.write_text("mine")
     assert isinstance(init("schedule", *OFFICE, "-o", str(file)).exception, Invalid)
     assert file.read_text() == "mine"
+
+
+def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    """It is more often a typo than wanted."""
+    done = init("schedule", *OFFICE, "-o", str(tmp_path / "shpo" / "hours.yaml"))
+    assert isinstance(done.exception, Invalid)
+    assert done.exception.hint == f"make it first: mkdir -p {tmp_path / 'shpo'}"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", ["0", "3"])
+def test_a_schedule_that_never_changes_anything_is_written_with_a_warning(number: str) -> None:
+    words = ("--window", "mon-fri 9-17", "--replicas", number, "--window", "sat 9-12")
+    done = init("schedule", *words, "--default", number)
+    assert len(written(done.stdout).behaviors) == 2
+    assert f"warning: it is {number} at all times" in done.stderr
+    assert "warning" not in init("schedule", *words, "--default", "1").stderr
 
 
 def test_windows_with_numbers_of_their_own_and_a_word_about_overlaps() -> None:
@@ -76,6 +93,9 @@ def test_windows_with_numbers_of_their_own_and_a_word_about_overlaps() -> None:
         (("--window", "mon 9-17 = 1", "--timezone", "Europe/Belin"), Invalid),
         (("--window", "mon 9-17 = 1", "--name", "Office Hours"), Invalid),
         (("--window", "mon 9-17 = 1", "--lead-time", "soon"), Invalid),
+        (("--window", "mon 9-17 = 1", "--lead-time", "168h1s"), Invalid),
+        (("--window", ""), Invalid),
+        (("--window", " ; ", "--replicas", "1"), Invalid),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is(words: tuple[str, ...], failure: type[Exception]) -> None:
