@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
+from zoneinfo import available_timezones
 
 from reconciler.model.findings import Finding
 from reconciler.model.timelines import ScheduleTimeline
@@ -31,6 +32,15 @@ spec:
 """What the editor begins with where there is no schedule yet."""
 
 
+_NO_PLACES = frozenset({"Factory", "localtime"})
+"""Files of the database that are no zones of IANA's."""
+
+
+def time_zones() -> list[str]:
+    """The names that a schedule may have for its time zone: the page takes no others, though browsers do."""
+    return sorted(available_timezones() - _NO_PLACES)
+
+
 def schedule_page(
     timelines: Sequence[ScheduleTimeline],
     *,
@@ -50,6 +60,7 @@ def schedule_page(
         "title": "Capacity schedules",
         "when": moment(now, zone),
         "now": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "zones": time_zones(),
         "schedules": schedules or [{"name": "an example", "document": EXAMPLE}],
         "chart": schedule_chart(timelines[:MOST_DRAWN], now=now, findings=findings),
         "findings": [finding_row(finding) for finding in findings],

@@ -19,6 +19,7 @@ from reconciler.manifests.time_pattern import BadField, read_field
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
 from reconciler.report.schedule_document import schedule_document
+from reconciler.report.schedule_page import time_zones
 from reconciler.timetable.capacity_schedule import state_at, timeline
 from tests.programs import program
 
@@ -37,18 +38,24 @@ class Page:
 
     def __init__(self) -> None:
         node = program("node", "nodejs", install="Node.js")
-        command = [node, str(Path(__file__).with_name("schedule_page.cjs")), *SCRIPTS]
+        command = [node, str(Path(__file__).with_name("schedule_page.cjs")), " ".join(time_zones()), *SCRIPTS]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, document: str, now: datetime, start: datetime, end: datetime) -> dict[str, Any]:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         question = {
             "document": document,
             "now": milliseconds(now),
             "from": milliseconds(start),
             "to": milliseconds(end),
         }
+        return self._answer(question)
+
+    def scalar(self, text: str) -> Any:
+        return self._answer({"scalar": text})["value"]
+
+    def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(question) + "\n")
         self.process.stdin.flush()
         answer: dict[str, Any] = json.loads(self.process.stdout.readline())
@@ -224,6 +231,9 @@ def test_it_reads_the_yaml_that_people_write(page: Page) -> None:
         ("Europe/Berlin", "Europe/Atlantis", 7, "no time zone"),
         ("defaultReplicas: 1", "defaultReplicas: -1", 8, "defaultReplicas"),
         ("defaultReplicas: 1", "defaultreplicas: 1", 8, "no field defaultreplicas"),
+        ("'hours'", "Bad Name", 4, "metadata.name"),
+        ('"namespace": shop', "namespace: Shop", 4, "metadata.namespace"),
+        ("Europe/Berlin", "europe/berlin", 7, "no time zone"),
         ("      end: { hours: '17,18' }\n", "", 10, "end is missing"),
         ("hours: 9", "hours: &nine 9", 13, "anchors"),
         ("hours: 9", "hours 9", 13, "field: value"),
@@ -237,6 +247,101 @@ def test_what_is_wrong_is_told_with_its_line(page: Page, before: str, after: str
     answer = page.ask(WRITTEN.replace(before, after), now, now, now + timedelta(days=1))
     assert answer["schedule"] is None
     assert (line, True) in [(item["line"], words in item["message"]) for item in answer["findings"]]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case
+        for case in yaml.safe_load((ROOT / "tests" / "cases" / "yaml_scalars.yaml").read_text())
+        if not case["written"].startswith("!")
+    ],
+    ids=lambda case: str(case["written"]),
+)
+def test_its_scalars_are_kubectls(page: Page, case: dict[str, Any]) -> None:
+    assert page.scalar(case["written"]) == case["json"]
+
+
+MANY = "      - {replicas: 1, start: {hours: 1}, end: {hours: 2}}\n"
+PLAIN = """\
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {name: hours, namespace: shop}
+spec:
+  schedule:
+    timezone: Europe/Berlin
+    defaultReplicas: 1
+    behaviors:
+      - replicas: 3
+        start: {hours: 9}
+        end: {hours: 17}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Europe/Berlin", "europe/berlin"),
+        ("Europe/Berlin", "EUROPE/BERLIN"),
+        ("Europe/Berlin", "asia/calcutta"),
+        ("Europe/Berlin", "Asia/Calcutta"),
+        ("Europe/Berlin", "+05:00"),
+        ("Europe/Berlin", "Berlin"),
+        ("defaultReplicas: 1", "defaultReplicas: 010"),
+        ("defaultReplicas: 1", "defaultReplicas: 08"),
+        ("defaultReplicas: 1", "defaultReplicas: 0x10"),
+        ("defaultReplicas: 1", "defaultReplicas: 1.0"),
+        ("defaultReplicas: 1", "defaultReplicas: 1.5"),
+        ("defaultReplicas: 1", "defaultReplicas: 1e3"),
+        ("defaultReplicas: 1", "defaultReplicas: 1_000"),
+        ("defaultReplicas: 1", "defaultReplicas: yes"),
+        ("defaultReplicas: 1", 'defaultReplicas: "1"'),
+        ("defaultReplicas: 1", "defaultReplicas: 2147483647"),
+        ("defaultReplicas: 1", "defaultReplicas: 2147483648"),
+        ("{hours: 17}", "{hours: 0x11}"),
+        ("{hours: 17}", "{hours: 17.0}"),
+        ("{hours: 17}", "{hours: 021}"),
+        ("{hours: 17}", '{hours: "021"}'),
+        ("{hours: 17}", '{hours: "0x11"}'),
+        ("{hours: 17}", "{hours: on}"),
+        ("{hours: 17}", "{hours: 17, minute: 5}"),
+        ("behaviors:", "behaviours:"),
+        ("replicas: 3", "replicas: 3\n        prority: 5"),
+        ("name: hours", "name: Bad Name"),
+        ("name: hours", "name: hours.of.shop"),
+        ("name: hours", "name: -hours"),
+        ("name: hours", "name: " + "h" * 253),
+        ("name: hours", "name: " + "h" * 254),
+        ("namespace: shop", "namespace: shop.eu"),
+        ("behaviors:\n", "behaviors:\n" + MANY * 199),
+        ("behaviors:\n", "behaviors:\n" + MANY * 200),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_it_takes_and_refuses_what_the_command_does(page: Page, before: str, after: str) -> None:
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    assert before in PLAIN
+    document = PLAIN.replace(before, after, 1)
+    declared = read({"schedule.yaml": document.encode()})
+    answer = page.ask(document, now, now, now + timedelta(days=1))
+    errors = {
+        item.line if (item := finding.position) else 0 for finding in declared.findings if finding.severity == "error"
+    }
+    assert {item["line"] for item in answer["findings"] if item["severity"] == "error"} == errors
+    if not declared.schedules:
+        assert answer["schedule"] is None
+        return
+    (schedule,) = declared.schedules
+    told = {key: answer["schedule"][key] for key in ("name", "namespace", "timezone", "defaultReplicas")}
+    assert told == {
+        "name": schedule.ref.name,
+        "namespace": schedule.ref.namespace,
+        "timezone": schedule.timezone,
+        "defaultReplicas": schedule.default_replicas,
+    }
+    assert [item["end"].get("hours") for item in answer["schedule"]["behaviors"]] == [
+        None if behavior.end.hours is None else list(behavior.end.hours) for behavior in schedule.behaviors
+    ]
 
 
 @pytest.mark.parametrize(
