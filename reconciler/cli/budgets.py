@@ -12,10 +12,12 @@ import click
 
 from reconciler.cli.options import Moment, options, output_option, settings_from
 from reconciler.cli.progress import Progress
+from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import NodePool
+from reconciler.plan.codes import POOL_NOT_THERE
 from reconciler.plan.disruption_budgets import PoolState
 
 _WEEK = timedelta(days=7)
@@ -32,8 +34,9 @@ class NodeCount(click.ParamType[tuple[str, int]]):
     name = "[nodepool=]n"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        pool, _, count = str(value).rpartition("=")
-        if not (count.isascii() and count.isdigit()) or int(count[:9]) > _MOST_NODES:
+        pool, separator, count = str(value).rpartition("=")
+        named = bool(pool) or not separator
+        if not (named and count.isascii() and count.isdigit()) or int(count[:9]) > _MOST_NODES:
             self.fail(f"{value!r} is no number of nodes: write 12, or general=12 for one NodePool.", param, ctx)
         return pool, int(count)
 
@@ -170,7 +173,7 @@ def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, dat
         )
     spans = budget_timeline(found.pools, found.states, *span)
     if output == "svg":
-        return budget_chart(spans, zone=zone or local_zone(now), now=now)
+        return budget_chart(spans, zone=zone or local_zone(now), now=now, findings=found.findings)
     from reconciler.report.budget_page import budget_page  # noqa: PLC0415 - likewise
     from reconciler.wiring import rendered_page  # noqa: PLC0415 - likewise
 
@@ -215,8 +218,9 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
         progress("git")
         local = in_utc(read(repository_tree(settings, now).files), now)
     declared = local.declared
-    partial = (budgets_alone(item) for item in declared.manifests if item.partial)
-    found = sorted((*declared.node_pools, *filter(None, partial)), key=lambda pool: pool.name)
+    partial = [(item, budgets_alone(item)) for item in declared.manifests if item.partial and item.ref.kind == _KIND]
+    alone = [pool for _, pool in partial if pool is not None]
+    found = sorted((*declared.node_pools, *alone), key=lambda pool: pool.name)
     pools = named_as_written(found, local.pools)
     missing = [pool.name for pool in pools if pool.name not in counts]
     if missing and "" not in counts:
@@ -228,7 +232,10 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
         f"Disruption budgets in {where}",
         pools,
         _counted(pools, counts),
-        _told((*declared.findings, *local.findings)),
+        (
+            *_told((*declared.findings, *local.findings)),
+            *(_not_known_here(item) for item, pool in partial if pool is None),
+        ),
         local.pools,
     )
 
@@ -237,6 +244,7 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
     """The repository over the cluster, with the nodes that are there, or as many as are said."""
     from reconciler.plan.bins import all_bins  # noqa: PLC0415 - heavy, and only with a cluster
     from reconciler.plan.disruption_budgets import pool_states  # noqa: PLC0415 - likewise
+    from reconciler.plan.objects import pool_not_there  # noqa: PLC0415 - likewise
     from reconciler.wiring import NoClusterHere, open_session  # noqa: PLC0415 - likewise
 
     try:
@@ -247,8 +255,27 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
         hint = f"{error.hint}; or ask the repository alone: --nodes N"
         raise NoClusterHere(error.message, hint=hint) from error
     pools = seen.effective.node_pools
+    not_there = [
+        pool_not_there(item)
+        for item in seen.effective.manifests
+        if item.partial and item.ref.kind == _KIND and item.ref not in seen.view.objects
+    ]
     states = {**pool_states(all_bins(seen.view)), **_counted(pools, counts)}
-    return Pools(f"Disruption budgets on {cluster}", pools, states, _told(seen.findings), seen.local_budgets)
+    return Pools(
+        f"Disruption budgets on {cluster}", pools, states, (*_told(seen.findings), *not_there), seen.local_budgets
+    )
+
+
+def _not_known_here(item: DeclaredManifest) -> Finding:
+    """A partial document without budgets: those that count are the cluster's, which is not asked."""
+    return Finding(
+        POOL_NOT_THERE.name,
+        Severity.INFO,
+        f"{item.ref} has neither spec.template nor budgets: those that it has in the cluster are not known here",
+        item.position,
+        item.ref,
+        hint="ask with the cluster: --cluster, with or without --nodes",
+    )
 
 
 def _counted(pools: Sequence[NodePool], counts: Mapping[str, int]) -> dict[str, PoolState]:

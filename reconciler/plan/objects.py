@@ -97,12 +97,7 @@ def _refusal(item: DeclaredManifest, live: LiveObject | None) -> Finding | None:
     if item.ref.kind != NODE_POOL:
         return None
     if item.partial and live is None:
-        return _finding(
-            item,
-            POOL_NOT_THERE,
-            f"{item.ref} is not in the cluster, and this document has no template to make it of",
-            "add spec.template, or correct the name",
-        )
+        return pool_not_there(item)
     if live is None:
         return None
     is_static = "replicas" in (live.body.get("spec") or {})
@@ -115,6 +110,16 @@ def _refusal(item: DeclaredManifest, live: LiveObject | None) -> Finding | None:
         STATIC_POOL_CHANGE,
         f"{item.ref} is {words[0]} and cannot become {words[1]}: Karpenter refuses to add or remove spec.replicas",
         "declare a NodePool of another name, and remove this one when its nodes are gone",
+    )
+
+
+def pool_not_there(item: DeclaredManifest) -> Finding:
+    """Said of a partial document of a NodePool that the cluster does not have."""
+    return _finding(
+        item,
+        POOL_NOT_THERE,
+        f"{item.ref} is not in the cluster, and this document has no template to make it of",
+        "add spec.template, or correct the name",
     )
 
 

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from itertools import groupby
 
+from reconciler.model.findings import Finding
 from reconciler.model.timelines import BudgetSpan
-from reconciler.report.drawing import Drawing, fitting, step_of, width_of
+from reconciler.report.drawing import NORMAL, Drawing, fitting, lines_of, step_of, width_of
 from reconciler.report.lanes import UNBOUNDED, ValueSpan, allowed_spans, draw_allowed, number_of
 from reconciler.report.time_axis import TimeAxis, span_words
-from reconciler.report.words import counted, moment
+from reconciler.report.words import counted, listed, moment
 
 WIDTH = 980
 LEFT = 118
@@ -23,6 +24,15 @@ ROW = 24
 _WEEK = timedelta(days=7)
 MOST_LEGEND = 12
 """Values of the scale that the legend names; the boxes carry their numbers."""
+
+
+def no_pool_words(findings: Sequence[Finding]) -> str:
+    """Why there is no row: nothing is declared, or all of it was left out, which the findings tell."""
+    left_out = list(dict.fromkeys(str(item.ref) for item in findings if item.ref is not None))
+    if not left_out:
+        return "There is no NodePool."
+    words = "is left out: the finding says" if len(left_out) == 1 else "are left out: the findings say"
+    return f"{listed(left_out)} {words} why."
 
 
 def by_row(spans: Sequence[BudgetSpan]) -> dict[str, dict[str, tuple[BudgetSpan, ...]]]:
@@ -35,15 +45,18 @@ def by_row(spans: Sequence[BudgetSpan]) -> dict[str, dict[str, tuple[BudgetSpan,
     return pools
 
 
-def budget_chart(spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime) -> str:
+def budget_chart(spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime, findings: Sequence[Finding] = ()) -> str:
     """One SVG over all that the spans cover, which are in order within each NodePool and reason; times in `zone`."""
     pools = by_row(spans)
-    drawing = Drawing(WIDTH, "Disruption budgets", _description(pools, zone))
+    none = no_pool_words(findings)
+    drawing = Drawing(WIDTH, "Disruption budgets", _description(pools, zone) or none)
     drawing.text(12, 26, "Disruption budgets", "head")
     drawing.text(WIDTH - 12, 26, moment(now, zone), "soft small", anchor="end")
     if not spans:
-        drawing.text(12, 50, "There is no NodePool.", "soft")
-        return drawing.svg(66)
+        lines = lines_of(none, WIDTH - 24, NORMAL)
+        for index, line in enumerate(lines):
+            drawing.text(12, 50 + 16 * index, line, "soft")
+        return drawing.svg(50 + 16 * len(lines))
     values = [span.outcome.allowed for span in spans if span.outcome.allowed]
     _legend(drawing, values, 48)
     first, last = min(span.start for span in spans), max(span.end for span in spans)
@@ -124,4 +137,4 @@ def _description(pools: Mapping[str, Mapping[str, Sequence[BudgetSpan]]], zone: 
                 after = f", {number_of(levels[1][0])} {span_words(levels[1][1].start, levels[1][1].end, zone)}"
                 first += f"{after}, {counted(len(levels) - 1, 'change')}"
             lines.append(f"{pool} {reason}: {first}")
-    return "; ".join(lines) or "There is no NodePool."
+    return "; ".join(lines)

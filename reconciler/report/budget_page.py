@@ -34,7 +34,7 @@ def budget_page(
         "title": heading,
         "when": moment(now, place),
         "now": [_outcome(item) for item in outcomes],
-        "chart": budget_chart(spans, zone=place, now=now),
+        "chart": budget_chart(spans, zone=place, now=now, findings=findings),
         "ahead": [
             _ahead(f"{pool} {reason}", own, place)
             for pool, reasons in by_row(spans).items()

@@ -9,6 +9,7 @@ from itertools import groupby
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.findings import Finding
 from reconciler.model.timelines import UNBOUNDED, BudgetCells
+from reconciler.report.budget_chart import no_pool_words
 from reconciler.report.budget_grid import SHADES, HourGrid
 from reconciler.report.text import Paint, finding_lines, plain
 from reconciler.report.words import counted, listed, moment
@@ -29,13 +30,13 @@ def budgets_text(
     """The present: each pool with its nodes, and for each reason what may go and why. heading: whose budgets these are."""
     lines = [paint("bold", f"{heading}, {moment(now, zone)}")]
     pools = [list(rows) for _, rows in groupby(outcomes, key=lambda row: row.node_pool)]
+    told = tuple(findings)
     if not pools:
-        lines += ["", "There is no NodePool."]
+        lines += ["", no_pool_words(told)]
     for rows in pools[:MOST_POOLS]:
         lines += ["", *_pool_lines(rows, paint)]
     if len(pools) > MOST_POOLS:
         lines += ["", f"… and {counted(len(pools) - MOST_POOLS, 'more NodePool')}: --output json has them all."]
-    told = tuple(findings)
     if told:
         lines += ["", paint("bold", "Findings"), *finding_lines(told, paint)]
     return "\n".join(lines) + "\n"

@@ -112,6 +112,7 @@ def test_a_document_that_is_no_node_pool_is_told(repository: Path) -> None:
     [
         (("--nodes", "many"), "'many' is no number of nodes: write 12, or general=12"),
         (("--nodes", "-1"), "'-1' is no number of nodes"),
+        (("--nodes", "=5"), "'=5' is no number of nodes: write 12, or general=12"),
         (("--nodes", "general=5"), "How many nodes has batch? Give --nodes batch=N"),
         (("--nodes", "5", "--time-zone", "Mars/Olympus"), "'Mars/Olympus' is no time zone"),
         (("--nodes", "5", "--now", NOON, "--to", NOON), "--to must be later than --from"),
@@ -227,3 +228,46 @@ def test_a_span_is_one_row_whatever_many_budgets_it_was_compiled_into(repository
     span = ("--from", "2027-02-23T00:00:00Z", "--to", "2027-03-01T20:00:00Z")
     found = rows("--repo", str(repository), "--nodes", "10", "--now", "2027-02-20T00:00:00Z", *span)
     assert [row["from"] for row in found if row["reason"] == "Empty"] == ["2027-02-23T00:00:00Z"]
+
+
+def only_partial(repository: Path) -> None:
+    body = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "live"}, "spec": {"weight": 5}}
+    (repository / "pools.yaml").write_text(yaml.safe_dump(body))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--nodes", "5"), "NodePool/live has neither spec.template nor budgets: those that it has in the cluster"),
+        (("--cluster", "embedded"), "NodePool/live is not in the cluster, and this document has no template"),
+    ],
+)
+def test_partial_pools_that_cannot_be_told_about_are_named(repository: Path, words: tuple[str, ...], told: str) -> None:
+    only_partial(repository)
+    asked = ("--repo", str(repository), *words, "--now", NOON)
+    done = headroom(*asked)
+    assert done.exit_code == 0
+    assert "NodePool/live is left out: the finding says why." in done.stdout
+    assert told in done.stdout
+    assert "There is no NodePool." not in done.stdout
+    (finding,) = json.loads(headroom(*asked, "--output", "json").stdout)["findings"]
+    assert (finding["code"], finding["name"]) == ("pool-not-there", "live")
+    for form in ("svg", "html"):
+        assert "NodePool/live is left out" in headroom(*asked, "--output", form).stdout
+
+
+def test_a_pool_whose_windows_need_too_many_budgets_is_left_out_and_not_denied(repository: Path) -> None:
+    general = node_pool("general")
+    general["metadata"]["annotations"] = {
+        "headroom.dev/timezone": "Europe/Berlin",
+        "headroom.dev/allow-windows": "7,19,31,43 1,4,7,10,13,16,19 1,8,15,22 * * for 5m\n"
+        "3,23,49 2,5,8,11,14,17,20 2,9,16,23 * * for 7m\n5,29,51 3,6,9,12,15,18,21 4,13,27 * * for 3m Drifted",
+    }
+    (repository / "pools.yaml").write_text(yaml.safe_dump(general))
+    done = headroom("--repo", str(repository), "--nodes", "5", "--now", NOON)
+    assert "NodePool/general is left out: the finding says why." in done.stdout
+    assert "[too-many-budgets]" in done.stdout
+
+
+def test_no_pool_at_all_is_said_to_be_none(tmp_path: Path) -> None:
+    assert "There is no NodePool." in headroom("--repo", str(tmp_path), "--nodes", "5", "--now", NOON).stdout
