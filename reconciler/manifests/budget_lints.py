@@ -40,6 +40,8 @@ class _Budget:
     is_share: bool
     reasons: frozenset[str]
     open: tuple[Interval, ...]
+    has_schedule: bool
+    names_reasons: bool
 
     @property
     def is_always_open(self) -> bool:
@@ -90,7 +92,7 @@ def _read(inspection: Inspection, index: int, budget: Mapping[str, Any]) -> _Bud
     if opened is None or budget.get("reasons") == []:
         return None
     reasons = frozenset(budget.get("reasons") or REASONS)
-    return _Budget(index, number, nodes.endswith("%"), reasons, opened)
+    return _Budget(index, number, nodes.endswith("%"), reasons, opened, "schedule" in budget, "reasons" in budget)
 
 
 def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> tuple[Interval, ...] | None:
@@ -119,6 +121,14 @@ def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> tu
         return None
     _check_days(inspection, where, schedule, cron)
     duration = parse_duration(budget["duration"])
+    if not duration:
+        inspection.report(
+            codes.SCHEDULE_NEVER_HITS,
+            (*path, "duration"),
+            f"a window of {budget['duration']} has no length, so that this budget is never open",
+            hint="write how long it lasts, such as 8h; for a budget that always counts, remove schedule and duration",
+        )
+        return None
     if cron.every is not None:
         return _ALWAYS if cron.every <= duration else ()
     return _open_in_a_year(schedule, duration)
@@ -147,12 +157,19 @@ def _always_zero(inspection: Inspection, budgets: Sequence[_Budget]) -> bool:
     zeros = [item for item in budgets if item.amount == 0 and item.is_always_open and item.reasons >= set(REASONS)]
     if not zeros or len(budgets) == 1:
         return bool(zeros)
+    zero = zeros[0]
+    words, advice = "has no schedule", "give it schedule and duration"
+    if zero.has_schedule:
+        words, advice = (
+            "is open all the time, one window after the other,",
+            "give it windows that leave time between them",
+        )
+    fewer = "name fewer" if zero.names_reasons else "name its"
     inspection.report(
         codes.ALWAYS_ZERO,
-        zeros[0].path,
-        "this budget of 0 has no schedule and counts for every reason, so that no other budget ever allows anything",
-        hint="give it schedule and duration, or the reasons that it is for; to allow only some windows, "
-        f"write {ALLOW_WINDOWS}",
+        zero.path,
+        f"this budget of 0 {words} and counts for every reason, so that no other budget ever allows anything",
+        hint=f"{advice}, or {fewer} reasons; to allow only some windows, write {ALLOW_WINDOWS}",
     )
     return True
 

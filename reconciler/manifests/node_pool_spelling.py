@@ -77,7 +77,16 @@ def _correct_budget(inspection: Inspection, budget: dict[str, Any], path: Path) 
     if isinstance(nodes, int) and not isinstance(nodes, bool):
         budget["nodes"] = str(nodes)
         _tell(inspection, (*path, "nodes"), f"the number {nodes} is read as text", f'write nodes: "{nodes}"')
-    if "reason" in budget and "reasons" not in budget:
+    if "reason" in budget and "reasons" in budget:
+        inspection.report(
+            codes.INVALID_VALUE,
+            (*path, "reason"),
+            "reason and reasons stand in one budget and contradict each other: nobody can say which of them counts",
+            hint="remove reason, and name every reason of this budget in reasons",
+        )
+        # Told here; not once more as a field that there is not.
+        del budget["reason"]
+    if "reason" in budget:
         reason = budget.pop("reason")
         budget["reasons"] = reason if isinstance(reason, list) else [reason]
         old: Path = (*path, "reason")

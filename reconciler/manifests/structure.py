@@ -95,8 +95,13 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
                 codes.INVALID_VALUE,
                 path,
                 f"{place} {_violation(kind, found)}",
-                hint=f"write it like {example}" if example else "",
+                hint=_limit_hint(kind.name, part) or (f"write it like {example}" if example else ""),
             )
+
+
+def _limit_hint(keyword: str, part: Mapping[str, Any]) -> str:
+    """What to do about a list that is too long, where its schema says it."""
+    return str(part.get("whenTooLong", "")) if keyword == "maxItems" else ""
 
 
 def _violation(kind: Any, found: Any) -> str:
