@@ -26,8 +26,8 @@ def check_following(inspection: Inspection) -> None:
     """Reports names that can lead nowhere, and annotations that do nothing where they stand."""
     written = mapping_at(inspection.body, *_ANNOTATIONS)
     for name in (REPLICAS_FROM_ANNOTATION, ACTIVE_DURING_ANNOTATION, LEAD_TIME_ANNOTATION):
-        if name not in written:
-            continue
+        if not isinstance(written.get(name), str):
+            continue  # absent, or told already as a value of the wrong type
         kinds, words = _FOLLOWERS[name]
         if inspection.ref.kind not in kinds:
             _no_effect(

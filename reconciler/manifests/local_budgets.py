@@ -141,6 +141,8 @@ def check_local_budgets(inspection: Inspection) -> None:
     """What is wrong with the annotations of a NodePool: lines that are no window, and what would have no effect."""
     annotations = mapping_at(inspection.body, "metadata", "annotations")
     named = [name for name in (ALLOW_WINDOWS, TIME_ZONE) if name in annotations]
+    if any(not isinstance(annotations[name], str) for name in named):
+        return  # told already as a value of the wrong type
     if not named:
         return
     if any(finding.code == codes.INVALID_ANNOTATION.name for finding in inspection.findings):

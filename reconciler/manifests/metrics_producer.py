@@ -48,10 +48,16 @@ def _check_pattern(inspection: Inspection, pattern: Mapping[str, Any], path: Pat
                 inspection.report(error.code, (*path, name), error.message, hint=error.hint)
 
 
+NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})
+"""Files that stand among the zones of some machines and name no place; no two machines need to mean the same by them."""
+
+
 def is_time_zone(name: str) -> bool:
     """Whether it is an IANA name that this machine (or the tzdata package) knows."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - only documents with a schedule need it
 
+    if name in NO_PLACES:
+        return False
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
