@@ -1,4 +1,4 @@
-"""Findings that only the calendar shows: behaviors that never begin, never end, overlap, or never count. Called by cycle and cli.
+"""Findings that only the calendar shows: behaviors that never begin, never end, lose an end to the clock, overlap, or never count. Called by cycle and cli.
 
 The span looked at begins with the hour of the present time, and an overlap is told with its true beginning, so that one
 pass after another finds the same words.
@@ -54,6 +54,8 @@ def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
             message = f"{_name(index)} never ends: whenever its end matches its start does too, and a start wins"
             hint = "let it end at another time than it begins"
             findings.append(_finding(codes.END_NEVER_COMES, schedule, index, message, hint=hint, field="end"))
+        else:
+            findings += _lost_end(schedule, index, hour)
     found = overlaps(schedule, hour, _horizon(schedule, hour))
     hidden = dict(found.hidden)
     for index, winners in found.hidden:
@@ -68,6 +70,23 @@ def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
         rest = len(told) - count if count == MOST_COLLISIONS else 0
         findings.append(_overlap(schedule, collision, hour, rest))
     return tuple(findings)
+
+
+def _lost_end(schedule: Schedule, index: int, hour: datetime) -> list[Finding]:
+    from reconciler.timetable.clock_gaps import lost_end  # noqa: PLC0415 - numpy, and only for schedules
+
+    lost = lost_end(schedule.behaviors[index], schedule.timezone, hour, _horizon(schedule, hour))
+    if lost is None:
+        return []
+    opens, closes = lost.gap
+    until = "" if lost.until is None else f" until {_local(lost.until, ZoneInfo(schedule.timezone))}"
+    message = (
+        f"{_name(index)} does not end on {lost.end:%a %Y-%m-%d} at {lost.end:%H:%M}: clocks of {schedule.timezone} go from"
+        f" {opens:%H:%M} to {closes:%H:%M} that day, its start ({lost.start:%H:%M}) and its end both come at"
+        f" {closes:%H:%M}, and a start wins; it stays active{until}"
+    )
+    hint = f"let it begin before {opens:%H:%M} or end after {closes:%H:%M}"
+    return [_finding(codes.END_LOST_TO_CLOCK, schedule, index, message, hint=hint, field="end")]
 
 
 def _overlap(schedule: Schedule, collision: Collision, hour: datetime, rest: int) -> Finding:
