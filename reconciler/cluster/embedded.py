@@ -43,7 +43,8 @@ class EmbeddedCluster:
     """Implements `ports.Cluster`; thread-safe.
 
     delays: how long launches, registrations and drains take. provisions_pending: NodeClaims are also made for pods that
-    found no node, as Karpenter does. real_time: a thread plays what becomes due between calls; without it only calls do.
+    found no node, as Karpenter does. makes_namespaces: those that applied objects need are made with them.
+    real_time: a thread plays what becomes due between calls; without it only calls do.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class EmbeddedCluster:
         instance_types: Iterable[InstanceType] | None = None,
         inventory: InventoryParent | None = None,
         provisions_pending: bool = False,
+        makes_namespaces: bool = False,
         real_time: bool = True,
         name: str = "embedded",
     ) -> None:
@@ -66,7 +68,12 @@ class EmbeddedCluster:
         self._closed = False
         self._changed: Callable[[], None] = lambda: None
         self._thread: threading.Thread | None = None
-        self._world = World(now=clock.now(), market=Market(types), inventory=inventory or InventoryParent())
+        self._world = World(
+            now=clock.now(),
+            market=Market(types),
+            inventory=inventory or InventoryParent(),
+            makes_namespaces=makes_namespaces,
+        )
         self._karpenter = Karpenter(self._world, delays or Delays())
         scheduler = Scheduler(self._world)
         self._world.controllers += [Workloads(self._world), scheduler, self._karpenter, Consolidation(self._world)]

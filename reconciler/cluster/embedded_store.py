@@ -42,10 +42,14 @@ class Stored:
 
 
 class ObjectStore:
-    """Not thread-safe: the embedded cluster guards it. now: the time that stamps are taken from."""
+    """Not thread-safe: the embedded cluster guards it. now: the time that stamps are taken from.
 
-    def __init__(self, now: Callable[[], datetime], listener: Listener) -> None:
+    makes_namespaces: one that an applied object needs is made with it, where an API server would refuse the object.
+    """
+
+    def __init__(self, now: Callable[[], datetime], listener: Listener, *, makes_namespaces: bool = False) -> None:
         self._now = now
+        self._makes_namespaces = makes_namespaces
         self._listener = listener
         self._objects: dict[ObjectRef, Stored] = {}
         self._kinds: dict[tuple[str, str], set[ObjectRef]] = {}
@@ -72,7 +76,7 @@ class ObjectStore:
         """Server-side apply; creates what is not there. True when something changes. Raises `Invalid`, `Conflicting`."""
         resource = resource_of(ref)
         check_version(resource, ref, manifest)
-        self._check_namespace(ref)
+        self._check_namespace(ref, dry_run=dry_run)
         stored = self._objects.get(ref) or Stored({}, {})
         wanted = {key: value for key, value in manifest.items() if key != "status"}
         merged = _without_conflicts(merge(stored.body, stored.owners, wanted, manager, force=force))
@@ -172,10 +176,14 @@ class ObjectStore:
             raise Missing(f"{ref} is not there")
         return stored
 
-    def _check_namespace(self, ref: ObjectRef) -> None:
-        known = ref.namespace in _ALWAYS_THERE or ObjectRef("", "Namespace", "", ref.namespace) in self._objects
-        if ref.namespace and not known:
+    def _check_namespace(self, ref: ObjectRef, *, dry_run: bool) -> None:
+        namespace = ObjectRef("", "Namespace", "", ref.namespace)
+        if not ref.namespace or ref.namespace in _ALWAYS_THERE or namespace in self._objects:
+            return
+        if not self._makes_namespaces:
             raise Invalid(f"namespaces {ref.namespace!r} not found", hint="create the namespace first")
+        if not dry_run:
+            self.create(namespace, {"apiVersion": "v1", "kind": "Namespace"}, "embedded")
 
     def _admit(
         self,

@@ -62,11 +62,13 @@ class _Picture:
 class World:
     """Not thread-safe: the embedded cluster guards it."""
 
-    def __init__(self, *, now: datetime, market: Market, inventory: InventoryParent) -> None:
+    def __init__(
+        self, *, now: datetime, market: Market, inventory: InventoryParent, makes_namespaces: bool = False
+    ) -> None:
         self.now = now
         self.market = market
         self.views = ViewStore(inventory, catalog=market.instance_types)
-        self.store = ObjectStore(lambda: self.now, self._noticed)
+        self.store = ObjectStore(lambda: self.now, self._noticed, makes_namespaces=makes_namespaces)
         self.controllers: list[Controller] = []
         self.events: dict[Event, RecordedEvent] = {}
         self.view_changed = False

@@ -152,6 +152,15 @@ def test_what_the_server_would_not_take_is_refused(document: Document, message: 
         assert message in result.message
 
 
+def test_namespaces_are_made_with_the_first_object_in_them_where_that_is_wanted() -> None:
+    sandbox = Sandbox(makes_namespaces=True)
+    elsewhere = buffer() | {"metadata": {"name": "web", "namespace": "nowhere"}}
+    assert sandbox.write(apply(elsewhere), dry_run=True).outcome is Outcome.APPLIED
+    assert "nowhere" not in sandbox.cluster.view().namespaces
+    assert sandbox.write(apply(elsewhere)).outcome is Outcome.APPLIED
+    assert "nowhere" in sandbox.cluster.view().namespaces
+
+
 def test_a_manifest_of_another_name_or_kind_is_refused() -> None:
     sandbox = Sandbox()
     assert sandbox.write(Apply(buffer_ref("other"), buffer("web"))).outcome is Outcome.REFUSED

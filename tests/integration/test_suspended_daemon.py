@@ -1,0 +1,178 @@
+"""The daemon's process on an embedded cluster: it settles from nothing, and after a suspend only the present counts.
+
+SIGSTOP and SIGCONT stand in for a machine that sleeps: no thread runs and no timer fires over the edges of a schedule.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controlplane.waiting import eventually
+
+ROOT = Path(__file__).resolve().parents[2]
+OPENS = datetime(2026, 11, 23, 9, tzinfo=UTC)
+LEADS = ("4s", "6s", "8s")
+FIRST_EDGE = OPENS - timedelta(seconds=8)
+POOL = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
+"""
+TEMPLATE = """\
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: web, namespace: shop}
+template:
+  spec:
+    containers: [{name: main, image: "main:1", resources: {requests: {cpu: 1}}}]
+"""
+RUSH = """\
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {name: rush, namespace: shop}
+spec:
+  schedule:
+    defaultReplicas: 1
+    behaviors: [{replicas: 4, start: {hours: 9}, end: {hours: 17}}]
+"""
+BUFFER = """\
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata:
+  name: ahead-by-LEAD
+  namespace: shop
+  annotations: {headroom.dev/replicas-from: rush, headroom.dev/lead-time: LEAD}
+spec: {podTemplateRef: {name: web}}
+"""
+
+
+@dataclass(frozen=True)
+class Running:
+    process: subprocess.Popen[bytes]
+    address: str
+    log: Path
+
+    def status(self) -> dict[str, Any]:
+        with urllib.request.urlopen(f"http://{self.address}/status", timeout=10) as response:
+            found: dict[str, Any] = json.loads(response.read())
+            return found
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        rows = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [row for row in rows if row["event"] == event]
+
+    def passes(self, trigger: str) -> int:
+        return sum(row["trigger"] == trigger for row in self.logged("pass"))
+
+    def wanted(self) -> dict[str, int]:
+        """Replicas of each buffer at present, and of the schedule."""
+        status = self.status()
+        return {row["name"]: row["desired"] for row in status["demands"]} | {
+            row["name"]: row["currentValue"] for row in status["schedules"]
+        }
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "capacity"
+    folder.mkdir()
+    documents = [POOL, TEMPLATE, RUSH, *(BUFFER.replace("LEAD", lead) for lead in LEADS)]
+    (folder / "all.yaml").write_text("---\n".join(documents))
+    return folder
+
+
+@pytest.fixture
+def run(repository: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    started = []
+
+    def run(*words: str) -> Running:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        environment = {
+            **os.environ,
+            "HEADROOM_LISTEN": address,
+            "HEADROOM_LOGS_FORM": "json",
+            "HEADROOM_PASSES_INTERVAL": "1h",
+            "PYTHONPATH": str(ROOT),
+        }
+        command = [
+            sys.executable,
+            "-m",
+            "reconciler",
+            "run",
+            "--repo",
+            str(repository),
+            "--cluster",
+            "embedded",
+            *words,
+        ]
+        log = tmp_path / "log"
+        with log.open("wb") as file:
+            process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
+        started.append(process)
+        return Running(process, address, log)
+
+    yield run
+    for process in started:
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def test_on_nothing_at_all_it_settles(run: Callable[..., Running]) -> None:
+    """As the help says: namespaces are those of the repository."""
+    daemon = run("--until-settled", "--at-most", "60")
+    assert daemon.process.wait(timeout=90) == 0, daemon.log.read_text()
+    assert {row["outcome"] for row in daemon.logged("write")} <= {"skipped"}, "the claim waits once for its NodePool"
+
+
+def test_edges_that_pass_while_the_machine_sleeps_count_once_as_the_present(run: Callable[..., Running]) -> None:
+    begins = OPENS - timedelta(seconds=25)
+    launched = time.monotonic()
+    daemon = run("--now", begins.isoformat())
+
+    def latest() -> datetime:
+        """Its clock, which began to run after it was launched, has not come further."""
+        return begins + timedelta(seconds=time.monotonic() - launched)
+
+    before = {**dict.fromkeys((f"ahead-by-{lead}" for lead in LEADS), 1), "rush": 1}
+    eventually(lambda: daemon.wanted() == before, within=20, what="the first pass", every=0.1)
+    looked = time.monotonic()
+    assert daemon.status()["nextEdge"]["time"] == FIRST_EDGE.strftime("%Y-%m-%dT%H:%M:%SZ")
+    daemon.process.send_signal(signal.SIGSTOP)
+    assert latest() < FIRST_EDGE, "too slow a machine for this test"
+    assert daemon.logged("edge") == []
+
+    def earliest() -> datetime:
+        """Its clock has come at least as far since the pass."""
+        return begins + timedelta(seconds=time.monotonic() - looked)
+
+    eventually(lambda: earliest() > OPENS + timedelta(seconds=1), within=40, what="all four edges are past", every=0.2)
+    daemon.process.send_signal(signal.SIGCONT)
+
+    eventually(lambda: daemon.wanted() == dict.fromkeys(before, 4), within=20, what="the present counts", every=0.1)
+    eventually(lambda: daemon.status()["settled"], within=30, what="it is settled", every=0.2)
+    (edge,) = daemon.logged("edge")
+    assert datetime.fromisoformat(edge["at"]) == FIRST_EDGE
+    assert daemon.passes("edge") == 1, "the three others are not replayed"
+    assert datetime.fromisoformat(daemon.status()["nextEdge"]["time"]) > OPENS
+    assert {row["desired"] for row in daemon.status()["demands"]} == {4}
