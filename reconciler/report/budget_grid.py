@@ -40,9 +40,11 @@ class HourGrid:
         self.edges = (start, *sorted(inside), end)
         self._index = {instant: index for index, instant in enumerate(self.edges[:-1])}
 
-    def lines(self, cells: BudgetCells, *, now: datetime, paint: Paint) -> list[str]:
-        """The rows of one pool and reason under a ruler of hours, local and in UTC."""
-        values = sorted(set(cells.allowed))
+    def lines(self, cells: BudgetCells, *, values: Sequence[int], now: datetime, paint: Paint) -> list[str]:
+        """The rows of one pool and reason under a ruler of hours, local and in UTC.
+
+        values: all that are shown with these, ascending: pictures of one output are of one scale.
+        """
         return [*self.rulers(paint), *(self._row(day, cells, values, now, paint) for day in self._days)]
 
     def rulers(self, paint: Paint) -> list[str]:

@@ -46,7 +46,8 @@ def hours_text(
     cells: Sequence[BudgetCells], grid: HourGrid, *, now: datetime, zone: tzinfo | None, paint: Paint = plain
 ) -> str:
     """What may go hour by hour: a picture for each pool, reasons alike share one; a pool that never changes is one line."""
-    lines = [paint("bold", f"Hour by hour, {moment(grid.edges[0], zone)} to {moment(grid.edges[-1], zone)}")]
+    lines = [paint("bold", f"Hour by hour, {_between(grid.edges[0], grid.edges[-1], zone)}")]
+    scale = sorted({value for row in cells for value in row.allowed})
     steady: list[str] = []
     pictures: list[list[str]] = []
     for node_pool, rows in groupby(cells, key=lambda row: row.node_pool):
@@ -59,7 +60,8 @@ def hours_text(
             if len(values) == 1:
                 steady.append(f"  {name}: {_count(values.pop())} at all times")
             else:
-                pictures.append([f"  {paint('bold', name)}", *_indented(grid.lines(same[0], now=now, paint=paint))])
+                rows_of = grid.lines(same[0], values=scale, now=now, paint=paint)
+                pictures.append([f"  {paint('bold', name)}", *_indented(rows_of)])
     for picture in pictures[:MOST_GRIDS]:
         lines += ["", *picture]
     if len(pictures) > MOST_GRIDS:
@@ -72,6 +74,12 @@ def hours_text(
     if pictures:
         lines += ["", *_indented([paint("dim", _legend(cells))])]
     return "\n".join(lines) + "\n"
+
+
+def _between(start: datetime, end: datetime, zone: tzinfo | None) -> str:
+    """Both ends, to the second where the minute does not tell them apart."""
+    seconds = moment(start, zone) == moment(end, zone)
+    return f"{moment(start, zone, seconds=seconds)} to {moment(end, zone, seconds=seconds)}"
 
 
 def _pool_lines(rows: Sequence[BudgetOutcome], paint: Paint) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
-from reconciler.model.changes import Plan
+from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.durations import format_duration
 from reconciler.model.local_budgets import AllowWindow, PoolBudgets
 from reconciler.model.nodes import DisruptionBudget
@@ -32,9 +32,12 @@ def local_budgets_row(pool: PoolBudgets) -> dict[str, Any]:
     }
 
 
-def changing_local_budgets(plan: Plan) -> list[PoolBudgets]:
-    """Those of NodePools that the plan changes: what people read about; the JSON has them all."""
-    changing = {change.ref.name for change in plan.objects if change.ref.kind == "NodePool"}
+def changing_local_budgets(plan: Plan, objects: Iterable[ObjectChange]) -> list[PoolBudgets]:
+    """Those of NodePools among the objects that change: what people read about; the JSON has them all.
+
+    objects: the plan's own, or what merging would change of those that the plan is about.
+    """
+    changing = {change.ref.name for change in objects if change.ref.kind == "NodePool"}
     return [pool for pool in plan.local_budgets if pool.node_pool in changing]
 
 

@@ -5,6 +5,7 @@ Rows are strings and numbers only: the templates decide layout, this module deci
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import tzinfo
 from typing import Any
 
@@ -21,7 +22,7 @@ from reconciler.model.changes import (
 from reconciler.model.findings import Finding
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference import DemandChange, Difference
-from reconciler.report.local_budgets import changing_local_budgets, written_and_compiled
+from reconciler.report.local_budgets import changing_local_budgets, validity, written_and_compiled
 from reconciler.report.pending import Launch, LeftOver, launches, left_over, pending_words
 from reconciler.report.time_axis import local_zone
 from reconciler.report.timeline_chart import difference_chart, timeline_chart
@@ -75,7 +76,7 @@ def plan_page(
                 _section("Nodes to delete", [_action(item) for item in plan.node_claims.delete]),
                 _section("Objects to apply", [_object(item) for item in plan.objects]),
                 _section("Nodes of static NodePools", [_static_pool(item) for item in plan.static_pools]),
-                _local_budgets(plan),
+                _local_budgets(plan, plan.objects, zone),
             )
             if section["count"]
         ],
@@ -129,7 +130,7 @@ def difference_page(
                 _section("Nodes kept", [_action(item) for item in change.kept]),
                 _section("Objects that change", [_object(item) for item in change.objects]),
                 _section("Nodes of static NodePools", [_static_pool(item) for item in change.static_pools]),
-                _local_budgets(change.head),
+                _local_budgets(change.head, change.objects, zone),
             )
             if section["count"]
         ],
@@ -144,7 +145,8 @@ def _cut(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"rows": rows[:MOST_ROWS], "count": len(rows), "left": max(0, len(rows) - MOST_ROWS)}
 
 
-def _local_budgets(plan: Plan) -> dict[str, Any]:
+def _local_budgets(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None) -> dict[str, Any]:
+    pools = changing_local_budgets(plan, objects)
     rows = [
         {
             "name": f"NodePool/{pool.node_pool}",
@@ -152,17 +154,21 @@ def _local_budgets(plan: Plan) -> dict[str, Any]:
             "fields": compiled,
             "why": "never open until then",
         }
-        for pool in changing_local_budgets(plan)
+        for pool in pools
         for written, compiled in written_and_compiled(pool)
     ]
     section = _section("Budgets in local time", rows)
-    return {**section, "columns": ["Name", "Written", "Applied, in UTC"]}
+    notes = [f"NodePool/{pool.node_pool}: {validity(pool, zone)}." for pool in pools[:MOST_ROWS]]
+    return {**section, "columns": ["Name", "Written", "Applied, in UTC"], "third": "Applied, in UTC", "notes": notes}
 
 
 def _section(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """columns: what stands over name, what and why; rows with fields are updates, whose third column is their fields."""
+    """columns: what stands over name, what and why; rows with fields are updates, whose third column is their fields.
+
+    third: what the third column is called in every row, where it is not one of these two; notes: lines below the table.
+    """
     third = "Fields" if any(row["fields"] for row in rows) else "Why"
-    return {"title": title, "columns": ["Name", "What", third], **_cut(rows)}
+    return {"title": title, "columns": ["Name", "What", third], "third": "", "notes": [], **_cut(rows)}
 
 
 def _cost(before: float, after: float) -> dict[str, str]:

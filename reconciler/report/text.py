@@ -42,7 +42,7 @@ def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Pa
     lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {moment(plan.now, zone)}")]
     lines += _demand_lines(plan, paint)
     lines += _change_lines(plan, paint)
-    lines += _local_budget_lines(plan, zone, paint)
+    lines += _local_budget_lines(plan, plan.objects, zone, paint)
     lines += _pending_lines(plan, paint)
     lines += _budget_lines(plan, paint)
     if plan.findings:
@@ -131,8 +131,8 @@ def _change_lines(plan: Plan, paint: Paint) -> list[str]:
     return ["", paint("bold", "Changes"), *lines] if lines else []
 
 
-def _local_budget_lines(plan: Plan, zone: tzinfo | None, paint: Paint) -> list[str]:
-    lines = local_budget_lines(changing_local_budgets(plan), zone)
+def _local_budget_lines(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None, paint: Paint) -> list[str]:
+    lines = local_budget_lines(changing_local_budgets(plan, objects), zone)
     return ["", paint("bold", "Budgets in local time, and the form in UTC that is applied"), *lines] if lines else []
 
 
@@ -249,6 +249,7 @@ def difference_text(change: Difference, *, zone: tzinfo | None = None, paint: Pa
     lines += [f"  {paint('cyan', '=')} kept: {node_name(action)}" for action in change.kept]
     for item_change in change.objects:
         lines += _object_lines(item_change, paint)
+    lines += _local_budget_lines(change.head, change.objects, zone, paint)
     if change.new_findings:
         lines += ["", paint("bold", "New findings"), *finding_lines(change.new_findings, paint)]
     if change.fixed_findings:

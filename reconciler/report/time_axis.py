@@ -14,6 +14,8 @@ from reconciler.report.drawing import Drawing, width_of
 _HOUR = timedelta(hours=1)
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_BETWEEN = 6
+"""Pixels between two names of days."""
 MOST_DAYS = 400
 """Days that an axis marks one by one at most; a longer span has no marks."""
 
@@ -39,7 +41,8 @@ def instant_words(time: datetime, zone: tzinfo) -> str:
 def span_words(start: datetime, end: datetime, zone: tzinfo) -> str:
     """`Mon 23 Nov 09:00 to 17:00`; the day of the end only where it is another one."""
     first, last = start.astimezone(zone), end.astimezone(zone)
-    until = f"{last:%H:%M}" if first.date() == last.date() else instant_words(end, zone)
+    clock = f"{last:%H:%M:%S}" if last.second else f"{last:%H:%M}"
+    until = clock if first.date() == last.date() else instant_words(end, zone)
     return f"{instant_words(start, zone)} to {until}"
 
 
@@ -84,10 +87,10 @@ class TimeAxis:
             words = day_words(day)
             # A first day that is nearly over leaves its room to the next one.
             next_day = self.x(midnight(day + timedelta(days=1), self.zone))
-            fits = begins > self.start or next_day - x > width_of(words)
+            fits = begins > self.start or next_day - x >= width_of(words) + _BETWEEN
             if fits and x >= free_from and x + width_of(words) <= self.left + self.width:
                 drawing.text(x + 3, top - 8, words, "soft small")
-                free_from = x + width_of(words) + 6
+                free_from = x + width_of(words) + _BETWEEN
 
 
 @dataclass(frozen=True, slots=True)

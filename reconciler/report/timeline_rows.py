@@ -22,7 +22,11 @@ CELLS = 6
 MOST_LANES = 16
 MOST_CHANGES = 3
 MOST_CONSTANT = 12
-LEGEND = "A block is four hours; its height is the share of the {}, · is 0, ∞ any number."
+VARIES = "◦"
+LEGEND = (
+    "A block is four hours; its height is the share of the {}: the most within the block, of what budgets allow the least. "
+    "· is 0, ◦ 0 for only a part of the block, ∞ any number."
+)
 
 
 def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
@@ -138,5 +142,6 @@ def _block(lane: Lane, timeline: CapacityTimeline, begins: datetime, step: timed
         return UNBOUNDED
     value = min(numbers) if lane.group == ALLOWED else max(numbers)
     if value <= 0:
-        return "·"
+        # Of what budgets allow the least is drawn: a short window in which nodes may go must not look like none.
+        return VARIES if lane.group == ALLOWED and len(set(values)) > 1 else "·"
     return BLOCKS[max(0, -(-value * len(BLOCKS) // max(1, most)) - 1)]

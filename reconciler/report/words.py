@@ -13,7 +13,6 @@ from reconciler.model.refs import ObjectRef
 
 MOST_ZONES = 2
 """Zones by name on one line; beyond, their number says as much."""
-MINUTE = "%Y-%m-%d %H:%M"
 
 
 def counted(count: int, noun: str) -> str:
@@ -30,20 +29,22 @@ def listed(parts: Iterable[str]) -> str:
     return f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def moment(time: datetime, zone: tzinfo | None) -> str:
+def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str:
     """`2026-11-21 08:00 CET (07:00 UTC)`; once where the user's zone is UTC. zone None: the machine's.
 
     At the ends of the calendar the local time may be a year that there is not: then UTC alone.
     """
+    clock = "%H:%M:%S" if seconds else "%H:%M"
+    until = f"%Y-%m-%d {clock}"
     universal = time.astimezone(UTC)
     try:
         local = time.astimezone(zone)
     except (OverflowError, ValueError):
         local = universal
     if local.utcoffset() == universal.utcoffset():
-        return universal.strftime(f"{MINUTE} UTC")
-    pattern = "%H:%M UTC" if local.date() == universal.date() else f"{MINUTE} UTC"
-    return f"{local.strftime(MINUTE)} {local.tzname()} ({universal.strftime(pattern)})"
+        return universal.strftime(f"{until} UTC")
+    pattern = f"{clock} UTC" if local.date() == universal.date() else f"{until} UTC"
+    return f"{local.strftime(until)} {local.tzname()} ({universal.strftime(pattern)})"
 
 
 def short_revision(revision: str | None) -> str:

@@ -102,3 +102,23 @@ def test_a_plan_names_the_pools_of_which_no_node_may_go() -> None:
     assert "Underutilized" not in text
     nothing = replace(plan, budgets=(BudgetOutcome("new", "Empty", 0, 0, 0, 0, 0, "10% of 0 nodes is 0"),))
     assert "Disruption budgets" not in plan_text(nothing, cluster="test", zone=BERLIN)
+
+
+def test_pictures_of_one_output_share_a_scale() -> None:
+    """As in the chart: 2 nodes are shaded alike beside a pool of 10 and beside itself."""
+    pools = [
+        node_pool(name, budgets=(DisruptionBudget(nodes), OFFICE_HOURS))
+        for name, nodes in (("few", "2"), ("some", "5"), ("many", "9"))
+    ]
+    grid = HourGrid(FRIDAY, FRIDAY + timedelta(days=1), zone=BERLIN)
+    cells = budget_cells(pools, {pool.name: PoolState(20) for pool in pools}, grid.edges)
+    text = hours_text(cells, grid, now=FRIDAY, zone=BERLIN)
+    shades = {name: row(text[text.index(f"{name}: Drifted") :].splitlines(), "Sat 24 Oct") for name in ("few", "many")}
+    assert shades["few"][1] < shades["many"][1]
+    assert (shades["few"][0], shades["many"][0]) == ("2", "9")
+
+
+def test_a_span_within_a_minute_has_seconds() -> None:
+    assert hours(OFFICE, FRIDAY, FRIDAY + timedelta(seconds=30))[0] == (
+        "Hour by hour, 2026-10-23 11:00:00 CEST (09:00:00 UTC) to 2026-10-23 11:00:30 CEST (09:00:30 UTC)"
+    )

@@ -24,18 +24,29 @@ from reconciler.render.environment import Templates
 from reconciler.report.budget_chart import budget_chart
 from reconciler.report.budget_page import budget_page
 from reconciler.report.difference import difference
-from reconciler.report.drawing import STEPS, fitting, on_step, step_of, width_of
+from reconciler.report.drawing import STEPS, Drawing, fitting, on_step, step_of, width_of
 from reconciler.report.lanes import ValueSpan, merged, visible
 from reconciler.report.page import difference_page, plan_page
 from reconciler.report.schedule_chart import schedule_chart
 from reconciler.report.schedule_page import schedule_page
-from reconciler.report.time_axis import TimeAxis, day_pieces, midnight
+from reconciler.report.time_axis import TimeAxis, day_pieces, midnight, span_words
 from reconciler.report.timeline_chart import difference_chart, timeline_chart
 from reconciler.report.timeline_lanes import lane_changes, shared_out
 from reconciler.report.timeline_page import timeline_page
 from reconciler.report.timeline_rows import change_rows, week_rows
+from tests.builders import buffer_ref
 from tests.plans import full_plan
-from tests.timelines import END, NOW, WORKDAYS, budget_span, budgets, capacity, proposal, schedule_timeline
+from tests.timelines import (
+    END,
+    NOW,
+    WORKDAYS,
+    budget_span,
+    budgets,
+    capacity,
+    proposal,
+    schedule_ref,
+    schedule_timeline,
+)
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -217,6 +228,27 @@ def test_a_name_cannot_change_the_picture() -> None:
     assert "<script>" not in chart
 
 
+def named(chart: str) -> list[str]:
+    """What stands at the left of the lanes."""
+    return [text.text or "" for text in texts(chart) if text.get("x") == "12" and "small" in (text.get("class") or "")]
+
+
+def test_names_of_one_group_look_alike() -> None:
+    short = capacity()
+    assert named(timeline_chart(short, zone=UTC)) == [
+        "CapacityBuffer/shop/web",
+        "default/scheduling",
+        "general Underutilized",
+    ]
+    longer = schedule_timeline(replace(proposal(), ref=schedule_ref("scheduling-of-the-whole-shop")))
+    web = [replace(span, ref=buffer_ref("web-in-the-north-and-south")) for span in short.demands[1:]]
+    chart = timeline_chart(
+        replace(short, demands=(*short.demands, *web), schedules=(*short.schedules, longer)), zone=UTC
+    )
+    assert named(chart)[:3] == ["shop/web", "shop/web-in-the-north-and-south", "default/scheduling"]
+    assert not any("/" in name and name.startswith("MetricsProducer") for name in named(chart))
+
+
 def test_only_what_differs_is_before_and_after() -> None:
     changes = lane_changes(capacity(), capacity(peak=4))
     assert [item.either.name for item in changes] == ["CapacityBuffer/shop/web"]
@@ -249,7 +281,35 @@ def test_a_closed_door_of_an_hour_is_not_hidden() -> None:
         budget_span(closed + timedelta(minutes=30), END, 4, "Empty"),
     )
     (row,) = week_rows(CapacityTimeline(NOW, END, budgets=spans), UTC)["lines"]
-    assert row["blocks"][0][1].count("·") == 1
+    assert (row["blocks"][0][1].count("◦"), row["blocks"][0][1].count("·")) == (1, 0)
+
+
+def test_an_open_door_of_an_hour_is_not_hidden_either() -> None:
+    """The least of the block is 0 all the same; its mark says that it is not all of it."""
+    opens = NOW + timedelta(days=2)
+    spans = (
+        budget_span(NOW, opens, 0, "Empty"),
+        budget_span(opens, opens + timedelta(minutes=30), 4, "Empty"),
+        budget_span(opens + timedelta(minutes=30), END, 0, "Empty"),
+    )
+    week = week_rows(CapacityTimeline(NOW, END, budgets=spans), UTC)
+    assert week["lines"][0]["blocks"][0][1].count("◦") == 1
+    assert "of what budgets allow the least" in week["legend"]
+    assert "◦ 0 for only a part of the block" in week["legend"]
+
+
+@pytest.mark.parametrize("hours", range(1, 24))
+def test_the_day_after_a_first_day_in_part_keeps_its_name(hours: int) -> None:
+    drawing = Drawing(900, "", "")
+    axis = TimeAxis(datetime(2026, 3, 6, 24 - hours, tzinfo=UTC), datetime(2026, 3, 13, tzinfo=UTC), UTC, 100, 780)
+    axis.draw(drawing, 20, 40)
+    names = re.findall(r">(\w{3} \d+ Mar)<", drawing.svg(60))
+    assert names[-6:] == ["Sat 7 Mar", "Sun 8 Mar", "Mon 9 Mar", "Tue 10 Mar", "Wed 11 Mar", "Thu 12 Mar"]
+
+
+def test_a_span_within_a_minute_is_told_to_the_second() -> None:
+    begins = datetime(2026, 3, 6, 9, tzinfo=UTC)
+    assert span_words(begins, begins + timedelta(seconds=42), UTC) == "Fri 6 Mar 09:00 to 09:00:42"
 
 
 def in_turn(lengths: Sequence[int], values: Sequence[int | None]) -> list[ValueSpan]:
