@@ -132,7 +132,7 @@ class _Pass:
         return replace(pool, replicas=(_replicas_of(live) or 0) if sizes.replicas is None else sizes.replicas)
 
     def _sizes(self, following: Following) -> _Sizes:
-        unknown = tuple(ref for ref in dict.fromkeys(following.schedules) if ref not in self._schedules)
+        unknown = tuple(ref for ref in following.schedules if ref not in self._schedules)
         if unknown:
             return _Sizes(None, True, unknown)
         replicas, active = following.replicas_from, following.active_during

@@ -25,7 +25,8 @@ class Following:
 
     @property
     def schedules(self) -> tuple[ObjectRef, ...]:
-        return tuple(ref for ref in (self.replicas_from, self.active_during) if ref is not None)
+        """Each once: both annotations may name the same one."""
+        return tuple(dict.fromkeys(ref for ref in (self.replicas_from, self.active_during) if ref is not None))
 
 
 def following_of(ref: ObjectRef, annotations: Labels) -> Following | None:

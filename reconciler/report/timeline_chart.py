@@ -73,9 +73,11 @@ def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence
     axis.draw(drawing, begins - 6, bottom)
     values = [span.value for row in rows for _, lane in row if lane for span in lane.spans if span.value]
     y = begins
+    has_room = all(width_of(name) <= LEFT - 24 for row in rows for name, _ in row)
     for row in rows:
         for name, lane in row:
-            drawing.text(12, y + height / 2 + 4, _fitting(name), "small", tells=name)
+            shown = name if has_room else _without_kind(name)
+            drawing.text(12, y + height / 2 + 4, fitting(shown, LEFT - 24), "small", tells=name)
             if lane is None:
                 drawing.text(LEFT + 4, y + height / 2 + 4, "absent", "soft small")
             elif group == ALLOWED:
@@ -88,11 +90,9 @@ def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence
     return bottom + 18
 
 
-def _fitting(name: str) -> str:
-    """A name that is too long goes without its kind first, which the heading tells."""
-    if width_of(name) > LEFT - 24:
-        name = name.partition("/")[2] or name
-    return fitting(name, LEFT - 24)
+def _without_kind(name: str) -> str:
+    """`shop/web`: where not all of a group would fit: its names look alike."""
+    return name.partition("/")[2] or name
 
 
 def _description(rows: Sequence[Sequence[_Row]]) -> str:

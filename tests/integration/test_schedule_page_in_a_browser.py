@@ -61,3 +61,16 @@ def test_the_month_has_every_day(tmp_path: Path) -> None:
     assert "Mar 2026, America/Los_Angeles" in seen
     assert seen.count('class="cell') == 42
     assert 'aria-label="Tue 31 Mar: 2 until 09:00, 3 until 17:00, 2"' in seen
+
+
+def test_a_schedule_that_rests_for_years_shows_its_next_change(tmp_path: Path) -> None:
+    document = (
+        "apiVersion: autoscaling.karpenter.sh/v1alpha1\nkind: MetricsProducer\nmetadata: {name: leap, namespace: shop}\n"
+        "spec:\n  schedule:\n    defaultReplicas: 1\n    behaviors:\n"
+        "      - {replicas: 3, start: {days: 29, months: Feb}, end: {days: 1, months: Mar}}\n"
+    )
+    typed = f"const field = document.getElementById('document'); field.value = {json.dumps(document)};"
+    seen = seen_after(tmp_path, typed + "field.dispatchEvent(new Event('input'));")
+    assert "3 from Tue 29 Feb 2028 00:00 UTC" in seen
+    assert "<li>Tue 29 Feb 2028 00:00 UTC: 3 (behaviors[0])</li>" in seen
+    assert "none" not in seen.partition('id="changes"')[2].partition("</ul>")[0]

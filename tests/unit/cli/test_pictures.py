@@ -33,7 +33,7 @@ def headroom(*words: str) -> Result:
 def printed(*words: str) -> str:
     done = headroom(*words)
     assert done.return_value == 0, done.output
-    return done.output
+    return done.stdout
 
 
 def check(name: str, picture: str) -> None:

@@ -241,6 +241,13 @@ def test_a_percentage_counts_for_as_long_as_it_exists_and_is_the_more_where_the_
     ]
 
 
+def test_a_schedule_that_both_annotations_name_is_named_once() -> None:
+    both = "headroom.dev/replicas-from: office, headroom.dev/active-during: office"
+    declared = replace(documents(OFFICE, BUFFER, annotations=both), manifests=())
+    spans = demand_spans(declared, ClusterView(), OPENING, OPENING + timedelta(hours=1), dialect=Dialect.KARPENTER)
+    assert [span.why for span in spans] == ["MetricsProducer/shop/office"]
+
+
 def test_what_is_remembered_of_edges_is_what_would_be_found_anew() -> None:
     declared = documents(OFFICE, POOL)
     remembering = NextEdges()
