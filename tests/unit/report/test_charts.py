@@ -238,7 +238,7 @@ def test_names_of_one_group_look_alike() -> None:
     assert named(timeline_chart(short, zone=UTC)) == [
         "CapacityBuffer/shop/web",
         "default/scheduling",
-        "general Underutilized",
+        "NodePool/general Underutilized",
     ]
     longer = schedule_timeline(replace(proposal(), ref=schedule_ref("scheduling-of-the-whole-shop")))
     web = [replace(span, ref=buffer_ref("web-in-the-north-and-south")) for span in short.demands[1:]]
