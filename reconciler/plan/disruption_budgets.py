@@ -23,7 +23,7 @@ from reconciler.model.errors import Invalid
 from reconciler.model.nodes import DISRUPTED_TAINT, INITIALIZED_LABEL, DisruptionBudget, NodePool
 from reconciler.model.timelines import UNBOUNDED
 from reconciler.plan.bins import Bin
-from reconciler.timetable.cron import parse_cron
+from reconciler.timetable.cron import SEARCH_YEARS, parse_cron
 from reconciler.timetable.windows import is_open
 
 UNDERUTILIZED = "Underutilized"
@@ -32,6 +32,7 @@ DRIFTED = "Drifted"
 REASONS = (UNDERUTILIZED, EMPTY, DRIFTED)
 _DEFAULT = (DisruptionBudget(),)
 _HUNDRED = 100
+_NO_LEAP_YEARS = (2001, 2003)
 _INT32, _INT64 = 2**32, 2**63
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _MOST_DIGITS = 19
@@ -221,11 +222,16 @@ def _limit_words(nodes: str, limit: int, total: int) -> str:
 def _window_words(budget: DisruptionBudget) -> str:
     if budget.schedule is None:
         return ""
-    if parse_cron(budget.schedule).never_fires:
+    cron = parse_cron(budget.schedule)
+    if cron.never_fires:
         return f", always, because Karpenter takes {budget.schedule!r}, which never comes, as always open"
     if budget.origin is not None:
         return budget.origin.window
-    return f", for {format_duration(budget.duration or timedelta(0))} from each {budget.schedule!r} (UTC)"
+    words = f", for {format_duration(budget.duration or timedelta(0))} from each {budget.schedule!r} (UTC)"
+    if cron.every is None and not cron.fires_within(*_NO_LEAP_YEARS):
+        # 29 February: around a year 2100, which has none, Karpenter takes it as open for years.
+        words += f", and while none comes within {SEARCH_YEARS} years, as Karpenter reads it"
+    return words
 
 
 def _why_unbounded(budgets: Sequence[DisruptionBudget], reason: str) -> str:

@@ -1,0 +1,36 @@
+"""The page of disruption budgets in a real browser: all columns are in sight. Needs Chromium."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.changes import BudgetOutcome
+from reconciler.packaged import packaged_texts
+from reconciler.render.environment import Templates
+from reconciler.report.budget_page import budget_page
+from tests.programs import program
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+MEASURE = """
+const box = document.querySelector(".scroll");
+document.body.append(box.scrollWidth > box.clientWidth ? "COLUMNS-HIDDEN" : "COLUMNS-IN-SIGHT");
+"""
+
+
+@pytest.mark.parametrize("name", ["team-" * 30 + "a", "x" * 180])
+def test_a_long_name_wraps_so_that_the_why_is_in_sight(name: str, tmp_path: Path) -> None:
+    chromium = program("chromium", "chromium-browser", "google-chrome", install="Chromium")
+    why = "budgets[1] binds: no node at all, for 8h from each '0 9 * * mon-fri' (Europe/Berlin)"
+    outcome = BudgetOutcome(name, "Underutilized", 0, 0, 0, 0, 20, why)
+    templates = Templates(packaged_texts("templates", suffix=".j2"))
+    page = templates.render("budgets.html.j2", budget_page([outcome], [], heading="Budgets", now=NOW, zone=UTC))
+    path = tmp_path / "budgets.html"
+    path.write_text(page.replace("</body>", f"<script>{MEASURE}</script></body>"))
+    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+    command += ["--window-size=1400,900", "--dump-dom", path.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert "\nCOLUMNS-IN-SIGHT" in done.stdout.replace("</script>", "\n")
