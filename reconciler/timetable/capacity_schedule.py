@@ -7,8 +7,9 @@ default does (seed 004; priority is its outlook).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,8 +27,26 @@ _REACHES = (8, 72, 800, LONGEST_GAP)
 
 
 def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
-    """The value now, the next other one and when it begins. Raises `Invalid` for a time zone that is not known."""
-    current, following = _now_and_next(schedule, now)
+    """The value now, the next other one and when it begins. Raises `Invalid` for a time zone that is not known.
+
+    An answer holds until the next value's time: asked again before that, nothing is worked out anew.
+    """
+    known = _last_answer(schedule)
+    for since, outcome in known:
+        if since <= now and (outcome.next_value_time is None or now < outcome.next_value_time):
+            return outcome
+    outcome = _outcome(schedule, *_now_and_next(schedule, now))
+    known[:] = [(now, outcome)]
+    return outcome
+
+
+@lru_cache(maxsize=4096)
+def _last_answer(schedule: Schedule) -> list[tuple[datetime, ScheduleOutcome]]:  # noqa: ARG001 - what it is kept by
+    """Where the last answer about a schedule is kept, and since when it holds: none, or one."""
+    return []
+
+
+def _outcome(schedule: Schedule, current: int, following: tuple[datetime, int] | None) -> ScheduleOutcome:
     at, value = following if following is not None else (None, None)
     return ScheduleOutcome(schedule.ref.namespace, schedule.ref.name, current, value, at)
 
@@ -61,7 +80,19 @@ def timeline(schedule: Schedule, start: datetime, end: datetime, now: datetime) 
         )
     )
     collisions = collisions_in(schedule, instants, active, start, end)
-    return ScheduleTimeline(schedule, state_at(schedule, now), start, end, spans, collisions)
+    outcome = _outcome_within(schedule, spans, now) or state_at(schedule, now)
+    return ScheduleTimeline(schedule, outcome, start, end, spans, collisions)
+
+
+def _outcome_within(schedule: Schedule, spans: Sequence[ScheduleSpan], now: datetime) -> ScheduleOutcome | None:
+    """What `state_at` says, where the spans hold the instant and the next value; else None."""
+    current: int | None = None
+    for span in spans:
+        if current is None and span.start <= now < span.end:
+            current = span.value
+        elif current is not None and span.value != current:
+            return _outcome(schedule, current, (span.start, span.value))
+    return None
 
 
 def counts_since(schedule: Schedule, at: datetime) -> datetime | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
-from reconciler.timetable.capacity_schedule import changes, next_change, state_at, timeline
+from reconciler.timetable import capacity_schedule
+from reconciler.timetable.activity import activities
+from reconciler.timetable.capacity_schedule import _last_answer, changes, next_change, state_at, timeline
 
 REF = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "hours")
 MONDAY = datetime(2026, 11, 23, tzinfo=UTC)
@@ -49,6 +52,35 @@ def test_a_window_is_half_open() -> None:
         3,
         0,
     ]
+
+
+def test_what_is_known_until_the_next_value_is_not_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass of the daemon asks about every schedule; between two edges nothing of it changes."""
+    found = schedule(Behavior(3, at(9), at(17)), default=1)
+    worked_out = 0
+
+    def counting(*arguments: Any) -> Any:
+        nonlocal worked_out
+        worked_out += 1
+        return activities(*arguments)
+
+    monkeypatch.setattr(capacity_schedule, "activities", counting)
+    _last_answer.cache_clear()
+    morning = [state_at(found, MONDAY + shift) for shift in (0 * HOUR, HOUR, 9 * HOUR - timedelta(microseconds=1))]
+    assert (worked_out, morning) == (1, [morning[0]] * 3)
+    assert value(found, MONDAY + 9 * HOUR) == 3
+    assert value(found, MONDAY + 16 * HOUR) == 3
+    assert worked_out == 2
+    assert value(found, MONDAY + 8 * HOUR) == 1, "the clock was set back"
+    assert worked_out == 3
+
+
+def test_a_timeline_says_of_now_what_is_said_of_an_instant() -> None:
+    found = schedule(Behavior(3, at(9), at(17)), Behavior(3, at(17), at(18)), Behavior(2, at(18), at(20)))
+    for hour in range(-30, 60):
+        for days in (1, 7):
+            now = MONDAY + hour * HOUR
+            assert timeline(found, MONDAY, MONDAY + timedelta(days=days), now).outcome == state_at(found, now)
 
 
 def test_a_start_at_the_very_instant_of_an_end_wins() -> None:
