@@ -52,7 +52,7 @@ class Kind:
     kinds are context that somebody else deploys); slot: the field of `Declared` that its typed values go to.
 
     correct: turns old spellings in the inspection's body into the newest version's; check: the rules that a schema cannot
-    say; read: the typed value (None: nothing typed, a partial NodePool), may raise `Invalid`.
+    say (of documents that satisfy the schema; of others too with checks_anything); read: the typed value (None: nothing typed, a partial NodePool), may raise `Invalid`.
     """
 
     group: str
@@ -65,6 +65,7 @@ class Kind:
     applied: bool = True
     correct: Callable[[Inspection], None] = _nothing
     check: Callable[[Inspection], None] = _nothing
+    checks_anything: bool = False
 
     def api_version(self, version: str) -> str:
         return f"{self.group}/{version}" if self.group else version

@@ -161,10 +161,11 @@ def _check(inspection: Inspection, kind: Kind) -> None:
     if kind.schema is not None:
         check_structure(inspection, kind.schema, body)
     errors = [finding for finding in inspection.findings[before:] if finding.severity == codes.WRONG_TYPE.severity]
-    if any(not finding.path.startswith("metadata") for finding in errors):
-        return  # the rules take a sound structure for granted
-    if isinstance(metadata, Mapping):
+    # Most rules take a sound structure for granted.
+    is_sound = not any(not finding.path.startswith("metadata") for finding in errors)
+    if isinstance(metadata, Mapping) and is_sound:
         check_annotations(inspection)
+    if kind.checks_anything or (isinstance(metadata, Mapping) and is_sound):
         kind.check(inspection)
 
 

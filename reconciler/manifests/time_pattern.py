@@ -47,17 +47,39 @@ def pattern_of(pattern: Mapping[str, Any]) -> TimePattern:
 
 def read_field(name: str, value: Any) -> tuple[int, ...]:
     """A field's values as numbers, sorted, each once. weekdays: 0 is Sunday; months: 1 is January. Raises `BadField`."""
+    numbers, bad = _read(name, value)
+    if bad:
+        raise bad[0]
+    return tuple(sorted(numbers))
+
+
+def bad_values(name: str, value: Any) -> tuple[BadField, ...]:
+    """Everything in a field that cannot be read, in its order, each once."""
+    found: dict[str, BadField] = {}
+    for error in _read(name, value)[1]:
+        found.setdefault(error.message, error)
+    return tuple(found.values())
+
+
+def _read(name: str, value: Any) -> tuple[set[int], list[BadField]]:
     items = value if isinstance(value, list) else [value]
     numbers: set[int] = set()
+    bad: list[BadField] = []
+    if not items:
+        bad.append(
+            BadField(codes.INVALID_VALUE, f"{name} is an empty list", "leave it out, or list at least one value")
+        )
     for item in items:
         if isinstance(item, bool) or not isinstance(item, int | str):
-            raise BadField(codes.WRONG_TYPE, f"{name} must be numbers or text, not {item!r}", _example(name))
+            bad.append(BadField(codes.WRONG_TYPE, f"{name} must be numbers or text, not {item!r}", _example(name)))
+            continue
         words = [word.strip() for word in item.split(",")] if isinstance(item, str) else [str(item)]
         for word in words:
-            numbers.add(_number(name, word))
-    if not numbers:
-        raise BadField(codes.INVALID_VALUE, f"{name} is an empty list", "leave it out, or list at least one value")
-    return tuple(sorted(numbers))
+            try:
+                numbers.add(_number(name, word))
+            except BadField as error:
+                bad.append(error)
+    return numbers, bad
 
 
 def _number(name: str, word: str) -> int:

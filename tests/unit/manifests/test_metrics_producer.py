@@ -141,6 +141,48 @@ def test_every_wrong_field_is_told_at_its_place() -> None:
     ]
 
 
+def test_everything_that_is_wrong_is_told_in_one_go() -> None:
+    """What the schema refuses hides nothing of the calendar, and the first bad word of a field none of the others."""
+    text = HEAD + (
+        "    timezone: Europe/Berln\n"
+        "    defaultReplicas: 1\n"
+        "    behaviors:\n"
+        "      - {replicas: -3, start: {weekdays: 'Mo,Dí,Mo,Fri'}, end: {minutes: 60}}\n"
+        "      - {replicas: '3', start: {weekdays: Monday}, end: {weekdays: 7}}\n"
+        "      - {replicas: 1, start: 9, end: {hours: [24, -1, 9]}}\n"
+    )
+    place = "spec.schedule.behaviors"
+    assert sorted((finding.path, finding.message) for finding in findings(text)) == [
+        (f"{place}[0].end.minutes", "minutes go from 0 to 59, not 60"),
+        (f"{place}[0].replicas", f"{place}[0].replicas must be at least 0, not -3"),
+        (f"{place}[0].start.weekdays", "'Dí' is not one of the weekdays"),
+        (f"{place}[0].start.weekdays", "'Mo' is not one of the weekdays"),
+        (f"{place}[1].end.weekdays", "weekdays go from 0 to 6, not 7"),
+        (f"{place}[1].replicas", f'{place}[1].replicas must be a whole number, not the text "3"'),
+        (f"{place}[1].start.weekdays", "'Monday' is not one of the weekdays"),
+        (f"{place}[2].end.hours", "'-1' is not one of the hours"),
+        (f"{place}[2].end.hours", "hours go from 0 to 23, not 24"),
+        (f"{place}[2].start", f"{place}[2].start must be a mapping, not the number 9"),
+        ("spec.schedule.timezone", "'Europe/Berln' is no time zone"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "spec: 3", "spec: {schedule: [1]}", "spec: {schedule: {defaultReplicas: 1, timezone: 5}}",
+        "spec: {schedule: {defaultReplicas: 1, timezone: ''}}", "spec: {schedule: {defaultReplicas: 1, behaviors: 7}}",
+        "spec: {schedule: {defaultReplicas: 1, behaviors: [4, [], {start: x, end: [1]}]}}",
+        "metadata: []\nspec: {schedule: {defaultReplicas: 1, behaviors: {start: 1}}}",
+    ],
+)  # fmt: skip
+def test_whatever_its_form_it_is_only_findings(body: str) -> None:
+    head = "" if body.startswith("metadata") else "metadata: {name: hours, namespace: shop}\n"
+    text = f"apiVersion: autoscaling.karpenter.sh/v1alpha1\nkind: MetricsProducer\n{head}{body}\n"
+    assert findings(text)
+    assert declared(text).schedules == ()
+
+
 @pytest.mark.parametrize(
     ("zone", "hint"),
     [
