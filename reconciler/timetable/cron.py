@@ -192,7 +192,7 @@ def _interval(text: str, words: str) -> timedelta:
     try:
         return parse_duration(words)
     except Invalid as error:
-        raise Invalid(f"schedule {text!r}: {error.message}", hint="write a duration such as 1h30m") from error
+        raise Invalid(f"schedule {text!r}: {error.message}", hint=error.hint) from error
 
 
 def _values(text: str, word: str, field: _Field) -> tuple[frozenset[int], bool]:
