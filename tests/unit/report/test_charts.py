@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from math import inf
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -24,12 +24,12 @@ from reconciler.render.environment import Templates
 from reconciler.report.budget_chart import budget_chart
 from reconciler.report.budget_page import budget_page
 from reconciler.report.difference import difference
-from reconciler.report.drawing import STEPS, Drawing, fitting, on_step, step_of, width_of
+from reconciler.report.drawing import STEPS, fitting, on_step, step_of, width_of
 from reconciler.report.lanes import ValueSpan, merged, visible
 from reconciler.report.page import difference_page, plan_page
 from reconciler.report.schedule_chart import schedule_chart
 from reconciler.report.schedule_page import schedule_page
-from reconciler.report.time_axis import TimeAxis, day_pieces, midnight, span_words
+from reconciler.report.time_axis import TimeAxis
 from reconciler.report.timeline_chart import difference_chart, timeline_chart
 from reconciler.report.timeline_lanes import lane_changes, shared_out
 from reconciler.report.timeline_page import timeline_page
@@ -265,53 +265,6 @@ def test_where_there_are_too_many_every_group_is_shown() -> None:
     assert shared_out(groups, 100) == list(range(31))
 
 
-def test_a_peak_of_an_hour_is_not_hidden_in_its_four_hours() -> None:
-    (row, *_) = week_rows(capacity(), UTC)["lines"]
-    assert row["name"] == "CapacityBuffer/shop/web"
-    ((_, blocks),) = row["blocks"]
-    assert blocks.count("█") == 1
-    assert blocks.split("|")[4] == "···█··"
-
-
-def test_a_closed_door_of_an_hour_is_not_hidden() -> None:
-    closed = NOW + timedelta(days=2)
-    spans = (
-        budget_span(NOW, closed, 4, "Empty"),
-        budget_span(closed, closed + timedelta(minutes=30), 0, "Empty"),
-        budget_span(closed + timedelta(minutes=30), END, 4, "Empty"),
-    )
-    (row,) = week_rows(CapacityTimeline(NOW, END, budgets=spans), UTC)["lines"]
-    assert (row["blocks"][0][1].count("◦"), row["blocks"][0][1].count("·")) == (1, 0)
-
-
-def test_an_open_door_of_an_hour_is_not_hidden_either() -> None:
-    """The least of the block is 0 all the same; its mark says that it is not all of it."""
-    opens = NOW + timedelta(days=2)
-    spans = (
-        budget_span(NOW, opens, 0, "Empty"),
-        budget_span(opens, opens + timedelta(minutes=30), 4, "Empty"),
-        budget_span(opens + timedelta(minutes=30), END, 0, "Empty"),
-    )
-    week = week_rows(CapacityTimeline(NOW, END, budgets=spans), UTC)
-    assert week["lines"][0]["blocks"][0][1].count("◦") == 1
-    assert "of what budgets allow the least" in week["legend"]
-    assert "◦ 0 for only a part of the block" in week["legend"]
-
-
-@pytest.mark.parametrize("hours", range(1, 24))
-def test_the_day_after_a_first_day_in_part_keeps_its_name(hours: int) -> None:
-    drawing = Drawing(900, "", "")
-    axis = TimeAxis(datetime(2026, 3, 6, 24 - hours, tzinfo=UTC), datetime(2026, 3, 13, tzinfo=UTC), UTC, 100, 780)
-    axis.draw(drawing, 20, 40)
-    names = re.findall(r">(\w{3} \d+ Mar)<", drawing.svg(60))
-    assert names[-6:] == ["Sat 7 Mar", "Sun 8 Mar", "Mon 9 Mar", "Tue 10 Mar", "Wed 11 Mar", "Thu 12 Mar"]
-
-
-def test_a_span_within_a_minute_is_told_to_the_second() -> None:
-    begins = datetime(2026, 3, 6, 9, tzinfo=UTC)
-    assert span_words(begins, begins + timedelta(seconds=42), UTC) == "Fri 6 Mar 09:00 to 09:00:42"
-
-
 def in_turn(lengths: Sequence[int], values: Sequence[int | None]) -> list[ValueSpan]:
     """Spans of so many minutes, one after the other from NOW on."""
     spans = []
@@ -370,31 +323,6 @@ def test_a_month_of_short_windows_is_told_as_it_is() -> None:
     told = {title.text or "" for title in ET.fromstring(chart).iter(f"{SVG}title")}
     assert "2: Sun 22 Mar 02:15 to 02:45" in told
     assert not any(words.startswith("2: ") and " to " in words and words[-5:] != "02:45" for words in told)
-
-
-ZONES = ("UTC", "America/Havana", "Africa/Cairo", "Australia/Lord_Howe", "Asia/Kathmandu", "America/Los_Angeles")
-
-
-@settings(deadline=None)
-@given(
-    zone=st.sampled_from(ZONES),
-    begin=st.integers(0, 2 * 365 * 24 * 4),
-    length=st.integers(1, 200),
-)
-def test_a_span_is_cut_into_days_without_a_gap(zone: str, begin: int, length: int) -> None:
-    place = ZoneInfo(zone)
-    start = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=15 * begin)
-    end = start + timedelta(minutes=15 * length)
-    pieces = list(day_pieces(start, end, place))
-    assert sum(piece.last_hour - piece.first_hour for piece in pieces) == pytest.approx(length / 4)
-    assert all(0 <= piece.first_hour < piece.last_hour <= 24 for piece in pieces)
-    assert pieces[0].day == start.astimezone(place).date()
-    assert [piece.day for piece in pieces] == sorted(piece.day for piece in pieces)
-
-
-def test_a_midnight_that_is_skipped_is_the_first_instant_after_it() -> None:
-    havana = ZoneInfo("America/Havana")
-    assert midnight(datetime(2026, 3, 8).date(), havana) == datetime(2026, 3, 8, 5, tzinfo=UTC)  # noqa: DTZ001 - a date
 
 
 def contrast(one: str, two: str) -> float:
