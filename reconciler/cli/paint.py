@@ -1,8 +1,9 @@
-"""Colour on a terminal and nowhere else. Used by the commands that print text; obeys NO_COLOR."""
+"""Colour and lines that fit on a terminal and nowhere else. Used by the commands that print text; obeys NO_COLOR and COLUMNS."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 
 import click
@@ -14,6 +15,14 @@ def paint_for_stdout() -> Paint:
     if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
         return plain
     return _paint
+
+
+def width_of_stdout() -> int | None:
+    """Columns in which to wrap; None where no person reads along: what is piped stays a line a thing."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _paint(style: str, text: str) -> str:

@@ -120,10 +120,11 @@ def _printed(
 
         page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings)
         return rendered_page("schedule.html.j2", page)
-    from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
     from reconciler.report.schedule_text import schedules_text  # noqa: PLC0415 - likewise
 
-    return schedules_text(in_whole_days(schedules, asked, now), now=now, findings=findings, paint=paint_for_stdout())
+    paint, width = paint_for_stdout(), width_of_stdout()
+    return schedules_text(in_whole_days(schedules, asked, now), now=now, findings=findings, paint=paint, width=width)
 
 
 def in_whole_days(schedules: Sequence[Schedule], asked: Span, now: datetime) -> list[ScheduleTimeline]:

@@ -26,7 +26,7 @@ def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int
         headroom validate --output github
     """
     from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
     from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
     from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
@@ -46,6 +46,7 @@ def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int
             documents=declared.documents,
             files=len(files),
             paint=paint_for_stdout(),
+            width=width_of_stdout(),
         ),
         "json": lambda: to_json(findings_document(findings, present)),
         "sarif": lambda: json.dumps(sarif_document(findings), indent=2) + "\n",

@@ -12,29 +12,40 @@ from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
 from reconciler.report.schedule_grid import Grid
 from reconciler.report.text import MOST_ROWS, Paint, finding_lines, plain
 from reconciler.report.words import counted, moment
+from reconciler.report.wrapping import wrapped
 
 MOST_GRIDS = 10
 MOST_CHANGES = 8
+MOST_NAME = 40
+"""Characters of a name beside which the list of schedules has its numbers."""
 
 
 def schedules_text(
-    timelines: Sequence[ScheduleTimeline], *, now: datetime, findings: Sequence[Finding], paint: Paint = plain
+    timelines: Sequence[ScheduleTimeline],
+    *,
+    now: datetime,
+    findings: Sequence[Finding],
+    paint: Paint = plain,
+    width: int | None = None,
 ) -> str:
-    """Every schedule; findings about one stand under its days, the others at the end. timelines: in whole days."""
+    """Every schedule; findings about one stand under its days, the others at the end. timelines: in whole days.
+
+    width: columns in which sentences are wrapped; grids and lists of times are as wide as they are.
+    """
     lines = []
     if not timelines:
         lines += [paint("bold", "No schedule to show."), ""]
     if len(timelines) > 1:
-        lines += [*_overview(timelines, now, paint), ""]
+        lines += [*_overview(timelines, now, paint, width), ""]
     for timeline in timelines[:MOST_GRIDS]:
         own = [finding for finding in findings if _is_about(finding, timeline)]
-        lines += [*_schedule_lines(timeline, now, paint), *_findings(own, paint), ""]
+        lines += [*_schedule_lines(timeline, now, paint, width), *_findings(own, paint, width), ""]
     if len(timelines) > MOST_GRIDS:
         rest = counted(len(timelines) - MOST_GRIDS, "schedule")
         lines += [f"… and {rest} more: --schedule NAMESPACE/NAME shows its days, --output json has them all.", ""]
     shown = timelines[:MOST_GRIDS]
     others = [finding for finding in findings if not any(_is_about(finding, timeline) for timeline in shown)]
-    lines += _findings(others, paint)[1:]
+    lines += _findings(others, paint, width)[1:]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -44,24 +55,25 @@ def _is_about(finding: Finding, timeline: ScheduleTimeline) -> bool:
     return finding.ref == timeline.schedule.ref and same_file
 
 
-def _overview(timelines: Sequence[ScheduleTimeline], now: datetime, paint: Paint) -> list[str]:
+def _overview(timelines: Sequence[ScheduleTimeline], now: datetime, paint: Paint, width: int | None) -> list[str]:
     names = [_name(timeline.schedule.ref) for timeline in timelines[:MOST_ROWS]]
-    width = max(map(len, names))
+    # One long name does not move the numbers of all others out of sight.
+    room = min(max(map(len, names)), MOST_NAME if width is None else max(1, width // 3))
     most = max(len(f"{timeline.outcome.current_value:,}") for timeline in timelines)
     lines = [paint("bold", f"{counted(len(timelines), 'schedule')}, {moment(now, None)}")]
     for name, timeline in zip(names, timelines, strict=False):
-        lines.append(f"  {name:<{width}}  {timeline.outcome.current_value:>{most},}  {_next_words(timeline)}")
+        lines += wrapped(f"  {name:<{room}}  {timeline.outcome.current_value:>{most},}  {_next_words(timeline)}", width)
     rest = len(timelines) - len(names)
     return [*lines, f"  … and {rest:,} more"] if rest else lines
 
 
-def _schedule_lines(timeline: ScheduleTimeline, now: datetime, paint: Paint) -> list[str]:
+def _schedule_lines(timeline: ScheduleTimeline, now: datetime, paint: Paint, columns: int | None) -> list[str]:
     schedule = timeline.schedule
     zone = ZoneInfo(schedule.timezone)
     where = f"  {paint('dim', f'{schedule.position.file}:{schedule.position.line}')}" if schedule.position else ""
     lines = [
         f"{paint('bold', _name(schedule.ref))}{where}",
-        f"  {timeline.outcome.current_value:,} now, {moment(now, zone)}; {_next_words(timeline)}",
+        *wrapped(f"  {timeline.outcome.current_value:,} now, {moment(now, zone)}; {_next_words(timeline)}", columns),
         "",
         f"  Hours of {schedule.timezone}{_offsets(timeline, zone)}",
         *(f"  {line}".rstrip() for line in Grid(timeline, now=now, paint=paint).lines()),
@@ -118,8 +130,8 @@ def _offsets(timeline: ScheduleTimeline, zone: ZoneInfo) -> str:
     return "" if zone.key == "UTC" else f" ({', then '.join(words)})"
 
 
-def _findings(findings: Iterable[Finding], paint: Paint) -> list[str]:
-    lines = finding_lines(findings, paint)
+def _findings(findings: Iterable[Finding], paint: Paint, width: int | None) -> list[str]:
+    lines = finding_lines(findings, paint, None if width is None else width - 2)
     return ["", f"  {paint('bold', 'Findings')}", *(f"  {line}" for line in lines)] if lines else []
 
 

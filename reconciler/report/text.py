@@ -25,6 +25,7 @@ from reconciler.report.words import (
     summary,
     value,
 )
+from reconciler.report.wrapping import wrapped
 
 Paint = Callable[[str, str], str]
 """Style name (bold, dim, red, green, yellow, cyan) and text → text; returns the text itself where there is no colour."""
@@ -206,20 +207,23 @@ def _rest(items: Iterable[object]) -> list[str]:
 _SEVERITY_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
-def finding_lines(findings: Iterable[Finding], paint: Paint = plain) -> list[str]:
-    """Two lines a finding: where and what, then what to write instead."""
-    lines = []
+def finding_lines(findings: Iterable[Finding], paint: Paint = plain, width: int | None = None) -> list[str]:
+    """Two lines a finding: where and what, then what to write instead. width: columns in which they are wrapped."""
+    lines: list[str] = []
     for finding in findings:
         where = f"{finding.position}: " if finding.position else ""
         severity = paint(_SEVERITY_STYLES[finding.severity], str(finding.severity))
         about = f"{finding.ref}: " if finding.ref else ""
-        lines.append(f"  {where}{severity}: {about}{finding.message} {paint('dim', f'[{finding.code}]')}")
+        told = f"  {where}{severity}: {about}{finding.message} {paint('dim', f'[{finding.code}]')}"
+        lines += wrapped(told, width)
         if finding.hint:
-            lines.append(paint("dim", f"      {finding.hint}"))
+            lines += [paint("dim", line) for line in wrapped(f"      {finding.hint}", width)]
     return lines
 
 
-def findings_text(findings: Iterable[Finding], *, documents: int, files: int, paint: Paint = plain) -> str:
+def findings_text(
+    findings: Iterable[Finding], *, documents: int, files: int, paint: Paint = plain, width: int | None = None
+) -> str:
     """What `headroom validate` prints: every finding, then one line that counts."""
     rows = list(findings)
     counts = [
@@ -227,7 +231,7 @@ def findings_text(findings: Iterable[Finding], *, documents: int, files: int, pa
         for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
     ]
     read = f"{counted(documents, 'document')} in {counted(files, 'file')}"
-    return "\n".join([*finding_lines(rows, paint), paint("bold", f"{read}: {', '.join(counts)}.")]) + "\n"
+    return "\n".join([*finding_lines(rows, paint, width), paint("bold", f"{read}: {', '.join(counts)}.")]) + "\n"
 
 
 def difference_text(change: Difference, *, zone: tzinfo | None = None, paint: Paint = plain) -> str:

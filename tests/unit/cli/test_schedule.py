@@ -187,3 +187,23 @@ def test_a_form_without_findings_tells_them_on_stderr(form: str, tmp_path: Path)
     assert "wrong.yaml" in done.stderr
     (tmp_path / "wrong.yaml").write_text(producer(office_hours()))
     assert schedule(str(tmp_path), "--now", MONDAY, "--output", form).stderr == ""
+
+
+def test_sentences_wrap_at_the_terminals_width_and_a_long_name_moves_no_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.yaml").write_text(
+        producer(office_hours(), name="hours-of-a-shop-with-" + "very-" * 20 + "long-name")
+    )
+    (tmp_path / "b.yaml").write_text(producer(office_hours(zone="Europe/Belin"), name="wrong"))
+    (tmp_path / "c.yaml").write_text(producer(office_hours(), name="short"))
+    words = (str(tmp_path), "--now", MONDAY)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    whole = schedule(*words).output
+    assert re.search(r"^  shop/short {1,40} 1  3 from", whole, re.MULTILINE)
+    assert any("'Europe/Belin' is no time zone [unknown-time-zone]" in line for line in whole.splitlines())
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = schedule(*words).output
+    told = narrow[narrow.index("  Findings") :].splitlines()
+    assert all(len(line) <= 60 or " " not in line.strip() for line in told)
+    assert " ".join(narrow.split()).count("'Europe/Belin' is no time zone [unknown-time-zone]") == 1

@@ -1,0 +1,33 @@
+"""Long lines of text for a narrow terminal, cut between words. Used by the reports in text; colours do not count as width."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+LEAST = 24
+"""Columns; below this a line a word says no more."""
+_FURTHER = 4
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def wrapped(line: str, width: int | None) -> Iterator[str]:
+    """The line in pieces of at most `width` columns, all but the first set in; None: whole. A word is never cut."""
+    if width is None or _columns(line) <= width:
+        yield line
+        return
+    width = max(width, LEAST)
+    words = line.lstrip(" ").split(" ")
+    indent = len(line) - len(line.lstrip(" "))
+    piece = " " * indent + words[0]
+    for word in words[1:]:
+        if _columns(piece) + 1 + _columns(word) > width:
+            yield piece.rstrip(" ")
+            piece = " " * (indent + _FURTHER) + word
+        else:
+            piece += f" {word}"
+    yield piece
+
+
+def _columns(text: str) -> int:
+    return len(_COLOUR.sub("", text))
