@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -91,15 +92,21 @@ def _single(options: Sequence[Option], count: int) -> Mix:
 def _open(state: State, task: Task, options: Sequence[Option], mix: Sequence[tuple[int, int]]) -> int:
     """Makes the nodes of the mix until a limit stops it; returns how many chunks they hold."""
     placed = 0
-    for number, amount in mix:
+    for number, alike in groupby(mix, key=itemgetter(0)):
         option = options[number]
+        amounts = [amount for _, amount in alike]
         offers = state.offers[option.pool]
+        if not state.limits.is_limited(offers.pool.name):
+            state.open_planned(task.batch, _empty_node(state, option), amounts)
+            placed += sum(amounts)
+            continue
         capacity = offers.capacities[option.kind]
-        if state.limits.shortage(offers.pool.name, capacity) is not None:
-            break
-        state.put_planned(task.batch, state.planned.count, _empty_node(state, option), amount)
-        state.charge(offers.pool.name, capacity)
-        placed += amount
+        for amount in amounts:
+            if state.limits.shortage(offers.pool.name, capacity) is not None:
+                return placed
+            state.open_planned(task.batch, _empty_node(state, option), (amount,))
+            state.charge(offers.pool.name, capacity)
+            placed += amount
     return placed
 
 
@@ -134,6 +141,6 @@ def _grow(state: State, task: Task, index: int, blueprint: Blueprint, amount: in
     """The pool is charged for the larger type instead of the one before."""
     offers = blueprint.offers
     before = offers.offerings.types_of[state.planned.primary(index)]
-    state.put_planned(task.batch, index, blueprint, amount)
+    state.put_planned(task.batch, blueprint, (index,), (amount,))
     after = offers.offerings.types_of[state.planned.primary(index)]
     state.charge(offers.pool.name, offers.capacities[after], offers.capacities[before], nodes=0)

@@ -58,8 +58,8 @@ class Packer:
         # Pending pods that go on what is there are bound before any new node comes.
         later = [item for item in self._batches if item.opens_nodes or not item.pods]
         bins: dict[int, set[int]] = {}
-        for entry in self._state.log:
-            bins.setdefault(entry.batch, set()).add(entry.bin)
+        for put in self._state.puts():
+            bins.setdefault(put.batch.number, set()).update(put.bins)
         balance = Balance(self._state)
         broken = {
             item.number: balance.unbalanced(rules_of(self._state, item), bins.get(item.number, ()), hosts=True)

@@ -175,7 +175,7 @@ def _state(
     limits = PoolLimits(node_pools, view, instance_types, reservations.left)
     offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
     kernel = compiled() if len(batches) >= WORTH_COMPILING else None
-    return State(bins, offers, topology, limits, columns, kernel=kernel)
+    return State(bins, offers, topology, limits, columns, kernel=kernel, shared_out=options.chunks_per_node is not None)
 
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:
@@ -237,9 +237,10 @@ def _placement(
 def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding, ...]]:
     """What each bin holds: chunks of a batch go to its members in their order, bin by bin."""
     amounts: dict[int, dict[int, int]] = {}
-    for entry in state.log:
-        by_bin = amounts.setdefault(entry.batch, {})
-        by_bin[entry.bin] = by_bin.get(entry.bin, 0) + entry.count
+    for put in state.puts():
+        by_bin = amounts.setdefault(put.batch.number, {})
+        for number, amount in zip(put.bins, put.counts, strict=True):
+            by_bin[number] = by_bin.get(number, 0) + amount
     found: dict[int, list[Holding]] = {}
     for number, by_bin in sorted(amounts.items()):
         waiting = [[member, member.count] for member in batches[number].members]
