@@ -29,10 +29,11 @@ class Balance:
 
     def unbalanced(self, rules: Sequence[Rule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
         """Spread rules that do not hold for the chunks that are under them on these bins. hosts: hostname rules too."""
-        judged = [rule for rule in rules if isinstance(rule, SpreadRule) and (hosts or rule.key != HOSTNAME_LABEL)]
-        return [rule for rule in judged if bins and not self._holds(rule, bins)]
+        judged = [rule for rule in spread_rules(rules) if hosts or rule.key != HOSTNAME_LABEL]
+        return [rule for rule in judged if bins and not self.holds(rule, bins)]
 
-    def _holds(self, rule: SpreadRule, bins: Collection[int]) -> bool:
+    def holds(self, rule: SpreadRule, bins: Collection[int]) -> bool:
+        """For chunks that are under it on some bins."""
         used = {self._state.decided(number, rule.key) for number in bins}
         counter = self._state.topology.counters[rule.counter]
         counts = {domain: counter.count(domain) for domain in used if domain is not None}
@@ -86,6 +87,10 @@ class Balance:
                         key = (kin.number, put.batch.keeps_minimum, number)
                         by_batch[key] = by_batch.get(key, 0) + count
         return self._added.get(counter, {})
+
+
+def spread_rules(rules: Iterable[Rule]) -> list[SpreadRule]:
+    return [rule for rule in rules if isinstance(rule, SpreadRule)]
 
 
 def unbalanced(state: State, batch: Batch, rules: Sequence[Rule], *, since: Saved) -> list[SpreadRule]:

@@ -118,9 +118,10 @@ def _cheapest(  # noqa: C901, PLR0912, PLR0917 - one loop over plain arrays, for
     bounds: Numbers,
     more: Numbers,
     count: int,
+    limit: float,
 ) -> tuple[float, int, int]:
-    """(price of the growth a chunk, node, chunks), the node -1 for none; see enlarge."""
-    best, best_each, best_chunks = -1, np.inf, 0
+    """(price of the growth a chunk, node, chunks), the node -1 for none below the limit; see enlarge."""
+    best, best_each, best_chunks = -1, limit, 0
     for node in range(len(blueprint)):
         after = joined[blueprint[node]]
         if after < 0:

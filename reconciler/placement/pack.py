@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.balance import Balance, expect_planned
+from reconciler.placement.balance import Balance, expect_planned, spread_rules
 from reconciler.placement.batches import Batch
 from reconciler.placement.counters import Rule, SpreadRule, TogetherRule
 from reconciler.placement.fill import fill_existing, has_room
@@ -57,15 +57,21 @@ class Packer:
     def _broken(self) -> dict[int, list[SpreadRule]]:
         # Pending pods that go on what is there are bound before any new node comes.
         later = [item for item in self._batches if item.opens_nodes or not item.pods]
+        rules = {item.number: spread for item in later if (spread := spread_rules(rules_of(self._state, item)))}
         bins: dict[int, set[int]] = {}
+        under: dict[SpreadRule, set[int]] = {}
         for put in self._state.puts():
-            bins.setdefault(put.batch.number, set()).update(put.bins)
+            for rule in rules.get(put.batch.number, ()):
+                bins.setdefault(put.batch.number, set()).update(put.bins)
+                under.setdefault(rule, set()).update(put.bins)
         balance = Balance(self._state)
+        # A rule that holds for all that are under it holds for each; most do.
+        if all(balance.holds(rule, used) for rule, used in under.items()):
+            return {}
         broken = {
-            item.number: balance.unbalanced(rules_of(self._state, item), bins.get(item.number, ()), hosts=True)
-            for item in later
+            number: balance.unbalanced(known, bins.get(number, ()), hosts=True) for number, known in rules.items()
         }
-        return {number: rules for number, rules in broken.items() if rules}
+        return {number: found for number, found in broken.items() if found}
 
     def _place(self, batches: Sequence[Batch]) -> None:
         """Of each priority those that were placed before stay first, so that what is new makes nobody move."""

@@ -243,18 +243,20 @@ def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding
             by_bin[number] = by_bin.get(number, 0) + amount
     found: dict[int, list[Holding]] = {}
     for number, by_bin in sorted(amounts.items()):
-        waiting = [[member, member.count] for member in batches[number].members]
-        position = 0
+        members = iter(batches[number].members)
+        member, waiting = None, 0
         for bin_number, count in sorted(by_bin.items()):
             left = count
+            held = found.setdefault(bin_number, [])
             while left:
-                member, wanted = batches[number].members[position], waiting[position][1]
-                assert isinstance(wanted, int)
-                taken = min(left, wanted)
-                found.setdefault(bin_number, []).append(Holding(member.demand, member.group, taken))
-                waiting[position][1] = wanted - taken
+                if not waiting:
+                    member = next(members)
+                    waiting = member.count
+                assert member is not None
+                taken = min(left, waiting)
+                held.append(Holding(member.demand, member.group, taken))
+                waiting -= taken
                 left -= taken
-                position += waiting[position][1] == 0
     return {number: tuple(sorted(holdings, key=_order)) for number, holdings in found.items()}
 
 

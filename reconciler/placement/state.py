@@ -23,7 +23,7 @@ from reconciler.placement.label_table import Amounts
 from reconciler.placement.meetings import Meetings
 from reconciler.placement.planned import Before, PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
-from reconciler.placement.sizing import Mix, Option, Size
+from reconciler.placement.sizing import Mix, Options, Size
 from reconciler.placement.topology import Topology
 
 
@@ -94,11 +94,11 @@ class State:
         self.planned = PlannedNodes(self.blueprints, len(columns.names), kernel)
         self.meetings = Meetings(self.blueprints)
         self.kernel = kernel
-        self.options: dict[tuple[int, tuple[int, ...], bytes, int, bool], tuple[Option, ...]] = {}
+        self.options: dict[tuple[int, tuple[int, ...], bytes, int, bool], Options] = {}
         """Sizes of new nodes that were worked out, by meeting, pools, request, cap and host ports (see options)."""
         self.combinations: dict[tuple[int, tuple[str, ...], bool], list[Any]] = {}
         """Combinations of topology domains by kin and labels (see spread)."""
-        self.mixes: dict[int, tuple[tuple[Option, ...], list[Size], dict[int, tuple[Mix, int]]]] = {}
+        self.mixes: dict[int, tuple[Options, list[Size], dict[int, tuple[Mix, int]]]] = {}
         """Useful sizes, and mixes of them with their prices by number of chunks, by identity of the options (see make)."""
         self.bare_caps: dict[tuple[int, bool], tuple[tuple[Rule, ...], Any]] = {}
         """What rules allow on new nodes, by identity of the rules, which are kept beside it (see host_caps)."""
