@@ -37,7 +37,7 @@ def cheapest_growth(
     if len(pools) < len(state.offers):
         in_pools = np.array([item.pool in pools for item in state.blueprints.list], dtype=np.bool_)
         joined = np.where(in_pools, joined, -1)
-    limited = any(state.limits.is_limited(state.offers[pool].pool.name) for pool in pools)
+    limited = not state.limited.isdisjoint(pools)
     scan = _scan if state.kernel is None or limited else _scan_by_kernel
     best = scan(state, task, joined, host_caps(state, task), count, limit=limit)
     if best is None:

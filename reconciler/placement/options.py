@@ -25,7 +25,7 @@ def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> 
     known = None if ports else state.options.get(key)
     if known is None:
         known = state.options[key] = _options_in(state, task, meeting, pools, cap=cap)
-    if any(state.limits.is_limited(state.offers[number].pool.name) for number in pools):
+    if not state.limited.isdisjoint(pools):
         return known.only([place for place in range(len(known.kinds)) if _is_within_limits(state, known, place)])
     return known
 

@@ -19,6 +19,7 @@ from reconciler.placement.state import State
 from reconciler.placement.stay import stay, stays_of
 
 _ATTEMPTS = 4
+_BY_DOMAIN = (SpreadRule, TogetherRule)
 
 
 class Packer:
@@ -30,6 +31,8 @@ class Packer:
         self._per_node = per_node
         self._stays = stays_of(state)
         self._unplaced: dict[int, int] = {}
+        self._known_keys: dict[tuple[int, tuple[str, ...]], tuple[Sequence[Rule], list[str]]] = {}
+        """By identity of the rules, which are kept beside it."""
 
     def place_all(self) -> dict[int, int]:
         """Places all batches so that spread constraints hold for everything together; returns how many chunks of each found
@@ -166,7 +169,7 @@ class Packer:
         state = self._state
         rules = rules_of(state, batch)
         keys = self._keys(batch, rules)
-        saved = state.save() if any(isinstance(rule, SpreadRule | TogetherRule) for rule in rules) else None
+        saved = state.save() if any(isinstance(rule, _BY_DOMAIN) for rule in rules) else None
         placed = self._place_by_keys(batch, rules, keys, count, opening=False) if has_room(state, batch) else 0
         if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
             return placed
@@ -190,8 +193,12 @@ class Packer:
 
     def _keys(self, batch: Batch, rules: Sequence[Rule]) -> list[str]:
         """Labels, hostname apart, on which it matters where chunks go."""
-        keys = {*self._state.topology.deciding_keys(batch.needs.shape), *(rule.key for rule in rules)}
-        return sorted(keys - {HOSTNAME_LABEL})
+        deciding = self._state.topology.deciding_keys(batch.needs.shape)
+        known = self._known_keys.get((id(rules), deciding))
+        if known is None:
+            keys = sorted({*deciding, *(rule.key for rule in rules)} - {HOSTNAME_LABEL})
+            known = self._known_keys[id(rules), deciding] = (rules, keys)
+        return known[1]
 
     def _place_by_keys(
         self, batch: Batch, rules: tuple[Rule, ...], keys: Sequence[str], count: int, *, opening: bool

@@ -23,6 +23,7 @@ from reconciler.placement.label_table import Amounts
 from reconciler.placement.meetings import Meetings
 from reconciler.placement.planned import Before, PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
+from reconciler.placement.shapes import Needs
 from reconciler.placement.sizing import Mix, Options, Size
 from reconciler.placement.topology import Topology
 
@@ -90,14 +91,17 @@ class State:
         self.running = bins.running.copy()
         self.ports = dict(bins.ports)
         limited = [limits.is_limited(item.pool.name) for item in offers]
+        self.limited = frozenset(number for number, is_limited in enumerate(limited) if is_limited)
+        """Numbers of the pools that have limits."""
         self.blueprints = Blueprints(offers, limited, len(columns.names))
         self.planned = PlannedNodes(self.blueprints, len(columns.names), kernel)
         self.meetings = Meetings(self.blueprints)
         self.kernel = kernel
         self.options: dict[tuple[int, tuple[int, ...], bytes, int, bool], Options] = {}
         """Sizes of new nodes that were worked out, by meeting, pools, request, cap and host ports (see options)."""
-        self.combinations: dict[tuple[int, tuple[str, ...], bool], list[Any]] = {}
-        """Combinations of topology domains by kin and labels (see spread)."""
+        self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
+        """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see
+        spread)."""
         self.mixes: dict[int, tuple[Options, list[Size], dict[int, tuple[Mix, int]]]] = {}
         """Useful sizes, and mixes of them with their prices by number of chunks, by identity of the options (see make)."""
         self.bare_caps: dict[tuple[int, bool], tuple[tuple[Rule, ...], Any]] = {}
