@@ -14,7 +14,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
 from reconciler.placement.counters import Domain, Kin, Rule, SpreadRule
 from reconciler.placement.host_caps import least_on_hosts
-from reconciler.placement.state import State
+from reconciler.placement.state import Saved, State
 
 
 class Balance:
@@ -29,10 +29,11 @@ class Balance:
 
     def unbalanced(self, rules: Sequence[Rule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
         """Spread rules that do not hold for the chunks that are under them on these bins. hosts: hostname rules too."""
-        judged = [rule for rule in rules if isinstance(rule, SpreadRule) and (hosts or rule.key != HOSTNAME_LABEL)]
-        return [rule for rule in judged if bins and not self._holds(rule, bins)]
+        judged = [rule for rule in spread_rules(rules) if hosts or rule.key != HOSTNAME_LABEL]
+        return [rule for rule in judged if bins and not self.holds(rule, bins)]
 
-    def _holds(self, rule: SpreadRule, bins: Collection[int]) -> bool:
+    def holds(self, rule: SpreadRule, bins: Collection[int]) -> bool:
+        """For chunks that are under it on some bins."""
         used = {self._state.decided(number, rule.key) for number in bins}
         counter = self._state.topology.counters[rule.counter]
         counts = {domain: counter.count(domain) for domain in used if domain is not None}
@@ -76,16 +77,25 @@ class Balance:
             for put in self._state.puts():
                 kin = self._state.topology.kin(put.batch.needs.shape)
                 self._kin[kin.number] = kin
-                for position, domain in put.touched:
+                for position, domain in put.touched.labels:
                     by_batch = self._added.setdefault(position, {})
                     key = (kin.number, put.batch.keeps_minimum, domain)
-                    by_batch[key] = by_batch.get(key, 0) + put.count
+                    by_batch[key] = by_batch.get(key, 0) + put.total
+                for position in put.touched.hosts:
+                    by_batch = self._added.setdefault(position, {})
+                    for number, count in zip(put.bins, put.counts, strict=True):
+                        key = (kin.number, put.batch.keeps_minimum, number)
+                        by_batch[key] = by_batch.get(key, 0) + count
         return self._added.get(counter, {})
 
 
-def unbalanced(state: State, batch: Batch, rules: Sequence[Rule], *, since: int) -> list[SpreadRule]:
-    """Spread rules on other labels than the hostname that do not hold for chunks of the batch logged from `since`."""
-    bins = {entry.bin for entry in state.log[since:] if entry.batch == batch.number}
+def spread_rules(rules: Iterable[Rule]) -> list[SpreadRule]:
+    return [rule for rule in rules if isinstance(rule, SpreadRule)]
+
+
+def unbalanced(state: State, batch: Batch, rules: Sequence[Rule], *, since: Saved) -> list[SpreadRule]:
+    """Spread rules on other labels than the hostname that do not hold for chunks of the batch placed since then."""
+    bins = {number for put in state.puts(since) if put.batch.number == batch.number for number in put.bins}
     return Balance(state).unbalanced(rules, bins, hosts=False)
 
 

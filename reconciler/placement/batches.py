@@ -7,7 +7,7 @@ shape are one batch. Then demands by priority, namespace and name, each group a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
@@ -41,10 +41,10 @@ class Batch:
     priority: int
     whole: int | None
     preferences: tuple[Needs, ...] = ()
+    count: int = field(init=False, default=0)
 
-    @property
-    def count(self) -> int:
-        return sum(member.count for member in self.members)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", sum([member.count for member in self.members]))
 
     @property
     def demand(self) -> ObjectRef:
@@ -88,14 +88,22 @@ def drafts_of(demands: Sequence[Demand], *, include_pending: bool) -> list[Draft
 
 
 def _pending_drafts(pending: Iterable[Demand], *, include_pending: bool) -> list[Draft]:
-    together: dict[tuple[int, PodShape, bool], list[Member]] = {}
+    together: dict[tuple[int, int, bool], tuple[PodShape, list[Member]]] = {}
+    equal: dict[PodShape, PodShape] = {}
+    same: dict[int, PodShape] = {}  # by identity, since hashing a shape is slow
     for demand in sorted(pending, key=lambda item: _order(item.ref)):
         for index, group in enumerate(demand.groups):
-            key = (demand.priority, group.shape, include_pending and demand.opens_nodes)
-            together.setdefault(key, []).append(Member(demand.ref, index, group.count))
+            shape = same.get(id(group.shape))
+            if shape is None:
+                shape = same[id(group.shape)] = equal.setdefault(group.shape, group.shape)
+            key = (demand.priority, id(shape), include_pending and demand.opens_nodes)
+            alike = together.get(key)
+            if alike is None:
+                alike = together[key] = (shape, [])
+            alike[1].append(Member(demand.ref, index, group.count))
     drafts = [
         Draft(shape, tuple(members), True, False, opens, priority, None)
-        for (priority, shape, opens), members in together.items()
+        for (priority, _, opens), (shape, members) in together.items()
     ]
     drafts.sort(
         key=lambda draft: (

@@ -26,7 +26,8 @@ class Blueprint:
     """rows: of the catalogue, whatever they hold; own: labels that the catalogue does not judge; wanted: what its chunks ask
     of labels, all together.
 
-    types, type_rows, type_prices: what counts of it, cheapest first: each type once, with its cheapest row; room: theirs.
+    types, type_rows, type_prices: what counts of it, cheapest first: each type once, with its cheapest row; room: theirs;
+    start: where they begin in the line of all blueprints.
     Types that hold less than one before them are left out (unless limits of the pool may rule out that one).
     """
 
@@ -40,6 +41,7 @@ class Blueprint:
     type_rows: Numbers
     type_prices: Numbers
     room: Amounts
+    start: int
     _cells: dict[str, frozenset[Cell] | None] = field(default_factory=dict)
     _included: dict[Inclusion, bool | None] = field(default_factory=dict)
 
@@ -77,15 +79,15 @@ class Blueprint:
         both = int((rows & self.rows).sum())
         return None if 0 < both < int(self.rows.sum()) else both > 0
 
-    def cheapest(self, used: Amounts) -> int:
-        """The place in `types` of the cheapest that holds this; one must."""
-        return int((self.room >= used).all(axis=1).argmax())
+    def cheapest(self, used: Amounts) -> Numbers:
+        """For each row of what nodes hold, the place in `types` of the cheapest that holds it; one must."""
+        return np.asarray((self.room[None, :, :] >= used[:, None, :]).all(axis=2).argmax(axis=1), dtype=np.int64)
 
 
 class Blueprints:
     """All that came up in this placement, by number; with their types in one line, for loops over many nodes.
 
-    starts, ends: where the types of each blueprint lie in types (numbered through all pools), type_rows, type_prices.
+    starts, ends: where the types of each blueprint lie in types, rows (both numbered through all pools) and type_prices.
     """
 
     def __init__(self, offers: Sequence[PoolOffers], limited: Sequence[bool], columns: int) -> None:
@@ -104,6 +106,7 @@ class Blueprints:
         self.starts: Numbers = np.zeros(0, dtype=np.int64)
         self.ends: Numbers = np.zeros(0, dtype=np.int64)
         self.types: Numbers = np.zeros(0, dtype=np.int64)
+        self.rows: Numbers = np.zeros(0, dtype=np.int64)
         self.type_prices: Numbers = np.zeros(0, dtype=np.int64)
 
     def get(self, pool: int, rows: Mask, own: Requirements, wanted: Requirements) -> Blueprint:
@@ -135,10 +138,12 @@ class Blueprints:
             type_rows=np.asarray(order, dtype=np.int64),
             type_prices=np.asarray(offers.prices[order], dtype=np.int64),
             room=np.ascontiguousarray(offers.room[types]),
+            start=len(self.types),
         )
         self.list.append(made)
         self.starts = np.append(self.starts, len(self.types))
         self.types = np.append(self.types, made.types + self.type_base[pool])
+        self.rows = np.append(self.rows, made.type_rows + self.row_base[pool])
         self.type_prices = np.append(self.type_prices, made.type_prices)
         self.ends = np.append(self.ends, len(self.types))
         return made

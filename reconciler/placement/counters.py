@@ -5,6 +5,7 @@ Used by topology, which makes them, and by all who place by them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -105,6 +106,16 @@ class Counter:
         else:
             assert isinstance(domain, int)
             self.hosts.table[self.host_row, domain] += amount
+
+    def add_on(self, bins: Sequence[int], amounts: Sequence[int], sign: int) -> None:
+        """On hosts, none twice; sign: 1, or -1 when an attempt is undone."""
+        table, row = self.hosts.table, self.host_row
+        if len(bins) == 1:
+            table[row, bins[0]] += sign * amounts[0]
+            self.total += sign * amounts[0]
+        else:
+            table[row, bins] += sign * np.array(amounts, dtype=np.int64)
+            self.total += sign * sum(amounts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,10 @@ class Growth:
     blueprint: Blueprint
 
 
-def cheapest_growth(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int) -> Growth | None:
-    """The cheapest a chunk; of equal ones the first node, and of its types the one that takes most."""
+def cheapest_growth(
+    state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int, *, limit: float
+) -> Growth | None:
+    """The cheapest a chunk, if below the limit; of equal ones the first node, and of its types the one that takes most."""
     planned = state.planned
     if not planned.count:
         return None
@@ -35,9 +37,9 @@ def cheapest_growth(state: State, task: Task, wish: Wish, pools: tuple[int, ...]
     if len(pools) < len(state.offers):
         in_pools = np.array([item.pool in pools for item in state.blueprints.list], dtype=np.bool_)
         joined = np.where(in_pools, joined, -1)
-    limited = any(state.limits.is_limited(state.offers[pool].pool.name) for pool in pools)
+    limited = not state.limited.isdisjoint(pools)
     scan = _scan if state.kernel is None or limited else _scan_by_kernel
-    best = scan(state, task, joined, host_caps(state, task), count)
+    best = scan(state, task, joined, host_caps(state, task), count, limit=limit)
     if best is None:
         return None
     each, index, chunks = best
@@ -45,7 +47,7 @@ def cheapest_growth(state: State, task: Task, wish: Wish, pools: tuple[int, ...]
 
 
 def _scan_by_kernel(
-    state: State, task: Task, joined: Amounts, caps: HostCaps, count: int
+    state: State, task: Task, joined: Amounts, caps: HostCaps, count: int, *, limit: float
 ) -> tuple[float, int, int] | None:
     assert state.kernel is not None
     planned, blueprints = state.planned, state.blueprints
@@ -63,11 +65,15 @@ def _scan_by_kernel(
         task.batch.needs.request,
         *caps.arguments(state),
         count,
+        limit,
     )
-    return None if index < 0 else (each, index, chunks)
+    # Uncompiled, the loop hands back numpy's own integers, which must not get out of arrays.
+    return None if index < 0 else (float(each), int(index), int(chunks))
 
 
-def _scan(state: State, task: Task, joined: Amounts, caps: HostCaps, count: int) -> tuple[float, int, int] | None:
+def _scan(
+    state: State, task: Task, joined: Amounts, caps: HostCaps, count: int, *, limit: float
+) -> tuple[float, int, int] | None:
     """Blueprint by blueprint: nodes × types at once."""
     planned, batch = state.planned, task.batch
     nodes = planned.count
@@ -92,7 +98,7 @@ def _scan(state: State, task: Task, joined: Amounts, caps: HostCaps, count: int)
         each = np.where(fits > 0, more / np.maximum(fits, 1), np.inf)
         least = each.min(axis=1)
         node = int(least.argmin())
-        if least[node] < np.inf and (best is None or (least[node], members[node]) < best[:2]):
+        if least[node] < limit and (best is None or (least[node], members[node]) < best[:2]):
             chunks = int(fits[node][each[node] == least[node]].max())
             best = (float(least[node]), int(members[node]), chunks)
     return best

@@ -83,13 +83,18 @@ def fill_planned(state: State, task: Task, wish: Wish, count: int) -> int:
     if not state.planned.count or not count:
         return 0
     meeting = state.meetings.get(task.batch.needs, wish, task.where)
+    together: dict[int, tuple[list[int], list[int]]] = {}
     placed = 0
     for index, wanted in _chosen(state, task, meeting, count):
-        blueprint = state.blueprints.list[int(meeting.joined()[state.planned.blueprint[index]])]
-        amount = most_with_minimums(state, blueprint, index, task.batch, wanted)
+        number = int(meeting.joined()[state.planned.blueprint[index]])
+        amount = most_with_minimums(state, state.blueprints.list[number], index, task.batch, wanted)
         if amount:
-            state.put_planned(task.batch, index, blueprint, amount)
+            indices, amounts = together.setdefault(number, ([], []))
+            indices.append(index)
+            amounts.append(amount)
             placed += amount
+    for number, (indices, amounts) in together.items():
+        state.put_planned(task.batch, state.blueprints.list[number], indices, amounts)
     return placed
 
 

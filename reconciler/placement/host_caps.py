@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,10 @@ class Task:
     single: bool
     per_node: int | None
 
-    @property
-    def host_rules(self) -> list[Rule]:
-        return [rule for rule in self.rules if rule.key == HOSTNAME_LABEL]
+    host_rules: tuple[Rule, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "host_rules", tuple([rule for rule in self.rules if rule.key == HOSTNAME_LABEL]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ UNCAPPED = HostCaps(_NONE, _NONE, _NONE, _NONE)
 
 def host_caps(state: State, task: Task) -> HostCaps:
     """For planned nodes."""
-    rules = rule_caps(state, task)
+    rules = rule_caps(state, task) if task.host_rules else UNCAPPED
     ports = task.batch.needs.shape.host_ports
     if not ports and task.per_node is None:
         return rules

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 SPREAD_ITSELF, SPREAD_OTHERS, APART_ITSELF, APART_OTHERS, TOGETHER = range(5)
 """Kinds of rules on the hostname, as numbers."""
+EMPTY, MINIMUM, RUNNING = range(3)
+"""Parts of what is on a node, as numbers: KeepEmpty chunks, KeepMinimum chunks and pending pods."""
 WORTH_COMPILING = 400
 """Batches from which on loading the compiled loops takes less time than they save."""
 
@@ -116,9 +118,10 @@ def _cheapest(  # noqa: C901, PLR0912, PLR0917 - one loop over plain arrays, for
     bounds: Numbers,
     more: Numbers,
     count: int,
+    limit: float,
 ) -> tuple[float, int, int]:
-    """(price of the growth a chunk, node, chunks), the node -1 for none; see enlarge."""
-    best, best_each, best_chunks = -1, np.inf, 0
+    """(price of the growth a chunk, node, chunks), the node -1 for none below the limit; see enlarge."""
+    best, best_each, best_chunks = -1, limit, 0
     for node in range(len(blueprint)):
         after = joined[blueprint[node]]
         if after < 0:
@@ -163,12 +166,68 @@ def _cheapest(  # noqa: C901, PLR0912, PLR0917 - one loop over plain arrays, for
     return best_each, best, best_chunks
 
 
+def _put(  # noqa: PLR0917 - one loop over plain arrays, for the compiler
+    nodes: Numbers,
+    counts: Numbers,
+    request: Numbers,
+    part: int,
+    empty: Numbers,
+    minimum: Numbers,
+    running: Numbers,
+    used: Numbers,
+    lean: Numbers,
+    blueprint: Numbers,
+    place: Numbers,
+    kind: Numbers,
+    row: Numbers,
+    price: Numbers,
+    was: Numbers,
+    number: int,
+    start: int,
+    types: Numbers,
+    rows: Numbers,
+    type_prices: Numbers,
+    room: Numbers,
+) -> None:
+    """As `PlannedNodes._put`."""
+    for position in range(len(nodes)):
+        node, count = nodes[position], counts[position]
+        for column in range(len(request)):
+            more = request[column] * count
+            if part == EMPTY:
+                empty[node, column] += more
+            elif part == MINIMUM:
+                minimum[node, column] += more
+            else:
+                running[node, column] += more
+            lean[node, column] = empty[node, column] + minimum[node, column]
+            used[node, column] = empty[node, column] + max(running[node, column], minimum[node, column])
+        was[0, position], was[1, position] = blueprint[node], place[node]
+        at = start + place[node] if blueprint[node] == number else start
+        while True:  # the first that holds it; if it does not fit where it is, from the start
+            holds = True
+            for column in range(len(request)):
+                if room[types[at], column] < used[node, column]:
+                    holds = False
+                    break
+            if holds:
+                break
+            if blueprint[node] == number:
+                blueprint[node] = -1
+                at = start
+            else:
+                at += 1
+        blueprint[node], place[node] = number, at - start
+        kind[node], row[node], price[node] = types[at], rows[at], type_prices[at]
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """The compiled loops."""
 
     fullest: Callable[..., int]
     cheapest: Callable[..., tuple[float, int, int]]
+    put: Callable[..., None]
 
 
 @lru_cache(maxsize=1)
@@ -190,9 +249,9 @@ def _compile(njit: Any, *, cache: bool) -> Kernel:
     names = {**globals(), "_cap": jit(_cap), "_fits": jit(_fits)}
     fullest = jit(FunctionType(_fullest.__code__, names, "_fullest"))
     cheapest = jit(FunctionType(_cheapest.__code__, names, "_cheapest"))
-    return Kernel(fullest, cheapest)
+    return Kernel(fullest, cheapest, jit(FunctionType(_put.__code__, names, "_put")))
 
 
 def plain() -> Kernel:
     """The same loops as they are, for tests."""
-    return Kernel(_fullest, _cheapest)
+    return Kernel(_fullest, _cheapest, _put)

@@ -6,8 +6,8 @@ pool's name, then the type's. A planned node is made larger when that costs no m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from reconciler.placement.host_caps import Task
 from reconciler.placement.label_table import Mask
 from reconciler.placement.options import options_of
 from reconciler.placement.shapes import Wish
-from reconciler.placement.sizing import Mix, Option, Size, cheapest_mix, mix_price, undominated
+from reconciler.placement.sizing import Mix, Options, mix_of, mix_price
 from reconciler.placement.state import State
 
 _ROUNDING = 1e-9
@@ -63,52 +63,60 @@ def _from_pools(state: State, task: Task, wish: Wish, pools: tuple[int, ...], co
     return placed
 
 
-def _priced_mix(state: State, options: tuple[Option, ...], count: int, *, single: bool) -> tuple[Mix, int]:
+def _priced_mix(state: State, options: Options | None, count: int, *, single: bool) -> tuple[Mix, int]:
     """The cheapest nodes for the chunks, and what they cost together (more than anything when there are none)."""
+    if options is None:
+        return [], PLENTY
     if single:
         mix = _single(options, count)
-        return mix, options[mix[0][0]].price if mix else PLENTY
+        return mix, options.prices[mix[0][0]] if mix else PLENTY
     known = state.mixes.get(id(options))
     if known is None:
-        sizes = undominated([Size(option.chunks, option.price, number) for number, option in enumerate(options)])
-        known = state.mixes[id(options)] = (options, sizes, {})
+        known = state.mixes[id(options)] = (options, options.sizes, {})
     _, sizes, mixes = known
     if count not in mixes:
-        mix = cheapest_mix(count, sizes)
-        mixes[count] = (mix, mix_price(mix, [option.price for option in options]) if mix else PLENTY)
+        mix = mix_of(count, sizes)
+        mixes[count] = (mix, mix_price(mix, options.prices) if mix else PLENTY)
     return mixes[count]
 
 
-def _single(options: Sequence[Option], count: int) -> Mix:
+def _single(options: Options, count: int) -> Mix:
     """One node that holds most of them, the cheapest of those."""
-    most = max((min(option.chunks, count) for option in options), default=0)
-    best = [
-        (option.price, number) for number, option in enumerate(options) if most and min(option.chunks, count) == most
-    ]
+    amounts = [min(chunks, count) for chunks in options.chunks]
+    most = max(amounts, default=0)
+    best = [(options.prices[place], place) for place, amount in enumerate(amounts) if most and amount == most]
     return [(min(best)[1], most)] if best else []
 
 
-def _open(state: State, task: Task, options: Sequence[Option], mix: Sequence[tuple[int, int]]) -> int:
+def _open(state: State, task: Task, options: Options | None, mix: Mix) -> int:
     """Makes the nodes of the mix until a limit stops it; returns how many chunks they hold."""
     placed = 0
-    for number, amount in mix:
-        option = options[number]
-        offers = state.offers[option.pool]
-        capacity = offers.capacities[option.kind]
-        if state.limits.shortage(offers.pool.name, capacity) is not None:
-            break
-        state.put_planned(task.batch, state.planned.count, _empty_node(state, option), amount)
-        state.charge(offers.pool.name, capacity)
-        placed += amount
+    if options is None:
+        return placed
+    for place, alike in groupby(mix, key=itemgetter(0)):
+        amounts = [amount for _, amount in alike]
+        pool = options.pools[place]
+        offers = state.offers[pool]
+        if not state.limits.is_limited(offers.pool.name):
+            state.open_planned(task.batch, _empty_node(state, pool, options), amounts)
+            placed += sum(amounts)
+            continue
+        capacity = offers.capacities[options.kinds[place]]
+        for amount in amounts:
+            if state.limits.shortage(offers.pool.name, capacity) is not None:
+                return placed
+            state.open_planned(task.batch, _empty_node(state, pool, options), (amount,))
+            state.charge(offers.pool.name, capacity)
+            placed += amount
     return placed
 
 
-def _empty_node(state: State, option: Option) -> Blueprint:
-    offers = state.offers[option.pool]
-    rows = option.rows
+def _empty_node(state: State, pool: int, options: Options) -> Blueprint:
+    offers = state.offers[pool]
+    rows = options.rows[pool]
     if state.limits.is_limited(offers.pool.name):
-        rows = rows & _allowed_types(state, option.pool)[offers.offerings.types_of]
-    return state.blueprints.get(option.pool, rows, offers.own_labels(option.wanted), option.wanted)
+        rows = rows & _allowed_types(state, pool)[offers.offerings.types_of]
+    return state.blueprints.get(pool, rows, offers.own_labels(options.wanted), options.wanted)
 
 
 def _allowed_types(state: State, pool: int) -> Mask:
@@ -120,8 +128,8 @@ def _allowed_types(state: State, pool: int) -> Mask:
 
 def _enlarge(state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, count: int, price: int) -> int:
     """Makes one planned node larger if that is no dearer than `price` for all that is left, chunk for chunk."""
-    growth = cheapest_growth(state, task, wish, pools, count)
-    if growth is None or growth.each * count > price * (1 + _ROUNDING):
+    growth = cheapest_growth(state, task, wish, pools, count, limit=(price / count) * (1 + _ROUNDING) + _ROUNDING)
+    if growth is None:
         return 0
     blueprint = growable(state, growth.index, growth.blueprint)
     amount = most_with_minimums(state, blueprint, growth.index, task.batch, growth.chunks)
@@ -134,6 +142,6 @@ def _grow(state: State, task: Task, index: int, blueprint: Blueprint, amount: in
     """The pool is charged for the larger type instead of the one before."""
     offers = blueprint.offers
     before = offers.offerings.types_of[state.planned.primary(index)]
-    state.put_planned(task.batch, index, blueprint, amount)
+    state.put_planned(task.batch, blueprint, (index,), (amount,))
     after = offers.offerings.types_of[state.planned.primary(index)]
     state.charge(offers.pool.name, offers.capacities[after], offers.capacities[before], nodes=0)

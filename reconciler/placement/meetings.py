@@ -7,9 +7,10 @@ from __future__ import annotations
 import numpy as np
 
 from reconciler.model.requirements import Toleration
+from reconciler.placement.amounts import PLENTY
 from reconciler.placement.blueprints import Blueprint, Blueprints, Numbers
 from reconciler.placement.candidates import NoRows
-from reconciler.placement.label_table import Mask
+from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import Needs, Wish, tolerated
 
@@ -22,6 +23,7 @@ class Meeting:
         self.wanted = wanted
         self._blueprints = blueprints
         self._rows: dict[int, Mask] = {}
+        self._least: dict[int, Amounts] = {}
         for pool in sorted(able):
             rows = blueprints.offers[pool].rows_for(wanted)
             if not isinstance(rows, NoRows):
@@ -36,6 +38,15 @@ class Meeting:
     def rows(self, pool: int) -> Mask | None:
         """What a new node of a pool may be bought as; None when the pool's labels or taints are in the way."""
         return self._rows.get(pool)
+
+    def least_prices(self, pool: int) -> Amounts:
+        """Of each type of a pool, as such chunks can have it; more than anything where they cannot."""
+        if pool not in self._least:
+            offers, rows = self._blueprints.offers[pool], self._rows[pool]
+            least = np.full(len(offers.offerings.types), PLENTY, dtype=np.int64)
+            np.minimum.at(least, offers.offerings.types_of[rows], offers.prices[rows])
+            self._least[pool] = least
+        return self._least[pool]
 
     def joined(self) -> Numbers:
         """By number of a blueprint, that of the one that a node of it has once such chunks are on it; -1: they may not."""

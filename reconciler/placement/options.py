@@ -9,59 +9,50 @@ from reconciler.placement.fill import meets_minimums
 from reconciler.placement.host_caps import Task, allowed_on, host_bound
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.meetings import Meeting
-from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import Wish, ports_clash
-from reconciler.placement.sizing import Option
+from reconciler.placement.sizing import Options
 from reconciler.placement.state import State
 
 
-def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> tuple[Option, ...]:
-    """Sizes a new node may have, sorted by pool order and type name; those over the pool's limits left out."""
+def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> Options | None:
+    """Sizes a new node may have, sorted by pool order and type name, those over the pool's limits left out; None for none."""
     cap = new_node_cap(state, task)
     if not cap:
-        return ()
+        return None
     meeting = state.meetings.get(task.batch.needs, wish, task.where)
     ports = task.batch.needs.shape.host_ports
     key = (meeting.number, pools, task.batch.needs.request.tobytes(), cap, bool(ports))
     known = None if ports else state.options.get(key)
     if known is None:
         known = state.options[key] = _options_in(state, task, meeting, pools, cap=cap)
-    if any(state.limits.is_limited(state.offers[number].pool.name) for number in pools):
-        return tuple(option for option in known if _is_within_limits(state, option))
+    if not state.limited.isdisjoint(pools):
+        return known.only([place for place in range(len(known.kinds)) if _is_within_limits(state, known, place)])
     return known
 
 
-def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ...], *, cap: int) -> tuple[Option, ...]:
-    found: list[Option] = []
-    for number in pools:
-        offers = state.offers[number]
-        rows = meeting.rows(number)
-        if rows is None or ports_clash(task.batch.needs.shape.host_ports, offers.host_ports):
-            continue
-        found += _options(state, task, number, rows, cap=cap, wanted=meeting.wanted)
-    return tuple(found)
-
-
-def _options(
-    state: State, task: Task, number: int, rows: Mask, *, cap: int, wanted: Requirements
-) -> tuple[Option, ...]:
-    """Without a look at the pool's limits, so that it holds for the whole placement."""
-    offers = state.offers[number]
-    if not rows.any():
-        return ()
-    fits = np.minimum(times(offers.room, task.batch.needs.request), cap)
-    fits = np.minimum(fits, _most_by_minimums(state, number, rows, fits))
-    prices = np.full(len(fits), PLENTY, dtype=np.int64)
-    np.minimum.at(prices, offers.offerings.types_of[rows], offers.prices[rows])
-    return tuple(
-        Option(number, kind, int(fits[kind]), int(prices[kind]), rows, wanted)
-        for kind in np.flatnonzero((fits > 0) & (prices < PLENTY)).tolist()
+def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ...], *, cap: int) -> Options:
+    """Without a look at the pools' limits, so that it holds for the whole placement."""
+    found = Options(
+        [], [], [], [], {pool: rows for pool in pools if (rows := meeting.rows(pool)) is not None}, meeting.wanted
     )
+    for number, rows in found.rows.items():
+        offers = state.offers[number]
+        if ports_clash(task.batch.needs.shape.host_ports, offers.host_ports):
+            continue
+        prices = meeting.least_prices(number)
+        fits = np.minimum(times(offers.room, task.batch.needs.request), cap)
+        fits = np.minimum(fits, _most_by_minimums(state, number, rows, fits))
+        kinds = np.flatnonzero((fits > 0) & (prices < PLENTY))
+        found.pools.extend([number] * len(kinds))
+        found.kinds.extend(kinds.tolist())
+        found.chunks.extend(fits[kinds].tolist())
+        found.prices.extend(prices[kinds].tolist())
+    return found
 
 
-def _is_within_limits(state: State, option: Option) -> bool:
-    offers = state.offers[option.pool]
-    return state.limits.shortage(offers.pool.name, offers.capacities[option.kind]) is None
+def _is_within_limits(state: State, options: Options, place: int) -> bool:
+    offers = state.offers[options.pools[place]]
+    return state.limits.shortage(offers.pool.name, offers.capacities[options.kinds[place]]) is None
 
 
 def new_node_cap(state: State, task: Task) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.balance import Balance, expect_planned
+from reconciler.placement.balance import Balance, expect_planned, spread_rules
 from reconciler.placement.batches import Batch
 from reconciler.placement.counters import Rule, SpreadRule, TogetherRule
 from reconciler.placement.fill import fill_existing, has_room
@@ -19,6 +19,7 @@ from reconciler.placement.state import State
 from reconciler.placement.stay import stay, stays_of
 
 _ATTEMPTS = 4
+_BY_DOMAIN = (SpreadRule, TogetherRule)
 
 
 class Packer:
@@ -30,6 +31,8 @@ class Packer:
         self._per_node = per_node
         self._stays = stays_of(state)
         self._unplaced: dict[int, int] = {}
+        self._known_keys: dict[tuple[int, tuple[str, ...]], tuple[Sequence[Rule], list[str]]] = {}
+        """By identity of the rules, which are kept beside it."""
 
     def place_all(self) -> dict[int, int]:
         """Places all batches so that spread constraints hold for everything together; returns how many chunks of each found
@@ -57,15 +60,21 @@ class Packer:
     def _broken(self) -> dict[int, list[SpreadRule]]:
         # Pending pods that go on what is there are bound before any new node comes.
         later = [item for item in self._batches if item.opens_nodes or not item.pods]
+        rules = {item.number: spread for item in later if (spread := spread_rules(rules_of(self._state, item)))}
         bins: dict[int, set[int]] = {}
-        for entry in self._state.log:
-            bins.setdefault(entry.batch, set()).add(entry.bin)
+        under: dict[SpreadRule, set[int]] = {}
+        for put in self._state.puts():
+            for rule in rules.get(put.batch.number, ()):
+                bins.setdefault(put.batch.number, set()).update(put.bins)
+                under.setdefault(rule, set()).update(put.bins)
         balance = Balance(self._state)
+        # A rule that holds for all that are under it holds for each; most do.
+        if all(balance.holds(rule, used) for rule, used in under.items()):
+            return {}
         broken = {
-            item.number: balance.unbalanced(rules_of(self._state, item), bins.get(item.number, ()), hosts=True)
-            for item in later
+            number: balance.unbalanced(known, bins.get(number, ()), hosts=True) for number, known in rules.items()
         }
-        return {number: rules for number, rules in broken.items() if rules}
+        return {number: found for number, found in broken.items() if found}
 
     def _place(self, batches: Sequence[Batch]) -> None:
         """Of each priority those that were placed before stay first, so that what is new makes nobody move."""
@@ -160,7 +169,7 @@ class Packer:
         state = self._state
         rules = rules_of(state, batch)
         keys = self._keys(batch, rules)
-        saved = state.save() if any(isinstance(rule, SpreadRule | TogetherRule) for rule in rules) else None
+        saved = state.save() if any(isinstance(rule, _BY_DOMAIN) for rule in rules) else None
         placed = self._place_by_keys(batch, rules, keys, count, opening=False) if has_room(state, batch) else 0
         if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
             return placed
@@ -184,8 +193,12 @@ class Packer:
 
     def _keys(self, batch: Batch, rules: Sequence[Rule]) -> list[str]:
         """Labels, hostname apart, on which it matters where chunks go."""
-        keys = {*self._state.topology.deciding_keys(batch.needs.shape), *(rule.key for rule in rules)}
-        return sorted(keys - {HOSTNAME_LABEL})
+        deciding = self._state.topology.deciding_keys(batch.needs.shape)
+        known = self._known_keys.get((id(rules), deciding))
+        if known is None:
+            keys = sorted({*deciding, *(rule.key for rule in rules)} - {HOSTNAME_LABEL})
+            known = self._known_keys[id(rules), deciding] = (rules, keys)
+        return known[1]
 
     def _place_by_keys(
         self, batch: Batch, rules: tuple[Rule, ...], keys: Sequence[str], count: int, *, opening: bool

@@ -175,7 +175,7 @@ def _state(
     limits = PoolLimits(node_pools, view, instance_types, reservations.left)
     offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
     kernel = compiled() if len(batches) >= WORTH_COMPILING else None
-    return State(bins, offers, topology, limits, columns, kernel=kernel)
+    return State(bins, offers, topology, limits, columns, kernel=kernel, shared_out=options.chunks_per_node is not None)
 
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:
@@ -237,23 +237,26 @@ def _placement(
 def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding, ...]]:
     """What each bin holds: chunks of a batch go to its members in their order, bin by bin."""
     amounts: dict[int, dict[int, int]] = {}
-    for entry in state.log:
-        by_bin = amounts.setdefault(entry.batch, {})
-        by_bin[entry.bin] = by_bin.get(entry.bin, 0) + entry.count
+    for put in state.puts():
+        by_bin = amounts.setdefault(put.batch.number, {})
+        for number, amount in zip(put.bins, put.counts, strict=True):
+            by_bin[number] = by_bin.get(number, 0) + amount
     found: dict[int, list[Holding]] = {}
     for number, by_bin in sorted(amounts.items()):
-        waiting = [[member, member.count] for member in batches[number].members]
-        position = 0
+        members = iter(batches[number].members)
+        member, waiting = None, 0
         for bin_number, count in sorted(by_bin.items()):
             left = count
+            held = found.setdefault(bin_number, [])
             while left:
-                member, wanted = batches[number].members[position], waiting[position][1]
-                assert isinstance(wanted, int)
-                taken = min(left, wanted)
-                found.setdefault(bin_number, []).append(Holding(member.demand, member.group, taken))
-                waiting[position][1] = wanted - taken
+                if not waiting:
+                    member = next(members)
+                    waiting = member.count
+                assert member is not None
+                taken = min(left, waiting)
+                held.append(Holding(member.demand, member.group, taken))
+                waiting -= taken
                 left -= taken
-                position += waiting[position][1] == 0
     return {number: tuple(sorted(holdings, key=_order)) for number, holdings in found.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,19 +12,23 @@ from reconciler.model.pods import HostPort
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint, Blueprints, Numbers
 from reconciler.placement.counters import Inclusion
+from reconciler.placement.kernel import EMPTY, MINIMUM, RUNNING, Kernel
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.requirements import Requirements
 
 _FIRST_ROWS = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Before:
-    """A planned node as it was before chunks came to it, None in `blueprint` when it was not there."""
+    """Planned nodes as they were before chunks came to them. indices: theirs; blueprint, place: None where they were not
+    there; ports: how many of the pods' own each came to use."""
 
-    blueprint: int | None
-    place: int
-    ports: tuple[HostPort, ...]
+    indices: Numbers
+    counts: Numbers
+    blueprint: Numbers | None
+    place: Numbers
+    ports: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +52,9 @@ class PlannedNodes:
     lean: without what runs. ports: by row. census: how many nodes each blueprint has.
     """
 
-    def __init__(self, blueprints: Blueprints, columns: int) -> None:
+    def __init__(self, blueprints: Blueprints, columns: int, kernel: Kernel | None = None) -> None:
         self.blueprints = blueprints
+        self._kernel = kernel
         self.count = 0
         self.blueprint: Numbers = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.place: Numbers = np.zeros(_FIRST_ROWS, dtype=np.int64)
@@ -68,77 +74,106 @@ class PlannedNodes:
     def __len__(self) -> int:
         return self.count
 
-    def put(self, batch: Batch, index: int, blueprint: Blueprint, count: int) -> Before:
-        """Adds chunks to a node, which is of this blueprint from now on; `index` one past the last makes a new node."""
-        if index == self.count:
-            before = Before(None, 0, ())
-            self._add_row()
-            self.ports.append(blueprint.offers.host_ports)
-            kept = False
-        else:
-            before = Before(int(self.blueprint[index]), int(self.place[index]), self.ports[index])
-            self._leave(int(self.blueprint[index]))
-            kept = before.blueprint == blueprint.number
-        self._join(blueprint.number)
-        self._add(batch, index, count)
-        if batch.needs.shape.host_ports:
-            self.ports[index] = (*self.ports[index], *batch.needs.shape.host_ports)
-        self.blueprint[index] = blueprint.number
-        used = self.used[index]
-        if not kept or not bool((blueprint.room[self.place[index]] >= used).all()):
-            self._set_place(index, blueprint, blueprint.cheapest(used))
+    def open(self, batch: Batch, blueprint: Blueprint, counts: Sequence[int]) -> Before:
+        """Makes as many nodes, each with so many chunks."""
+        first, fresh = self.count, len(counts)
+        self._add_rows(fresh)
+        self.ports += [blueprint.offers.host_ports] * fresh
+        before = self.put(batch, blueprint, range(first, self.count), counts)
+        before.blueprint = None
         return before
 
-    def undo(self, batch: Batch, index: int, count: int, before: Before) -> None:
-        self._leave(int(self.blueprint[index]))
-        if before.blueprint is None:
-            assert index == self.count - 1
-            self.count -= 1
-            self.ports.pop()
-            return
-        self._add(batch, index, -count)
-        self._join(before.blueprint)
-        self.blueprint[index] = before.blueprint
-        self.ports[index] = before.ports
-        self._set_place(index, self.blueprints.list[before.blueprint], before.place)
-
-    def _set_place(self, index: int, blueprint: Blueprint, place: int) -> None:
-        self.place[index] = place
-        self.type[index] = blueprint.types[place] + self.blueprints.type_base[blueprint.pool]
-        self.row[index] = blueprint.type_rows[place] + self.blueprints.row_base[blueprint.pool]
-        self.price[index] = blueprint.type_prices[place]
-
-    def _add(self, batch: Batch, index: int, count: int) -> None:
-        amounts = batch.needs.request * count
-        if batch.pods:
-            self.running[index] += amounts
-        elif batch.keeps_minimum:
-            self.minimum[index] += amounts
+    def put(self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int]) -> Before:
+        """Adds chunks to nodes, no node twice, which are of this blueprint from now on."""
+        shape = (2, len(indices))
+        nodes, amounts = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
+        was: Numbers = np.empty(shape, dtype=np.int64)
+        if self._kernel is None:
+            self._put(batch, blueprint, nodes, amounts, was)
         else:
-            self.empty[index] += amounts
-            self.lean[index] += amounts
-            self.used[index] += amounts
-            return
-        self.lean[index] = self.empty[index] + self.minimum[index]
-        self.used[index] = self.empty[index] + np.maximum(self.running[index], self.minimum[index])
+            lines = self.blueprints
+            self._kernel.put(
+                nodes,
+                amounts,
+                batch.needs.request,
+                self._part(batch),
+                *(self.empty, self.minimum, self.running, self.used, self.lean),
+                *(self.blueprint, self.place, self.type, self.row, self.price, was),
+                blueprint.number,
+                *(blueprint.start, lines.types, lines.rows, lines.type_prices, lines.room),
+            )
+        for number in was[0].tolist():
+            if number >= 0:
+                self._count(number, -1)
+        self._count(blueprint.number, len(nodes))
+        ports = batch.needs.shape.host_ports
+        if ports:
+            for index in indices:
+                self.ports[index] = (*self.ports[index], *ports)
+        return Before(nodes, amounts, was[0], was[1], len(ports))
 
-    def _add_row(self) -> None:
-        if self.count == len(self.blueprint):
+    def _put(self, batch: Batch, blueprint: Blueprint, nodes: Numbers, counts: Numbers, was: Numbers) -> None:
+        """As the loop of kernel; `was` is filled in with what blueprint and place of the nodes were."""
+        was[0], was[1] = self.blueprint[nodes], self.place[nodes]
+        self._add(batch, nodes, counts)
+        self.blueprint[nodes] = blueprint.number
+        used = self.used[nodes]
+        kept = was[0] == blueprint.number
+        kept[kept] = (blueprint.room[was[1][kept]] >= used[kept]).all(axis=1)
+        if not kept.all():
+            self._set_places(nodes[~kept], blueprint, blueprint.cheapest(used[~kept]))
+
+    def undo(self, batch: Batch, before: Before) -> None:
+        nodes = before.indices
+        for number in self.blueprint[nodes].tolist():
+            self._count(number, -1)
+        if before.blueprint is None:
+            self.count -= len(nodes)
+            del self.ports[self.count :]
+            return
+        self._add(batch, nodes, -before.counts)
+        self.blueprint[nodes] = before.blueprint
+        for number in set(before.blueprint.tolist()):
+            alike = before.blueprint == number
+            self._count(number, int(alike.sum()))
+            self._set_places(nodes[alike], self.blueprints.list[number], before.place[alike])
+        if before.ports:
+            for index in nodes.tolist():
+                self.ports[index] = self.ports[index][: -before.ports]
+
+    def _set_places(self, nodes: Numbers, blueprint: Blueprint, places: Numbers) -> None:
+        lines, at = self.blueprints, places + blueprint.start
+        self.place[nodes] = places
+        self.type[nodes] = lines.types[at]
+        self.row[nodes] = lines.rows[at]
+        self.price[nodes] = lines.type_prices[at]
+
+    @staticmethod
+    def _part(batch: Batch) -> int:
+        """As which part of what is on a node its chunks count."""
+        return RUNNING if batch.pods else MINIMUM if batch.keeps_minimum else EMPTY
+
+    def _add(self, batch: Batch, nodes: Numbers, counts: Numbers) -> None:
+        part = (self.empty, self.minimum, self.running)[self._part(batch)]
+        part[nodes] += batch.needs.request * counts[:, None]
+        self.lean[nodes] = self.empty[nodes] + self.minimum[nodes]
+        self.used[nodes] = self.empty[nodes] + np.maximum(self.running[nodes], self.minimum[nodes])
+
+    def _add_rows(self, fresh: int) -> None:
+        while self.count + fresh > len(self.blueprint):
             for name in ("blueprint", "place", "type", "row", "price", "empty", "minimum", "running", "used", "lean"):
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+        rows = slice(self.count, self.count + fresh)
         for array in (self.empty, self.minimum, self.running, self.used, self.lean):
-            array[self.count] = 0
-        self.count += 1
+            array[rows] = 0
+        self.blueprint[rows] = -1
+        self.count += fresh
 
-    def _join(self, blueprint: int) -> None:
+    def _count(self, blueprint: int, more: int) -> None:
         there = self.census.get(blueprint, 0)
-        self.census[blueprint] = there + 1
-        self.census_version += not there
-
-    def _leave(self, blueprint: int) -> None:
-        self.census[blueprint] -= 1
-        self.census_version += not self.census[blueprint]
+        self.census[blueprint] = there + more
+        self.census_version += there == 0 or there + more == 0
 
     def bin(self, index: int) -> PlannedBin:
         item = self.of(index)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from reconciler.placement.label_table import Mask
 from reconciler.placement.requirements import Requirements
@@ -17,17 +17,30 @@ _NODES = 2**20
 """More nodes than any mix has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One type of one pool that new nodes can be made of: the chunks it holds and its cheapest offering; rows: what a node
-    that meets `wanted` can be bought as."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Options:
+    """Types that new nodes can be made of, one to a place in each list: pools, kinds: which; chunks: that it holds; prices:
+    of its cheapest offering. rows: by pool, what a node that meets `wanted` can be bought as."""
 
-    pool: int
-    kind: int
-    chunks: int
-    price: int
-    rows: Mask
+    pools: list[int]
+    kinds: list[int]
+    chunks: list[int]
+    prices: list[int]
+    rows: Mapping[int, Mask]
     wanted: Requirements
+
+    def only(self, places: Sequence[int]) -> Options:
+        lists = (self.pools, self.kinds, self.chunks, self.prices)
+        pools, kinds, chunks, prices = ([one[place] for place in places] for one in lists)
+        return Options(pools, kinds, chunks, prices, self.rows, self.wanted)
+
+    @property
+    def sizes(self) -> list[Size]:
+        """Those that are of use; a choice is a place."""
+        every = [
+            (-chunks, price, place) for place, (chunks, price) in enumerate(zip(self.chunks, self.prices, strict=True))
+        ]
+        return [Size(-falling, price, place) for falling, price, place in _useful(every)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +52,17 @@ class Size:
     choice: int
 
 
-def cheapest_mix(count: int, sizes: Sequence[Size]) -> list[tuple[int, int]]:
+def cheapest_mix(count: int, sizes: Sequence[Size]) -> Mix:
     """Nodes to make for `count` chunks as (choice, chunks in it), fullest first; empty when no size holds any.
 
     Exact for equal chunks up to a few times the largest size, by dynamic programming over (price, nodes); beyond that
     most are taken of the size with the lowest price a chunk. Of equal prices fewer nodes win, then the first choice.
     """
-    useful = undominated(sizes)
+    return mix_of(count, undominated(sizes))
+
+
+def mix_of(count: int, useful: Sequence[Size]) -> Mix:
+    """The same for sizes of which none is dominated."""
     if not useful:
         return []
     best = min(useful, key=lambda size: (size.price / size.chunks, -size.chunks))
@@ -67,15 +84,20 @@ def mix_price(mix: Sequence[tuple[int, int]], prices: Sequence[int]) -> int:
 
 def undominated(sizes: Sequence[Size]) -> list[Size]:
     """Sizes that hold something and for which no other holds as much for less, smallest first."""
-    kept: list[Size] = []
-    useful = [size for size in sizes if size.chunks > 0]
-    for size in sorted(useful, key=lambda size: (-size.chunks, size.price, size.choice)):
-        if not kept or size.price < kept[-1].price:
+    useful = _useful([(-size.chunks, size.price, size.choice, size) for size in sizes])
+    return [size for *_, size in useful]
+
+
+def _useful(sizes: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The same by chunks (negative), price and choice."""
+    kept: list[tuple[Any, ...]] = []
+    for size in sorted(sizes):
+        if size[0] and (not kept or size[1] < kept[-1][1]):
             kept.append(size)
     return kept[::-1]
 
 
-def _exact(count: int, sizes: list[Size]) -> list[Size]:
+def _exact(count: int, sizes: Sequence[Size]) -> list[Size]:
     options = tuple((size.chunks, size.price * _NODES + 1) for size in sizes)
     padding = max(size.chunks for size in sizes)
     costs = _costs(options, 1 << max(0, count - 1).bit_length())

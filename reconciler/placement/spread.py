@@ -33,14 +33,15 @@ class Combination:
     values: tuple[tuple[str, str | None], ...]
     makeable: bool
     where: Requirements = field(default=ANYWHERE, compare=False)
+    by_key: Mapping[str, str | None] = field(default_factory=dict, compare=False)
 
     def value(self, key: str) -> str | None:
-        return next(value for name, value in self.values if name == key)
+        return self.by_key[key]
 
 
 def combination(values: tuple[tuple[str, str | None], ...], *, makeable: bool) -> Combination:
     where = Requirements.joined((key, ABSENT if value is None else one_of(value)) for key, value in values)
-    return Combination(values, makeable, where)
+    return Combination(values, makeable, where, dict(values))
 
 
 class Shares:
@@ -220,8 +221,10 @@ def _place_freely(
     state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
 ) -> int:
     """Rules that the chunks themselves do not change: allowed domains take as many as fit."""
-    shares = Shares(state, rules, combinations, opening=opening)
-    allowed = [combination for combination in combinations if shares.allows(combination)]
+    allowed = combinations
+    if rules:
+        shares = Shares(state, rules, combinations, opening=opening)
+        allowed = [combination for combination in combinations if shares.allows(combination)]
     if not allowed:
         return 0
     placed = 0
@@ -241,12 +244,14 @@ def _all_of(values: set[str | None]) -> Values:
 
 
 def combinations_of(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
-    """Every combination of values that some bin has or that a node could be made with; worked out once for all kin."""
-    asked = (state.topology.kin(batch.needs.shape).number, tuple(keys), batch.opens_nodes)
+    """Every combination of values that some bin has or that a node could be made with; worked out once for all that
+    ask for the same nodes."""
+    needs = batch.needs
+    asked = (id(needs.terms), id(needs.wishes), tuple(keys), batch.opens_nodes)
     known = state.combinations.get(asked)
     if known is None:
-        known = state.combinations[asked] = _combinations(state, batch, keys)
-    return known
+        known = state.combinations[asked] = (needs, _combinations(state, batch, keys))
+    return known[1]
 
 
 def _combinations(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:

@@ -23,29 +23,29 @@ from reconciler.placement.label_table import Amounts
 from reconciler.placement.meetings import Meetings
 from reconciler.placement.planned import Before, PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
-from reconciler.placement.sizing import Mix, Option, Size
+from reconciler.placement.shapes import Needs
+from reconciler.placement.sizing import Mix, Options, Size
 from reconciler.placement.topology import Topology
 
-Touched = tuple[tuple[int, Domain], ...]
-"""Counters and the domains in which they counted something."""
-
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """`count` chunks of a batch on a bin: existing bins by their number, planned ones after them."""
+class Touched:
+    """Where chunks count that come to a bin. labels: counters and the domain in which they do; hosts: counters on the
+    hostname, whose domain is the bin."""
 
-    bin: int
-    batch: int
-    count: int
+    labels: tuple[tuple[int, Domain], ...]
+    hosts: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Put:
-    """Chunks that came to a bin, with what it takes to undo that; `before` None for an existing bin, with its ports."""
+    """Chunks that came to bins, no bin twice (existing bins by their number, planned ones after them), with what it takes to
+    undo that; total: of counts; before None for an existing bin, with its ports."""
 
     batch: Batch
-    bin: int
-    count: int
+    bins: Sequence[int]
+    counts: Sequence[int]
+    total: int
     touched: Touched
     before: Before | None
     ports: tuple[HostPort, ...] = ()
@@ -64,11 +64,11 @@ class Saved:
     """How far things had come when an attempt began."""
 
     steps: int
-    log_length: int
 
 
 class State:
-    """kernel: compiled loops to use in place of numpy, for large placements."""
+    """kernel: compiled loops to use in place of numpy, for large placements; shared_out: a node may hold only so much of one
+    demand, so that what it holds is counted."""
 
     def __init__(
         self,
@@ -79,6 +79,7 @@ class State:
         columns: ResourceColumns,
         *,
         kernel: Kernel | None = None,
+        shared_out: bool = True,
     ) -> None:
         self.bins = bins
         self.offers = offers
@@ -90,23 +91,26 @@ class State:
         self.running = bins.running.copy()
         self.ports = dict(bins.ports)
         limited = [limits.is_limited(item.pool.name) for item in offers]
+        self.limited = frozenset(number for number, is_limited in enumerate(limited) if is_limited)
+        """Numbers of the pools that have limits."""
         self.blueprints = Blueprints(offers, limited, len(columns.names))
-        self.planned = PlannedNodes(self.blueprints, len(columns.names))
+        self.planned = PlannedNodes(self.blueprints, len(columns.names), kernel)
         self.meetings = Meetings(self.blueprints)
         self.kernel = kernel
-        self.options: dict[tuple[int, tuple[int, ...], bytes, int, bool], tuple[Option, ...]] = {}
+        self.options: dict[tuple[int, tuple[int, ...], bytes, int, bool], Options] = {}
         """Sizes of new nodes that were worked out, by meeting, pools, request, cap and host ports (see options)."""
-        self.combinations: dict[tuple[int, tuple[str, ...], bool], list[Any]] = {}
-        """Combinations of topology domains by kin and labels (see spread)."""
-        self.mixes: dict[int, tuple[tuple[Option, ...], list[Size], dict[int, tuple[Mix, int]]]] = {}
+        self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
+        """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see
+        spread)."""
+        self.mixes: dict[int, tuple[Options, list[Size], dict[int, tuple[Mix, int]]]] = {}
         """Useful sizes, and mixes of them with their prices by number of chunks, by identity of the options (see make)."""
         self.bare_caps: dict[tuple[int, bool], tuple[tuple[Rule, ...], Any]] = {}
         """What rules allow on new nodes, by identity of the rules, which are kept beside it (see host_caps)."""
         self.weights: list[tuple[int, ...]] = []
         """Numbers of pools by weight, once they were sorted (see make)."""
-        self.log: list[Entry] = []
         self.demand_bins: dict[ObjectRef, dict[int, int]] = {}
-        """How many chunks of a demand are on which bins."""
+        """How many chunks of a demand are on which bins, where somebody asks (`shared_out`)."""
+        self._shared_out = shared_out
         self._steps: list[Put | Charge] = []
         self._touched: dict[tuple[int, int], Touched | None] = {}
         self._domains: dict[tuple[str, Inclusion | None], tuple[int, frozenset[Domain]]] = {}
@@ -118,7 +122,7 @@ class State:
         return self._fullness
 
     def save(self) -> Saved:
-        return Saved(len(self._steps), len(self.log))
+        return Saved(len(self._steps))
 
     def put_back(self, saved: Saved) -> None:
         """Undoes, last first, what was done since."""
@@ -128,22 +132,20 @@ class State:
                 self.limits.charge(step.pool, step.instead_of, step.more, nodes=-step.nodes)
             else:
                 self._undo(step)
-        del self.log[saved.log_length :]
 
     def _undo(self, put: Put) -> None:
-        for position, domain in put.touched:
-            self.topology.counters[position].add(domain, -put.count)
-        self.demand_bins[put.batch.demand][put.bin] -= put.count
+        self._count(put, -1)
         if put.before is not None:
-            self.planned.undo(put.batch, put.bin - len(self.bins), put.count, put.before)
+            self.planned.undo(put.batch, put.before)
+        if put.bins[0] >= len(self.bins):
             return
-        self._add_existing(put.batch, put.bin, -put.count)
+        self._add_existing(put.batch, put.bins[0], -put.total)
         if put.batch.needs.shape.host_ports:
-            self.ports[put.bin] = put.ports
+            self.ports[put.bins[0]] = put.ports
 
-    def puts(self) -> list[Put]:
-        """Everything that was placed, in order."""
-        return [step for step in self._steps if isinstance(step, Put)]
+    def puts(self, since: Saved | None = None) -> list[Put]:
+        """Everything that was placed, or since then, in order."""
+        return [step for step in self._steps[since.steps if since else 0 :] if isinstance(step, Put)]
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
         """Counts against the limits of a pool, if it has any."""
@@ -170,12 +172,16 @@ class State:
         self._add_existing(batch, number, count)
         if batch.needs.shape.host_ports:
             self.ports[number] = (*before, *batch.needs.shape.host_ports)
-        touched = tuple(
-            (position, domain)
-            for position in self.topology.counts_of(batch.needs.shape)
-            if (domain := self.topology.counted_domain(position, number)) is not None
-        )
-        self._note(Put(batch, number, count, touched, None, before))
+        labels, hosts = [], []
+        for position in self.topology.counts_of(batch.needs.shape):
+            domain = self.topology.counted_domain(position, number)
+            if domain is None:
+                continue
+            if self.topology.counters[position].host_row < 0:
+                labels.append((position, domain))
+            else:
+                hosts.append(position)
+        self._note(Put(batch, (number,), (count,), count, Touched(tuple(labels), tuple(hosts)), None, before))
 
     def _add_existing(self, batch: Batch, number: int, count: int) -> None:
         amounts = batch.needs.request * count
@@ -186,45 +192,76 @@ class State:
         else:
             self.empty[number] += amounts
 
-    def put_planned(self, batch: Batch, index: int, blueprint: Blueprint, count: int) -> None:
-        """`index` one past the last makes a new node; `blueprint` is what the node is to be from now on."""
-        before = self.planned.put(batch, index, blueprint, count)
-        number = len(self.bins) + index
-        self.topology.hosts.reach(number + 1)
-        self._note(Put(batch, number, count, self._touched_by(batch, index, blueprint), before))
+    def open_planned(self, batch: Batch, blueprint: Blueprint, counts: Sequence[int]) -> None:
+        """Makes as many nodes, each with so many chunks."""
+        first = self.planned.count
+        self.topology.hosts.reach(len(self.bins) + first + len(counts))
+        before = self.planned.open(batch, blueprint, counts)
+        self._note_planned(batch, blueprint, range(first, self.planned.count), counts, before)
 
-    def _touched_by(self, batch: Batch, index: int, blueprint: Blueprint) -> Touched:
-        """Worked out once for a blueprint and shapes that count alike, where it is the same for all of its nodes; there the
-        hostname's domain is written as -1."""
-        number = len(self.bins) + index
+    def put_planned(self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int]) -> None:
+        """On planned nodes, no node twice; `blueprint` is what they all are to be from now on."""
+        before = self.planned.put(batch, blueprint, indices, counts)
+        self._note_planned(batch, blueprint, indices, counts, before)
+
+    def _note_planned(
+        self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int], before: Before
+    ) -> None:
+        base = len(self.bins)
+        bins = [base + index for index in indices]
+        touched = self._touched_by(batch, blueprint, indices[0])
+        if touched is not None:
+            self._note(Put(batch, bins, counts, sum(counts), touched, before))
+            return
+        # They count here or there depending on what each is; only undoing is for all of them at once.
+        for position, index in enumerate(indices):
+            last = before if position == 0 else None
+            apart = self._touched_now(batch, index)
+            self._note(
+                Put(
+                    batch, bins[position : position + 1], counts[position : position + 1], counts[position], apart, last
+                )
+            )
+
+    def _touched_by(self, batch: Batch, blueprint: Blueprint, index: int) -> Touched | None:
+        """Worked out once for a blueprint and shapes that count alike; None where it is not the same for all of its nodes."""
         key = (blueprint.number, self.topology.kin(batch.needs.shape).number)
         if key not in self._touched:
             counters = [self.topology.counters[item].counted for item in self.topology.counts_of(batch.needs.shape)]
             plain = all(
                 self.planned.is_plain(blueprint.number, (counted.key,), counted.inclusion) for counted in counters
             )
-            self._touched[key] = self._touched_now(batch, index, host=-1) if plain else None
-        known = self._touched[key]
-        if known is None:
-            return self._touched_now(batch, index, host=number)
-        return tuple((position, number if domain == -1 else domain) for position, domain in known)
+            self._touched[key] = self._touched_now(batch, index) if plain else None
+        return self._touched[key]
 
-    def _touched_now(self, batch: Batch, index: int, *, host: int) -> Touched:
-        touched: list[tuple[int, Domain]] = []
+    def _touched_now(self, batch: Batch, index: int) -> Touched:
+        labels: list[tuple[int, Domain]] = []
+        hosts: list[int] = []
         for position in self.topology.counts_of(batch.needs.shape):
             counted = self.topology.counters[position].counted
-            domain = host if counted.key == HOSTNAME_LABEL else self.planned.decided(index, counted.key)
+            if counted.key == HOSTNAME_LABEL:
+                if self.planned.is_included(index, counted.inclusion):
+                    hosts.append(position)
+                continue
+            domain = self.planned.decided(index, counted.key)
             if domain is not None and self.planned.is_included(index, counted.inclusion):
-                touched.append((position, domain))
-        return tuple(touched)
+                labels.append((position, domain))
+        return Touched(tuple(labels), tuple(hosts))
 
     def _note(self, put: Put) -> None:
-        for position, domain in put.touched:
-            self.topology.counters[position].add(domain, put.count)
+        self._count(put, 1)
         self._steps.append(put)
-        self.log.append(Entry(put.bin, put.batch.number, put.count))
-        bins = self.demand_bins.setdefault(put.batch.demand, {})
-        bins[put.bin] = bins.get(put.bin, 0) + put.count
+
+    def _count(self, put: Put, sign: int) -> None:
+        counters = self.topology.counters
+        for position, domain in put.touched.labels:
+            counters[position].add(domain, sign * put.total)
+        for position in put.touched.hosts:
+            counters[position].add_on(put.bins, put.counts, sign)
+        if self._shared_out:
+            bins = self.demand_bins.setdefault(put.batch.demand, {})
+            for number, count in zip(put.bins, put.counts, strict=True):
+                bins[number] = bins.get(number, 0) + sign * count
 
     def decided(self, number: int, key: str) -> Domain | None:
         """The domain of a bin, None while it is open or without that label."""

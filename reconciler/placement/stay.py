@@ -57,7 +57,7 @@ def stay(
             first = any(isinstance(rule, TogetherRule) and _is_first(state, rules) for rule in rules)
             task = Task(batch, Requirements(), rules, bare=False, single=first, per_node=per_node)
             placed += fill_existing(state, task, amount, only)
-    if unbalanced(state, batch, rules, since=saved.log_length):
+    if unbalanced(state, batch, rules, since=saved):
         state.put_back(saved)
         return 0
     return placed

@@ -8,6 +8,7 @@ differ only in what they request are under the same rules: what is worked out fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,10 @@ class Topology:
         self._existing: dict[int, set[Domain]] = {}
         self._index: dict[Counted, int] = {}
         self._domains: dict[str, list[Domain | None]] = {}
+        self._owners: list[int] = []
+        """Numbers of the counters of pods that have an anti-affinity term."""
+        self._selecting_known: dict[tuple[str, tuple[tuple[str, str], ...]], list[Any]] = {}
+        """How many counters were looked at, and those that select pods of this namespace with these labels."""
         self.assumptions: set[str] = set()
         self.expected: dict[int, set[Domain]] = {}
         """Domains by counter that are not there but turned out to come with nodes for other demands (see balance)."""
@@ -117,12 +122,20 @@ class Topology:
 
     def _others_rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
         return tuple(
-            ApartRule(number, counter.counted.key, counts_itself=False)
-            for number, counter in enumerate(self.counters)
-            if counter.counted.owners
-            and counter.counted.chunks_only == chunks_only
-            and all(selection.selects(shape) for selection in counter.counted.selections)
+            ApartRule(number, counted.key, counts_itself=False)
+            for number in self._selecting(shape)
+            if (counted := self.counters[number].counted).owners and counted.chunks_only == chunks_only
         )
+
+    def _selecting(self, shape: PodShape) -> list[int]:
+        """Counters whose selections the shape is in; which depends on its namespace and labels only, so that few are asked."""
+        known = self._selecting_known.setdefault((shape.namespace, shape.labels), [0, []])
+        for number in range(known[0], len(self.counters)):
+            if all(selection.selects(shape) for selection in self.counters[number].counted.selections):
+                known[1].append(number)
+        known[0] = len(self.counters)
+        found: list[int] = known[1]
+        return found
 
     def rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
         """All rules that a shape is under: its own and those of pods that keep it off."""
@@ -160,6 +173,8 @@ class Topology:
     def _counter(self, counted: Counted) -> int:
         if counted not in self._index:
             self._index[counted] = len(self.counters)
+            if counted.owners:
+                self._owners.append(len(self.counters))
             row = self.hosts.add_row() if counted.key == HOSTNAME_LABEL else -1
             self.counters.append(Counter(counted, self.hosts, row, included=self._included(counted.inclusion)))
             for kin in self._kin.values():
@@ -208,9 +223,11 @@ class Topology:
         if kin.counts_of is None:
             terms = shape.pod_anti_affinity
             owned = {(term.topology_key, self.selection(shape, term, generous=True)) for term in terms}
-            kin.counts_of = tuple(
-                number for number, counter in enumerate(self.counters) if _is_counted(shape, counter.counted, owned)
+            selecting = [item for item in self._selecting(shape) if not self.counters[item].counted.owners]
+            owns = (
+                [number for number in self._owners if _is_owned(self.counters[number].counted, owned)] if owned else []
             )
+            kin.counts_of = tuple(sorted(selecting + owns))
         return kin.counts_of
 
     def count_pods(self) -> None:
@@ -248,11 +265,9 @@ class Topology:
         return self.domains(item.counted.key)[number] if item.included is None or item.included[number] else None
 
 
-def _is_counted(shape: PodShape, counted: Counted, owned: set[tuple[str, Selection]]) -> bool:
-    """owned: the anti-affinity terms of the shape."""
-    if counted.owners:
-        return bool(owned) and (counted.key, counted.selections[0]) in owned
-    return all(selection.selects(shape) for selection in counted.selections)
+def _is_owned(counted: Counted, owned: set[tuple[str, Selection]]) -> bool:
+    """owned: the anti-affinity terms of a shape."""
+    return (counted.key, counted.selections[0]) in owned
 
 
 def _owners(key: str, selection: Selection, *, chunks_only: bool) -> Counted:
