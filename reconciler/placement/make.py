@@ -12,6 +12,7 @@ from itertools import groupby
 import numpy as np
 
 from reconciler.placement.amounts import PLENTY
+from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.enlarge import cheapest_growth, growable
 from reconciler.placement.fill import fill_planned, most_with_minimums
@@ -97,13 +98,13 @@ def _open(state: State, task: Task, options: Sequence[Option], mix: Sequence[tup
         capacity = offers.capacities[option.kind]
         if state.limits.shortage(offers.pool.name, capacity) is not None:
             break
-        state.put_planned(task.batch, state.planned.count, _empty_node(state, option), amount)
+        state.put_planned(task.batch, state.planned.count, empty_node(state, option), amount)
         state.charge(offers.pool.name, capacity)
         placed += amount
     return placed
 
 
-def _empty_node(state: State, option: Option) -> Blueprint:
+def empty_node(state: State, option: Option) -> Blueprint:
     offers = state.offers[option.pool]
     rows = option.rows
     if state.limits.is_limited(offers.pool.name):
@@ -126,14 +127,14 @@ def _enlarge(state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, co
     blueprint = growable(state, growth.index, growth.blueprint)
     amount = most_with_minimums(state, blueprint, growth.index, task.batch, growth.chunks)
     if amount:
-        _grow(state, task, growth.index, blueprint, amount)
+        grow(state, task.batch, growth.index, blueprint, amount)
     return amount
 
 
-def _grow(state: State, task: Task, index: int, blueprint: Blueprint, amount: int) -> None:
-    """The pool is charged for the larger type instead of the one before."""
+def grow(state: State, batch: Batch, index: int, blueprint: Blueprint, amount: int) -> None:
+    """Adds chunks to a planned node; the pool is charged for the larger type instead of the one before."""
     offers = blueprint.offers
     before = offers.offerings.types_of[state.planned.primary(index)]
-    state.put_planned(task.batch, index, blueprint, amount)
+    state.put_planned(batch, index, blueprint, amount)
     after = offers.offerings.types_of[state.planned.primary(index)]
     state.charge(offers.pool.name, offers.capacities[after], offers.capacities[before], nodes=0)

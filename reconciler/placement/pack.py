@@ -43,7 +43,7 @@ class Packer:
         for attempt in range(_ATTEMPTS + len(self._batches)):
             self._unplaced = {item.number: item.count for item in self._batches if item.number in left_out}
             self._place([item for item in self._batches if item.number not in left_out])
-            broken = self._broken()
+            broken = self.broken()
             if not broken:
                 break
             for rules in broken.values():
@@ -54,7 +54,26 @@ class Packer:
             self._state.put_back(saved)
         return self._unplaced
 
-    def _broken(self) -> dict[int, list[SpreadRule]]:
+    @property
+    def unplaced(self) -> dict[int, int]:
+        """Chunks that found no place so far, by batch number."""
+        return dict(self._unplaced)
+
+    def place_settled(self) -> dict[int, int]:
+        """Places only what is no matter of choice: pending pods that take what room there is, and chunks that stay where they
+        were. Returns how many chunks of each other batch are left."""
+        self._unplaced = {}
+        self._place([item for item in self._batches if item.pods and not item.opens_nodes])
+        left: dict[int, int] = {}
+        others = [item for item in self._batches if item.opens_nodes or not item.pods]
+        for _, equals in groupby(others, key=_rank):
+            rank = list(equals)
+            stayed = self._stay_in(rank)
+            left |= {batch.number: batch.count - stayed[batch.number] for batch in rank}
+        return {number: count for number, count in left.items() if count}
+
+    def broken(self) -> dict[int, list[SpreadRule]]:
+        """Spread rules that do not hold for what is placed now, by batch number."""
         # Pending pods that go on what is there are bound before any new node comes.
         later = [item for item in self._batches if item.opens_nodes or not item.pods]
         bins: dict[int, set[int]] = {}
@@ -69,7 +88,7 @@ class Packer:
 
     def _place(self, batches: Sequence[Batch]) -> None:
         """Of each priority those that were placed before stay first, so that what is new makes nobody move."""
-        for _, equals in groupby(batches, key=lambda batch: (not batch.pods, -batch.priority)):
+        for _, equals in groupby(batches, key=_rank):
             rank = list(equals)
             stayed = self._stay_in(rank)
             for whole, members in groupby(rank, key=lambda batch: batch.whole):
@@ -197,6 +216,10 @@ class Packer:
         if keys:
             return place_over_domains(self._state, batch, rules, keys, fill, count=count, opening=opening)
         return fill(ANYWHERE, count, opening)
+
+
+def _rank(batch: Batch) -> tuple[bool, int]:
+    return (not batch.pods, -batch.priority)
 
 
 def _same_whole(one: Batch, other: Batch) -> bool:

@@ -26,10 +26,10 @@ from reconciler.placement.kernel import WORTH_COMPILING, compiled
 from reconciler.placement.memory import Memory
 from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
-from reconciler.placement.pack import Packer
 from reconciler.placement.pool_limits import RESERVATION_MARK, PoolLimits
 from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
+from reconciler.placement.search import place_best
 from reconciler.placement.shapes import KnownNeeds, Needs
 from reconciler.placement.state import State
 from reconciler.placement.topology import Topology
@@ -121,7 +121,7 @@ def _place(
         memory=memory,
     )
     state.topology.assumptions.update(attached.assumptions)
-    missing = Packer(state, batches, per_node=options.chunks_per_node).place_all()
+    missing = place_best(state, batches, per_node=options.chunks_per_node)
     circumstances = Circumstances(
         tuple((pool.name, unused(pool)) for pool in sorted(node_pools, key=_name) if not usable(pool)),
         options.chunks_per_node,
