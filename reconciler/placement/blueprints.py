@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.placement.candidates import NoRows, PoolOffers
+from reconciler.placement.counters import Inclusion
 from reconciler.placement.label_table import Amounts, Cell, Mask
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import NodeTerm, tolerated
-from reconciler.placement.topology import Inclusion
 
 Numbers = NDArray[np.int64]
 

@@ -64,7 +64,8 @@ def _scan_by_kernel(
         *caps.arguments(state),
         count,
     )
-    return None if index < 0 else (each, index, chunks)
+    # Uncompiled, the loop hands back numpy's own integers, which must not get out of arrays.
+    return None if index < 0 else (float(each), int(index), int(chunks))
 
 
 def _scan(state: State, task: Task, joined: Amounts, caps: HostCaps, count: int) -> tuple[float, int, int] | None:

@@ -19,6 +19,7 @@ from reconciler.placement.attachments import ATTACHABLE
 from reconciler.placement.batches import Batch
 from reconciler.placement.bins import BinOrigin
 from reconciler.placement.candidates import NoRows, PoolOffers
+from reconciler.placement.counters import ApartRule, Rule, SpreadRule
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.pool_limits import Shortage
 from reconciler.placement.requirements import Requirements
@@ -26,7 +27,6 @@ from reconciler.placement.reservations import is_reservation
 from reconciler.placement.resource_claims import DEVICES
 from reconciler.placement.shapes import NodeTerm, ports_clash, tolerated
 from reconciler.placement.state import State
-from reconciler.placement.topology import ApartRule, Rule, SpreadRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
+from reconciler.placement.counters import ApartRule, Rule, SpreadRule, TogetherRule
 from reconciler.placement.kernel import APART_ITSELF, APART_OTHERS, SPREAD_ITSELF, SPREAD_OTHERS, TOGETHER
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import ports_clash
 from reconciler.placement.state import State
-from reconciler.placement.topology import ApartRule, Rule, SpreadRule, TogetherRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from itertools import groupby
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.balance import Balance, expect_planned
 from reconciler.placement.batches import Batch
+from reconciler.placement.counters import Rule, SpreadRule, TogetherRule
 from reconciler.placement.fill import fill_existing, has_room
 from reconciler.placement.host_caps import Task
 from reconciler.placement.make import make_nodes
@@ -16,7 +17,6 @@ from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.spread import place_over_domains
 from reconciler.placement.state import State
 from reconciler.placement.stay import stay, stays_of
-from reconciler.placement.topology import Rule, SpreadRule, TogetherRule
 
 _ATTEMPTS = 4
 

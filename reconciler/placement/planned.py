@@ -10,9 +10,9 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import HostPort
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint, Blueprints, Numbers
+from reconciler.placement.counters import Inclusion
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.requirements import Requirements
-from reconciler.placement.topology import Inclusion
 
 _FIRST_ROWS = 64
 

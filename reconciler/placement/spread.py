@@ -16,10 +16,10 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.candidates import NoRows
+from reconciler.placement.counters import ApartRule, Domain, Rule, SpreadRule, TogetherRule
 from reconciler.placement.host_caps import allowed_on
 from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, one_of
 from reconciler.placement.state import State
-from reconciler.placement.topology import ApartRule, Domain, Rule, SpreadRule, TogetherRule
 
 MOST_COMBINATIONS = 512
 Fill = Callable[[Requirements, int, bool], int]

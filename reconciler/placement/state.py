@@ -17,13 +17,14 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.bins import Bins
 from reconciler.placement.blueprints import Blueprint, Blueprints
 from reconciler.placement.candidates import PoolOffers
+from reconciler.placement.counters import Domain, Inclusion, Rule
 from reconciler.placement.kernel import Kernel
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.meetings import Meetings
 from reconciler.placement.planned import Before, PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
 from reconciler.placement.sizing import Mix, Option, Size
-from reconciler.placement.topology import Domain, Inclusion, Rule, Topology
+from reconciler.placement.topology import Topology
 
 Touched = tuple[tuple[int, Domain], ...]
 """Counters and the domains in which they counted something."""

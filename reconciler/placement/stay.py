@@ -15,11 +15,11 @@ from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.balance import unbalanced
 from reconciler.placement.batches import Batch
+from reconciler.placement.counters import Rule, SpreadRule, TogetherRule
 from reconciler.placement.fill import fill_existing
 from reconciler.placement.host_caps import Task, allowed_on
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.state import State
-from reconciler.placement.topology import Rule, SpreadRule, TogetherRule
 
 Stays = dict[tuple[str, int], list[tuple[int, int]]]
 """By demand and group: bins and how many chunks each held."""

@@ -8,158 +8,28 @@ differ only in what they request are under the same rules: what is worked out fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.placement.bins import Bins, PlacedFlock
+from reconciler.placement.counters import (
+    ApartRule,
+    Counted,
+    Counter,
+    Domain,
+    Hosts,
+    Inclusion,
+    Kin,
+    Rule,
+    Selection,
+    SpreadRule,
+    TogetherRule,
+)
 from reconciler.placement.label_table import Mask
-from reconciler.placement.shapes import Needs, NodeTerm
-
-Domain = str | int
-"""A label value; for hostnames the number of the bin."""
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Pods by namespace (None: all) and labels; every selector must match. An absent selector matches nothing."""
-
-    namespaces: frozenset[str] | None
-    selectors: tuple[LabelSelector | None, ...]
-
-    def selects(self, shape: PodShape) -> bool:
-        if self.namespaces is not None and shape.namespace not in self.namespaces:
-            return False
-        labels = dict(shape.labels)
-        return all(selector is not None and selector.matches(labels) for selector in self.selectors)
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What a counter counts. owners: pods having this anti-affinity term instead of pods it selects; inclusion: which nodes
-    a spread constraint leaves out by affinity, taints or missing labels, None when no node is left out;
-    chunks_only: bound pods do not count (KeepMinimum, which what runs may fill)."""
-
-    key: str
-    selections: tuple[Selection, ...]
-    owners: bool = False
-    inclusion: Inclusion | None = None
-    chunks_only: bool = False
-    leaving: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Inclusion:
-    """Which nodes a spread constraint looks at. terms: the shape's, where affinity is honoured (else None); tolerations:
-    where taints are; keys: labels the node must have (all constraints' topology keys)."""
-
-    terms: tuple[NodeTerm, ...] | None
-    tolerations: tuple[Toleration, ...] | None
-    keys: tuple[str, ...]
-
-
-class Hosts:
-    """Counts by bin of every counter on hostnames: a row is a counter, a column a bin (existing bins, then planned ones)."""
-
-    def __init__(self) -> None:
-        self.table: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
-        self._rows = 0
-
-    def add_row(self) -> int:
-        self._rows += 1
-        if self._rows > len(self.table):
-            self._grow(max(8, 2 * len(self.table)), self.table.shape[1])
-        return self._rows - 1
-
-    def reach(self, columns: int) -> None:
-        """Makes sure that there are that many columns."""
-        if columns > self.table.shape[1]:
-            self._grow(len(self.table), max(64, 2 * columns))
-
-    def _grow(self, rows: int, columns: int) -> None:
-        larger = np.zeros((rows, columns), dtype=np.int64)
-        larger[: self.table.shape[0], : self.table.shape[1]] = self.table
-        self.table = larger
-
-
-@dataclass(slots=True)
-class Counter:
-    """counts: by label value, for other keys than the hostname; host_row: the row of `hosts` for the hostname, else -1."""
-
-    counted: Counted
-    hosts: Hosts
-    host_row: int = -1
-    counts: dict[Domain, int] = field(default_factory=dict)
-    included: Mask | None = None
-    total: int = 0
-
-    def count(self, domain: Domain) -> int:
-        if self.host_row < 0:
-            return self.counts.get(domain, 0)
-        return int(self.hosts.table[self.host_row, domain]) if isinstance(domain, int) and domain >= 0 else 0
-
-    def add(self, domain: Domain, amount: int) -> None:
-        """`amount` may be negative, when an attempt is undone."""
-        self.total += amount
-        if self.host_row < 0:
-            self.counts[domain] = self.counts.get(domain, 0) + amount
-        else:
-            assert isinstance(domain, int)
-            self.hosts.table[self.host_row, domain] += amount
-
-
-@dataclass(frozen=True, slots=True)
-class SpreadRule:
-    counter: int
-    key: str
-    max_skew: int
-    min_domains: int
-    counts_itself: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ApartRule:
-    """Anti-affinity: no counted pod in the domain. counts_itself: so that at most one chunk goes to each."""
-
-    counter: int
-    key: str
-    counts_itself: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TogetherRule:
-    """Affinity: a counted pod must be in the domain; the first of pods that select themselves may go anywhere."""
-
-    counter: int
-    key: str
-    counts_itself: bool
-
-
-Rule = SpreadRule | ApartRule | TogetherRule
-
-
-@dataclass(slots=True)
-class Kin:
-    """What follows for all shapes that have the same labels and constraints, as far as it is known. number: of its own, to
-    know it by; the rules: with and without chunks only."""
-
-    shape: PodShape
-    number: int
-    own_rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
-    others_rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
-    rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
-    deciding_keys: tuple[str, ...] | None = None
-    counts_of: tuple[int, ...] | None = None
-
-    def forget(self) -> None:
-        """A new counter may count these shapes too, or keep them off."""
-        self.others_rules.clear()
-        self.rules.clear()
-        self.deciding_keys = self.counts_of = None
+from reconciler.placement.shapes import Needs
 
 
 class Topology:
