@@ -13,17 +13,17 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
+from reconciler.placement.counters import Rule, TogetherRule
 from reconciler.placement.enlarge import growable
 from reconciler.placement.fill import existing_fits, most_with_minimums
 from reconciler.placement.host_caps import Task, host_caps
-from reconciler.placement.make import by_weight, empty_node, grow
+from reconciler.placement.make import by_weight, empty_node, grow, most_on_new
 from reconciler.placement.options import options_of
 from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.shapes import Wish
 from reconciler.placement.sizing import Option
 from reconciler.placement.spread import Combination, Shares, combinations_of
 from reconciler.placement.state import State
-from reconciler.placement.topology import Rule, TogetherRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,11 @@ def _new(state: State, task: Task, wish: Wish, domains: Sequence[Combination] | 
     for where in _wheres(domains):
         placed = Task(task.batch, where, task.rules, bare=True, single=task.single, per_node=task.per_node)
         for pools in state.weights:
-            options = [option for option in options_of(state, placed, wish, pools) if option.chunks]
+            options = [
+                option
+                for option in options_of(state, placed, wish, pools)
+                if most_on_new(state, empty_node(state, option), task.batch, 1)
+            ]
             cheapest: dict[int, Option] = {}
             for option in options:
                 known = cheapest.get(option.pool)

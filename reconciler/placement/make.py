@@ -15,7 +15,7 @@ from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.enlarge import cheapest_growth, growable
-from reconciler.placement.fill import fill_planned, most_with_minimums
+from reconciler.placement.fill import fill_planned, meets_minimums, most_with_minimums
 from reconciler.placement.host_caps import Task
 from reconciler.placement.label_table import Mask
 from reconciler.placement.options import options_of
@@ -98,10 +98,26 @@ def _open(state: State, task: Task, options: Sequence[Option], mix: Sequence[tup
         capacity = offers.capacities[option.kind]
         if state.limits.shortage(offers.pool.name, capacity) is not None:
             break
-        state.put_planned(task.batch, state.planned.count, empty_node(state, option), amount)
-        state.charge(offers.pool.name, capacity)
-        placed += amount
+        blueprint = empty_node(state, option)
+        held = most_on_new(state, blueprint, task.batch, amount)
+        if held:
+            state.put_planned(task.batch, state.planned.count, blueprint, held)
+            state.charge(offers.pool.name, capacity)
+            placed += held
+        if held < amount:
+            break
     return placed
+
+
+def most_on_new(state: State, blueprint: Blueprint, batch: Batch, amount: int) -> int:
+    """The most chunks, up to `amount`, of which an empty node may hold so many that enough of what is within the pool's limits
+    is left open for its minValues."""
+    offers = blueprint.offers
+    while amount and offers.minimums:
+        if meets_minimums(state, blueprint.pool, blueprint.rows & offers.rows_holding(batch.needs.request * amount)):
+            break
+        amount -= 1
+    return amount
 
 
 def empty_node(state: State, option: Option) -> Blueprint:

@@ -66,7 +66,7 @@ class Packer:
         self._place([item for item in self._batches if item.pods and not item.opens_nodes])
         left: dict[int, int] = {}
         others = [item for item in self._batches if item.opens_nodes or not item.pods]
-        for _, equals in groupby(others, key=_rank):
+        for _, equals in groupby(others, key=rank_of):
             rank = list(equals)
             stayed = self._stay_in(rank)
             left |= {batch.number: batch.count - stayed[batch.number] for batch in rank}
@@ -88,7 +88,7 @@ class Packer:
 
     def _place(self, batches: Sequence[Batch]) -> None:
         """Of each priority those that were placed before stay first, so that what is new makes nobody move."""
-        for _, equals in groupby(batches, key=_rank):
+        for _, equals in groupby(batches, key=rank_of):
             rank = list(equals)
             stayed = self._stay_in(rank)
             for whole, members in groupby(rank, key=lambda batch: batch.whole):
@@ -218,7 +218,8 @@ class Packer:
         return fill(ANYWHERE, count, opening)
 
 
-def _rank(batch: Batch) -> tuple[bool, int]:
+def rank_of(batch: Batch) -> tuple[bool, int]:
+    """Pending pods come first, then higher priorities."""
     return (not batch.pods, -batch.priority)
 
 

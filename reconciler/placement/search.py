@@ -1,9 +1,7 @@
-"""Few chunks are placed in the best way there is, not only in a good one: every way is looked at. Used by place.
+"""Every way to place a few chunks, and the best of them. Used by best.
 
-Many chunks are placed in their order, without looking back (see pack), which now and then finds no place, or a dearer one,
-where another order or another zone would do. Where few have to move that answer is compared with all others: depth first, one
-chunk at a time, in any order, to any destination; a way is left as soon as it cannot become better than the best known.
-The work is bounded by a number of ways, not by time, so that equal input gives an equal answer.
+Depth first, one chunk at a time, in any order, to any destination; a way is left as soon as it cannot become better than the
+best known. The work is bounded by a number of ways, not by time, so that equal input gives an equal answer.
 """
 
 from __future__ import annotations
@@ -18,71 +16,20 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.balance import expect_planned
 from reconciler.placement.batches import Batch
+from reconciler.placement.counters import SpreadRule
 from reconciler.placement.destinations import Destination, destinations_of
+from reconciler.placement.outcome import Outcome, outcome_of
 from reconciler.placement.pack import Packer, rules_of
 from reconciler.placement.state import State
-from reconciler.placement.topology import SpreadRule
 
-MOST_CHUNKS = 8
-"""Chunks that do not stay where they were, for which all ways are looked at."""
-MOST_BINS = 50
-"""Existing bins up to which that is done: each is one more destination for each chunk."""
 MOST_WAYS = 1500
 """Partial ways that are looked at, at most; a few hundredths of a millisecond each."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Outcome:
-    """What a placement is judged by, best first. missing: chunks without a place, by priority, highest first; price: of new
-    nodes, in billionths of a USD an hour; nodes: new ones."""
-
-    missing: tuple[int, ...]
-    price: int
-    nodes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     batch: Batch
     destination: Destination
-
-
-def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) -> dict[int, int]:
-    """Places all batches; returns how many chunks of each found no place, by batch number (those with some)."""
-    packer = Packer(state, batches, per_node=per_node)
-    saved = state.save()
-    missing = packer.place_all()
-    if not _is_worth_a_search(state, batches, missing):
-        return missing
-    known = outcome_of(state, batches, missing)
-    state.put_back(saved)
-    state.topology.expected.clear()
-    left = packer.place_settled()
-    if 0 < sum(left.values()) <= MOST_CHUNKS:
-        search = Search(state, packer, batches, per_node=per_node, better_than=known)
-        steps = search.best(left)
-        if steps is not None:
-            for step in steps:
-                step.destination.put(state, step.batch)
-            return search.missing
-    state.put_back(saved)
-    return packer.place_all()
-
-
-def _is_worth_a_search(state: State, batches: Sequence[Batch], missing: dict[int, int]) -> bool:
-    if len(state.bins) > MOST_BINS or not (missing or state.planned.count):
-        return False
-    moving = [batch for batch in batches if batch.opens_nodes or not batch.pods]
-    # Wishes give way in an order of their own, which price must not change.
-    return len(moving) <= MOST_BINS and not any(batch.preferences for batch in moving)
-
-
-def outcome_of(state: State, batches: Sequence[Batch], missing: dict[int, int]) -> Outcome:
-    by_priority = dict.fromkeys(sorted({(batch.pods, batch.priority) for batch in batches}, reverse=True), 0)
-    for batch in batches:
-        by_priority[batch.pods, batch.priority] += missing.get(batch.number, 0)
-    count = state.planned.count
-    return Outcome(tuple(by_priority.values()), int(state.planned.price[:count].sum()), count)
 
 
 class Search:
@@ -197,12 +144,14 @@ class Search:
 
     def _least_price(self, left: Counter[int]) -> int:
         """What all new nodes cost at least, resource by resource, if chunks could be cut up."""
-        state = self._state
+        state, batches = self._state, self._batches
         wanted = np.zeros(len(state.columns.names), dtype=np.int64)
         for number, count in left.items():
-            wanted += self._batches[number].needs.request * count
-        free = np.maximum(state.bins.room - state.empty, 0)[state.bins.usable].sum(axis=0)
-        held = state.planned.lean[: state.planned.count].sum(axis=0)
+            wanted += batches[number].needs.request * count
+        # Chunks that count against what runs there take no room of their own.
+        kind = next((batch for batch in batches if batch.keeps_minimum), batches[0])
+        free = np.maximum(state.free(kind), 0)[state.bins.usable].sum(axis=0)
+        held = state.taken(kind)[: state.planned.count].sum(axis=0)
         return int(((held + np.maximum(wanted - free, 0)) * self._rate).max(initial=0))
 
     def _key(self) -> tuple[object, ...]:

@@ -130,6 +130,11 @@ class State:
                 self._undo(step)
         del self.log[saved.log_length :]
 
+    def start_again(self, saved: Saved) -> None:
+        """Undoes what was done since, and forgets what nodes turned out to come with it."""
+        self.put_back(saved)
+        self.topology.expected.clear()
+
     def _undo(self, put: Put) -> None:
         for position, domain in put.touched:
             self.topology.counters[position].add(domain, -put.count)
