@@ -34,7 +34,9 @@ def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) 
     missing = packer.place_all()
     bins = len(state.bins) + state.planned.count
     # Wishes give way in an order of their own, which price must not change.
-    if not (missing or state.planned.count) or len(batches) * bins > MOST_PAIRS or any(b.preferences for b in batches):
+    if packer.moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS or any(item.preferences for item in batches):
+        return missing
+    if not missing and not state.planned.count:
         return missing
     known = outcome_of(state, batches, missing)
     state.start_again(saved)

@@ -30,6 +30,8 @@ class Packer:
         self._per_node = per_node
         self._stays = stays_of(state)
         self._unplaced: dict[int, int] = {}
+        self.moving = 0
+        """Chunks that did not stay where they were, when all were placed last; pods that wait for room are left aside."""
 
     def place_all(self) -> dict[int, int]:
         """Places all batches so that spread constraints hold for everything together; returns how many chunks of each found
@@ -41,6 +43,7 @@ class Packer:
         saved = self._state.save()
         left_out: frozenset[int] = frozenset()
         for attempt in range(_ATTEMPTS + len(self._batches)):
+            self.moving = 0
             self._unplaced = {item.number: item.count for item in self._batches if item.number in left_out}
             self._place([item for item in self._batches if item.number not in left_out])
             broken = self.broken()
@@ -91,6 +94,7 @@ class Packer:
         for _, equals in groupby(batches, key=rank_of):
             rank = list(equals)
             stayed = self._stay_in(rank)
+            self.moving += sum(item.count - stayed[item.number] for item in rank if item.opens_nodes or not item.pods)
             for whole, members in groupby(rank, key=lambda batch: batch.whole):
                 if whole is not None:
                     self._place_whole(list(members), stayed)
