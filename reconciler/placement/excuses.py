@@ -21,7 +21,7 @@ from reconciler.placement.bins import BinOrigin
 from reconciler.placement.candidates import NoRows, PoolOffers
 from reconciler.placement.counters import ApartRule, Rule, SpreadRule
 from reconciler.placement.label_table import Amounts
-from reconciler.placement.pool_limits import Shortage
+from reconciler.placement.pool_limits import MINIMUMS, Shortage
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.reservations import is_reservation
 from reconciler.placement.resource_claims import DEVICES
@@ -186,7 +186,7 @@ def _pool_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     shortages = [state.limits.shortage(name, offers.capacities[kind]) for kind in kinds[fits].tolist()]
     missing = [shortage for shortage in shortages if shortage is not None]
     if len(missing) == len(shortages):
-        return Excuse("NodePool limit", len(missing), _limit_words(name, missing))
+        return _limit_excuse(offers, missing)
     return _rule_excuse(state, batch, offers)
 
 
@@ -246,6 +246,14 @@ def _label_words(missing: NoRows) -> str:
     if missing.key == HOSTNAME_LABEL:
         return "makes nodes whose names are not known before, and one is asked for by name"
     return f"does not define label {missing.key}, nor does any instance type"
+
+
+def _limit_excuse(offers: PoolOffers, missing: Sequence[Shortage]) -> Excuse:
+    name = offers.pool.name
+    if any(shortage.resource == MINIMUMS for shortage in missing):
+        words = "of one more node too few values would be left for its minValues"
+        return Excuse("minValues", 1, f"NodePool {name}: {words}{' within its limits' if offers.pool.limits else ''}")
+    return Excuse("NodePool limit", len(missing), _limit_words(name, missing))
 
 
 def _limit_words(pool: str, shortages: Sequence[Shortage]) -> str:

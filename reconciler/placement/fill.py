@@ -21,9 +21,20 @@ from reconciler.placement.state import State
 
 def fill_existing(state: State, task: Task, count: int, only: Mask | None = None) -> int:
     """Places up to `count` chunks on existing bins; returns how many. only: no other bins."""
+    fits = existing_fits(state, task, only)
+    if fits is None:
+        return 0
+    chosen = choose(fits, state.bins.rank, state.fullness, count, single=task.single)
+    for number, amount in chosen:
+        state.put_existing(task.batch, number, amount)
+    return sum(amount for _, amount in chosen)
+
+
+def existing_fits(state: State, task: Task, only: Mask | None = None) -> Amounts | None:
+    """How many chunks each existing bin takes; None when it is none on any for a plain reason."""
     batch = task.batch
     if not len(state.bins):
-        return 0
+        return None
     mask = state.bins.usable & state.bins.fitting(batch.needs) & state.bins.tolerated(batch.needs)
     for key, values in task.where.entries:
         undecided = np.array([isinstance(cell, tuple) for cell in state.bins.table.column(key)[1]], dtype=np.bool_)
@@ -31,15 +42,12 @@ def fill_existing(state: State, task: Task, count: int, only: Mask | None = None
     if only is not None:
         mask = mask & only
     if not mask.any():
-        return 0
-    fits = np.where(mask, times(state.free(batch), batch.needs.request), 0)
+        return None
+    fits: Amounts = np.where(mask, times(state.free(batch), batch.needs.request), 0)
     able = np.flatnonzero(fits)
     if len(able):
         fits[able] = np.minimum(fits[able], existing_caps(state, task, able.tolist()))
-    chosen = choose(fits, state.bins.rank, state.fullness, count, single=task.single)
-    for number, amount in chosen:
-        state.put_existing(batch, number, amount)
-    return sum(amount for _, amount in chosen)
+    return fits
 
 
 def has_room(state: State, batch: Batch) -> bool:

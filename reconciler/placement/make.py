@@ -12,9 +12,10 @@ from operator import itemgetter
 import numpy as np
 
 from reconciler.placement.amounts import PLENTY
+from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.enlarge import cheapest_growth, growable
-from reconciler.placement.fill import fill_planned, most_with_minimums
+from reconciler.placement.fill import fill_planned, meets_minimums, most_with_minimums
 from reconciler.placement.host_caps import Task
 from reconciler.placement.label_table import Mask
 from reconciler.placement.options import options_of
@@ -98,20 +99,37 @@ def _open(state: State, task: Task, options: Options | None, mix: Mix) -> int:
         pool = options.pools[place]
         offers = state.offers[pool]
         if not state.limits.is_limited(offers.pool.name):
-            state.open_planned(task.batch, _empty_node(state, pool, options), amounts)
+            state.open_planned(task.batch, empty_node(state, pool, options), amounts)
             placed += sum(amounts)
             continue
         capacity = offers.capacities[options.kinds[place]]
         for amount in amounts:
             if state.limits.shortage(offers.pool.name, capacity) is not None:
                 return placed
-            state.open_planned(task.batch, _empty_node(state, pool, options), (amount,))
-            state.charge(offers.pool.name, capacity)
-            placed += amount
+            blueprint = empty_node(state, pool, options)
+            held = most_on_new(state, blueprint, task.batch, amount)
+            if held:
+                state.open_planned(task.batch, blueprint, (held,))
+                state.charge(offers.pool.name, capacity)
+                placed += held
+            if held < amount:
+                return placed
     return placed
 
 
-def _empty_node(state: State, pool: int, options: Options) -> Blueprint:
+def most_on_new(state: State, blueprint: Blueprint, batch: Batch, amount: int) -> int:
+    """The most chunks, up to `amount`, of which an empty node may hold so many that enough of what is within the pool's limits
+    is left open for its minValues."""
+    offers = blueprint.offers
+    while amount and offers.minimums:
+        if meets_minimums(state, blueprint.pool, blueprint.rows & offers.rows_holding(batch.needs.request * amount)):
+            break
+        amount -= 1
+    return amount
+
+
+def empty_node(state: State, pool: int, options: Options) -> Blueprint:
+    """What a new node of the pool is to be, for chunks that have these options."""
     offers = state.offers[pool]
     rows = options.rows[pool]
     if state.limits.is_limited(offers.pool.name):
@@ -134,14 +152,14 @@ def _enlarge(state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, co
     blueprint = growable(state, growth.index, growth.blueprint)
     amount = most_with_minimums(state, blueprint, growth.index, task.batch, growth.chunks)
     if amount:
-        _grow(state, task, growth.index, blueprint, amount)
+        grow(state, task.batch, growth.index, blueprint, amount)
     return amount
 
 
-def _grow(state: State, task: Task, index: int, blueprint: Blueprint, amount: int) -> None:
-    """The pool is charged for the larger type instead of the one before."""
+def grow(state: State, batch: Batch, index: int, blueprint: Blueprint, amount: int) -> None:
+    """Adds chunks to a planned node; the pool is charged for the larger type instead of the one before."""
     offers = blueprint.offers
     before = offers.offerings.types_of[state.planned.primary(index)]
-    state.put_planned(task.batch, blueprint, (index,), (amount,))
+    state.put_planned(batch, blueprint, (index,), (amount,))
     after = offers.offerings.types_of[state.planned.primary(index)]
     state.charge(offers.pool.name, offers.capacities[after], offers.capacities[before], nodes=0)

@@ -28,8 +28,8 @@ from reconciler.placement.state import State
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What is asked for, whatever the node holds. daemons: what they take on the largest of the types; sentence: when the
-    pool's minValues cannot be met in full."""
+    """What is asked for, whatever the node holds. daemons: what they take on the largest of the types; meets_minimums:
+    whether enough is left open for the pool's minValues."""
 
     instance_types: tuple[str, ...]
     zones: tuple[str, ...]
@@ -39,7 +39,7 @@ class Offer:
     requirements: tuple[Requirement, ...]
     labels: tuple[tuple[str, str], ...]
     daemons: Amounts
-    sentence: str
+    meets_minimums: bool
 
 
 class Offerer:
@@ -52,8 +52,8 @@ class Offerer:
         self._known: dict[tuple[int, int, bytes], Offer] = {}
         self._requests: dict[bytes, Resources] = {}
 
-    def planned_node(self, index: int, holdings: tuple[Holding, ...]) -> tuple[PlannedNode, str]:
-        """The node, and a sentence when something is left to be desired. Charges the pool for larger alternatives."""
+    def planned_node(self, index: int, holdings: tuple[Holding, ...]) -> tuple[PlannedNode, bool]:
+        """The node, and whether enough is left open for its pool's minValues. Charges the pool for larger alternatives."""
         planned = self._state.planned
         offers = planned.of(index).offers
         offer = self._offer(index, offers)
@@ -74,7 +74,7 @@ class Offerer:
             labels=offer.labels,
             price_known=offer.price_known,
         )
-        return node, offer.sentence
+        return node, offer.meets_minimums
 
     def _offer(self, index: int, offers: PoolOffers) -> Offer:
         planned = self._state.planned
@@ -118,7 +118,7 @@ def _offer_of(state: State, planned: PlannedBin, most_types: int) -> Offer:
         labels=tuple(sorted(labels.items())),
         price_known=priced,
         daemons=np.asarray(offers.daemon_load[kinds].max(axis=0), dtype=np.int64),
-        sentence="" if _meets(offers, listed) else f"NodePool {offers.pool.name}: minValues are not met in full",
+        meets_minimums=_meets(offers, listed),
     )
 
 

@@ -33,6 +33,8 @@ class Packer:
         self._unplaced: dict[int, int] = {}
         self._known_keys: dict[tuple[int, tuple[str, ...]], tuple[Sequence[Rule], list[str]]] = {}
         """By identity of the rules, which are kept beside it."""
+        self.moving = 0
+        """Chunks that did not stay where they were, when all were placed last; pods that wait for room are left aside."""
 
     def place_all(self) -> dict[int, int]:
         """Places all batches so that spread constraints hold for everything together; returns how many chunks of each found
@@ -44,9 +46,10 @@ class Packer:
         saved = self._state.save()
         left_out: frozenset[int] = frozenset()
         for attempt in range(_ATTEMPTS + len(self._batches)):
+            self.moving = 0
             self._unplaced = {item.number: item.count for item in self._batches if item.number in left_out}
             self._place([item for item in self._batches if item.number not in left_out])
-            broken = self._broken()
+            broken = self.broken()
             if not broken:
                 break
             for rules in broken.values():
@@ -57,7 +60,26 @@ class Packer:
             self._state.put_back(saved)
         return self._unplaced
 
-    def _broken(self) -> dict[int, list[SpreadRule]]:
+    @property
+    def unplaced(self) -> dict[int, int]:
+        """Chunks that found no place so far, by batch number."""
+        return dict(self._unplaced)
+
+    def place_settled(self) -> dict[int, int]:
+        """Places only what is no matter of choice: pending pods that take what room there is, and chunks that stay where they
+        were. Returns how many chunks of each other batch are left."""
+        self._unplaced = {}
+        self._place([item for item in self._batches if item.pods and not item.opens_nodes])
+        left: dict[int, int] = {}
+        others = [item for item in self._batches if item.opens_nodes or not item.pods]
+        for _, equals in groupby(others, key=rank_of):
+            rank = list(equals)
+            stayed = self._stay_in(rank)
+            left |= {batch.number: batch.count - stayed[batch.number] for batch in rank}
+        return {number: count for number, count in left.items() if count}
+
+    def broken(self) -> dict[int, list[SpreadRule]]:
+        """Spread rules that do not hold for what is placed now, by batch number."""
         # Pending pods that go on what is there are bound before any new node comes.
         later = [item for item in self._batches if item.opens_nodes or not item.pods]
         rules = {item.number: spread for item in later if (spread := spread_rules(rules_of(self._state, item)))}
@@ -78,9 +100,10 @@ class Packer:
 
     def _place(self, batches: Sequence[Batch]) -> None:
         """Of each priority those that were placed before stay first, so that what is new makes nobody move."""
-        for _, equals in groupby(batches, key=lambda batch: (not batch.pods, -batch.priority)):
+        for _, equals in groupby(batches, key=rank_of):
             rank = list(equals)
             stayed = self._stay_in(rank)
+            self.moving += sum(item.count - stayed[item.number] for item in rank if item.opens_nodes or not item.pods)
             for whole, members in groupby(rank, key=lambda batch: batch.whole):
                 if whole is not None:
                     self._place_whole(list(members), stayed)
@@ -210,6 +233,11 @@ class Packer:
         if keys:
             return place_over_domains(self._state, batch, rules, keys, fill, count=count, opening=opening)
         return fill(ANYWHERE, count, opening)
+
+
+def rank_of(batch: Batch) -> tuple[bool, int]:
+    """Pending pods come first, then higher priorities."""
+    return (not batch.pods, -batch.priority)
 
 
 def _same_whole(one: Batch, other: Batch) -> bool:

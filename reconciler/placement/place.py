@@ -6,28 +6,29 @@ demands by priority, namespace and name, in existing bins first and then in node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
-from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
+from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode, Unplaced
 from reconciler.model.pods import PodShape
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.attachments import with_attachments
 from reconciler.placement.batches import Batch, drafts_of
+from reconciler.placement.best import place_best
 from reconciler.placement.bins import bins_of, frame_of
 from reconciler.placement.candidates import pool_offers, usable
 from reconciler.placement.daemons import daemons_of
 from reconciler.placement.excuses import Circumstances, excuses_of, unused
 from reconciler.placement.kernel import WORTH_COMPILING, compiled
 from reconciler.placement.memory import Memory
+from reconciler.placement.minimums import within_minimums
 from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
-from reconciler.placement.pack import Packer
-from reconciler.placement.pool_limits import RESERVATION_MARK, PoolLimits
+from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
 from reconciler.placement.shapes import KnownNeeds, Needs
@@ -109,25 +110,31 @@ def _place(
         )
         for number, draft in enumerate(drafts)
     ]
-    state = _state(
-        view,
-        node_pools,
-        instance_types,
-        overlays=overlays,
-        options=options,
-        columns=columns,
-        needs=needs,
-        batches=batches,
-        memory=memory,
-    )
-    state.topology.assumptions.update(attached.assumptions)
-    missing = Packer(state, batches, per_node=options.chunks_per_node).place_all()
     circumstances = Circumstances(
         tuple((pool.name, unused(pool)) for pool in sorted(node_pools, key=_name) if not usable(pool)),
         options.chunks_per_node,
     )
-    unplaced = _unplaced(state, batches, missing, circumstances)
-    return _placement(state, batches, unplaced, options)
+
+    def attempt(most_nodes: Mapping[str, int]) -> tuple[Placement, dict[str, int]]:
+        state = _state(
+            view,
+            node_pools,
+            instance_types,
+            overlays=overlays,
+            options=options,
+            columns=columns,
+            needs=needs,
+            batches=batches,
+            memory=memory,
+            most_nodes=most_nodes,
+        )
+        state.topology.assumptions.update(attached.assumptions)
+        missing = place_best(state, batches, per_node=options.chunks_per_node)
+        unplaced = _unplaced(state, batches, missing, circumstances)
+        planned, short = _planned(state, batches, options)
+        return _placement(state, batches, planned, unplaced), short
+
+    return within_minimums(attempt)
 
 
 def _name(pool: NodePool) -> str:
@@ -145,6 +152,7 @@ def _state(
     needs: Callable[[PodShape], Needs],
     batches: Sequence[Batch],
     memory: Memory,
+    most_nodes: Mapping[str, int],
 ) -> State:
     sold = (tuple(instance_types), options.back_offs)
     catalogue = memory.once("catalogue", sold, lambda: offerings_of(instance_types, options.back_offs))
@@ -172,7 +180,7 @@ def _state(
     topology.assumptions.update(catalogue.left_out)
     topology.assumptions.update(_not_judged(batches))
     reservations = reservations_of(catalogue, view)
-    limits = PoolLimits(node_pools, view, instance_types, reservations.left)
+    limits = PoolLimits(node_pools, view, instance_types, reservations.left, most_nodes)
     offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
     kernel = compiled() if len(batches) >= WORTH_COMPILING else None
     return State(bins, offers, topology, limits, columns, kernel=kernel, shared_out=options.chunks_per_node is not None)
@@ -206,8 +214,26 @@ def _unplaced(
     return sorted(unplaced, key=lambda item: (item.demand, item.group))
 
 
+def _planned(
+    state: State, batches: Sequence[Batch], options: PlacementOptions
+) -> tuple[list[PlannedNode], dict[str, int]]:
+    """The nodes to be made; and how many there are of each pool that has one with too few values left for its minValues."""
+    holdings = _holdings(state, batches)
+    planned: list[PlannedNode] = []
+    short: set[str] = set()
+    made: dict[str, int] = {}
+    offerer = Offerer(state, options.instance_types)
+    for index in range(state.planned.count):
+        node, meets_minimums = offerer.planned_node(index, holdings[len(state.bins) + index])
+        made[node.node_pool] = made.get(node.node_pool, 0) + 1
+        if not meets_minimums:
+            short.add(node.node_pool)
+        planned.append(in_its_pool(node))
+    return planned, {name: made[name] for name in short}
+
+
 def _placement(
-    state: State, batches: Sequence[Batch], unplaced: Sequence[Unplaced], options: PlacementOptions
+    state: State, batches: Sequence[Batch], planned: list[PlannedNode], unplaced: Sequence[Unplaced]
 ) -> Placement:
     holdings = _holdings(state, batches)
     occupied = []
@@ -216,14 +242,6 @@ def _placement(
             node = origin.node.name if origin.node is not None else None
             claim = origin.claim.name if origin.claim is not None else None
             occupied.append(OccupiedBin(node, claim, holdings[number]))
-    planned = []
-    offerer = Offerer(state, options.instance_types)
-    for index in range(state.planned.count):
-        held = holdings[len(state.bins) + index]
-        made, sentence = offerer.planned_node(index, held)
-        planned.append(in_its_pool(made))
-        if sentence:
-            state.topology.assumptions.add(sentence.replace(RESERVATION_MARK, ", reservation "))
     planned.sort(
         key=lambda node: (
             *(node.node_pool, node.instance_types, node.zones, node.capacity_types),

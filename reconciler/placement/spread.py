@@ -64,6 +64,14 @@ class Shares:
         ]
         return self._load(combination, self._counts, bounds) is not None
 
+    def allowed(self) -> list[Combination]:
+        """Where one more chunk may go, if a node comes up wherever one can be made."""
+        bounds = [
+            self._bound(rule, self._counts[number], self._domains(number, rule, {}))
+            for number, rule in enumerate(self._rules)
+        ]
+        return [item for item in self._combinations if self._load(item, self._counts, bounds) is not None]
+
     def _domains_with(self, number: int, rule: Rule, combination: Combination) -> set[Domain]:
         if not isinstance(rule, SpreadRule):
             return self._lasting[number]

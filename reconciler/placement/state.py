@@ -133,6 +133,11 @@ class State:
             else:
                 self._undo(step)
 
+    def start_again(self, saved: Saved) -> None:
+        """Undoes what was done since, and forgets what nodes turned out to come with it."""
+        self.put_back(saved)
+        self.topology.expected.clear()
+
     def _undo(self, put: Put) -> None:
         self._count(put, -1)
         if put.before is not None:

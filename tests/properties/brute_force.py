@@ -4,13 +4,13 @@ It shares nothing with the engine but the model. A way counts when there is an o
 pod to the node meant for it, with all nodes there from the start. Only what `small_scenarios` draws is judged: CPU and
 memory, node selectors by zone, spread (DoNotSchedule), inter-pod affinity and anti-affinity inside one namespace. In one thing
 Karpenter's rule is kept to, which is stricter: a zone in which a node can be made is a domain that spread looks at, node or no
-node, and so is a host yet to come when any is made.
+node, and so is a host yet to come when any is made (unless asked to do without, as kube-scheduler alone would).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType
@@ -40,16 +40,22 @@ class Way:
     where: tuple[int, ...]
     spots: tuple[Spot, ...]
     zones: tuple[str, ...]
+    hosts_to_come: bool = True
 
     @property
     def price(self) -> float:
         return sum(spot.price for spot in self.spots)
 
 
-def cheapest_way(pods: Sequence[PodShape], there: Sequence[Spot], types: Sequence[InstanceType]) -> Way | None:
-    """The least dear way to place all pods, None when there is none."""
+def cheapest_way(
+    pods: Sequence[PodShape], there: Sequence[Spot], types: Sequence[InstanceType], *, hosts_to_come: bool = True
+) -> Way | None:
+    """The least dear way to place all pods, None when there is none. hosts_to_come: spread over hosts looks at one more,
+    empty, when any is made."""
     ordered = tuple(sorted(pods, key=repr))
     ways = sorted(_ways(ordered, tuple(there), types), key=lambda way: way.price)
+    if not hosts_to_come:
+        ways = [replace(way, hosts_to_come=False) for way in ways]
     return next((way for way in ways if _can_be_bound(way)), None)
 
 
@@ -184,5 +190,5 @@ def _is_balanced(pod: PodShape, spot: Spot, way: Way, on: Sequence[Sequence[PodS
 
 def _empty_domains(pod: PodShape, key: str, way: Way) -> dict[str, int]:
     if key == HOSTNAME_LABEL:
-        return {"a host yet to come": 0} if any(spot.price for spot in way.spots) else {}
+        return {"a host yet to come": 0} if way.hosts_to_come and any(spot.price for spot in way.spots) else {}
     return {zone: 0 for zone in way.zones if all(value == zone for _, value in pod.node_selector)}

@@ -36,8 +36,8 @@ def test_numpy_and_the_loops_as_written_agree(world: World, most: int | None) ->
     looped = placed_with(kernel.plain(), world, most)
     assert looped == placed_with(None, world, most)
     # An integer of numpy's own equals ours, but fails later, where only ours will do.
-    held = [holding.count for bin_ in (*looped.occupied, *looped.planned) for holding in bin_.holdings]
-    assert all(type(count) is int for count in held)
+    held = [*(item.holdings for item in looped.occupied), *(item.holdings for item in looped.planned)]
+    assert all(type(holding.count) is int for holdings in held for holding in holdings)
 
 
 @settings(max_examples=100, deadline=None)

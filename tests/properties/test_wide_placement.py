@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import HealthCheck, given, settings
 
 from reconciler.placement.checker import violations
 from reconciler.placement.place import place
 from tests.properties.wide_worlds import WideWorld, wide_worlds
 
-UNMET = "minValues are not met in full"
-"""What a placement says itself where a pool's limits leave too few types; then the checker may say so too."""
+EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "500"))
+"""10,000 take some minutes."""
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(world=wide_worlds())
 def test_breaks_no_rule(world: WideWorld) -> None:
     placement = place(
@@ -31,5 +33,4 @@ def test_breaks_no_rule(world: WideWorld) -> None:
         placement=placement,
         overlays=world.overlays,
     )
-    said = any(UNMET in sentence for sentence in placement.assumptions)
-    assert [sentence for sentence in found if not (said and "minValues of" in sentence)] == []
+    assert found == ()

@@ -126,6 +126,23 @@ def test_min_values_are_met_where_the_cheapest_is_sold_another_way_than_the_rest
     assert placement.assumptions == ()
 
 
+def test_limits_leave_room_for_as_many_types_on_each_node_as_min_values_ask_for() -> None:
+    types = (SMALL, instance_type("medium", cpu="4", memory="16Gi", price=0.19), LARGE)
+    pool = node_pool(
+        requirements=[Requirement("node.kubernetes.io/instance-type", Operator.EXISTS, (), 2)],
+        limits={"cpu": "10"},
+    )
+
+    placement = placed(demand(count=7), pools=(pool,), types=types)
+
+    assert [(item.instance_types, item.holdings[0].count) for item in placement.planned] == [(("medium", "large"), 3)]
+    assert [item.count for item in placement.unplaced] == [4]
+    assert excuses(placement) == [
+        "NodePool general: of one more node too few values would be left for its minValues within its limits"
+    ]
+    assert placement.assumptions == ()
+
+
 def test_a_custom_requirement_gets_one_concrete_label() -> None:
     pool = node_pool(
         requirements=[

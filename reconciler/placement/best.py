@@ -1,0 +1,59 @@
+"""The best of several placements, where there are few enough chunks to look twice. Used by place.
+
+Many chunks are placed in their order, without looking back (see pack), which now and then finds no place, or a dearer one,
+where another order or another zone would do. Where few have to move, that answer is compared with every other way (see
+search); where some more have, with that of other orders (see orders). The first of equal answers stays. Large placements are
+placed once, so that nothing of this costs them anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.placement.batches import Batch
+from reconciler.placement.orders import other_orders
+from reconciler.placement.outcome import outcome_of
+from reconciler.placement.pack import Packer
+from reconciler.placement.search import Search
+from reconciler.placement.state import State
+
+MOST_CHUNKS = 8
+"""Chunks that do not stay where they were, for which all ways are looked at."""
+MOST_BINS = 50
+"""Existing bins up to which that is done: each is one more destination for each chunk."""
+MOST_ORDERED = 200
+"""Chunks that do not stay where they were, for which other orders are tried."""
+MOST_PAIRS = 2000
+"""Batches times bins up to which they are."""
+
+
+def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) -> dict[int, int]:
+    """Places all batches; returns how many chunks of each found no place, by batch number (those with some)."""
+    packer = Packer(state, batches, per_node=per_node)
+    saved = state.save()
+    missing = packer.place_all()
+    bins = len(state.bins) + state.planned.count
+    # Wishes give way in an order of their own, which price must not change.
+    if packer.moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS or any(item.preferences for item in batches):
+        return missing
+    if not missing and not state.planned.count:
+        return missing
+    known = outcome_of(state, batches, missing)
+    state.start_again(saved)
+    left = packer.place_settled()
+    chosen: Sequence[Batch] = batches
+    if sum(left.values()) <= MOST_CHUNKS and len(state.bins) <= MOST_BINS:
+        search = Search(state, packer, batches, per_node=per_node, better_than=known)
+        steps = search.best(left)
+        if steps is not None:
+            for step in steps:
+                step.destination.put(state, step.batch)
+            return search.missing
+    elif sum(left.values()) <= MOST_ORDERED:
+        for order in other_orders(state, batches, missing):
+            state.start_again(saved)
+            found = outcome_of(state, batches, Packer(state, order, per_node=per_node).place_all())
+            if found < known:
+                known, chosen = found, order
+    state.start_again(saved)
+    return Packer(state, chosen, per_node=per_node).place_all()

@@ -1,0 +1,156 @@
+"""Every place that one more chunk may go to: existing bins, planned nodes, and new nodes by domain. Used by search.
+
+What the rest of the package decides by rules of thumb is laid open here for a few chunks, with the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.batches import Batch
+from reconciler.placement.blueprints import Blueprint
+from reconciler.placement.counters import Rule, TogetherRule
+from reconciler.placement.enlarge import growable
+from reconciler.placement.fill import existing_fits, most_with_minimums
+from reconciler.placement.host_caps import Task, host_caps
+from reconciler.placement.make import by_weight, empty_node, grow, most_on_new
+from reconciler.placement.options import options_of
+from reconciler.placement.requirements import ANYWHERE, Requirements
+from reconciler.placement.shapes import Wish
+from reconciler.placement.sizing import Options
+from reconciler.placement.spread import Combination, Shares, combinations_of
+from reconciler.placement.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """bin: existing bins by their number, planned ones after them, one past the last for a new node; extra: what it adds to
+    the price, in billionths of a USD an hour; blueprint: what a planned node is to be then; kind: number of a new one's type."""
+
+    bin: int
+    extra: int
+    blueprint: Blueprint | None = None
+    kind: int | None = None
+
+    def put(self, state: State, batch: Batch) -> None:
+        """Places one chunk."""
+        if self.blueprint is None:
+            state.put_existing(batch, self.bin, 1)
+        elif self.kind is None:
+            grow(state, batch, self.bin - len(state.bins), self.blueprint, 1)
+        else:
+            offers = self.blueprint.offers
+            state.open_planned(batch, self.blueprint, (1,))
+            state.charge(offers.pool.name, offers.capacities[self.kind])
+
+
+def destinations_of(state: State, batch: Batch, rules: tuple[Rule, ...], *, per_node: int | None) -> list[Destination]:
+    """For one chunk, as things are; existing bins first, in the order in which they are preferred."""
+    keys = sorted({*state.topology.deciding_keys(batch.needs.shape), *(rule.key for rule in rules)} - {HOSTNAME_LABEL})
+    domains = _domains(state, batch, rules, keys)
+    task = Task(
+        batch,
+        ANYWHERE,
+        rules,
+        bare=bool(state.planned.count),
+        single=_is_first(state, [rule for rule in rules if rule.key == HOSTNAME_LABEL]),
+        per_node=per_node,
+    )
+    found = list(_existing(state, task, keys, domains))
+    if batch.opens_nodes and not batch.needs.shape.resource_claims:
+        for wish in batch.needs.wishes:
+            new = [*_planned(state, task, wish, domains), *_new(state, task, wish, domains)]
+            if new:
+                return found + new
+    return found
+
+
+def _is_first(state: State, rules: Sequence[Rule]) -> bool:
+    """Whether a chunk wants company of its own kind that is nowhere yet."""
+    together = [rule for rule in rules if isinstance(rule, TogetherRule)]
+    return bool(together) and all(
+        rule.counts_itself and not state.topology.counters[rule.counter].total for rule in together
+    )
+
+
+def _domains(state: State, batch: Batch, rules: Sequence[Rule], keys: Sequence[str]) -> list[Combination] | None:
+    """Where rules on labels other than the hostname allow a chunk; None: anywhere, since nothing depends on it."""
+    if not keys:
+        return None
+    judged = [rule for rule in rules if rule.key != HOSTNAME_LABEL]
+    combinations = combinations_of(state, batch, keys)
+    if _is_first(state, judged):
+        together = {rule.key for rule in judged if isinstance(rule, TogetherRule)}
+        judged = [rule for rule in judged if not isinstance(rule, TogetherRule)]
+        combinations = [item for item in combinations if None not in {item.value(key) for key in together}]
+    return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed()
+
+
+def _wheres(domains: Sequence[Combination] | None) -> list[Requirements]:
+    return [ANYWHERE] if domains is None else [item.where for item in domains]
+
+
+def _existing(
+    state: State, task: Task, keys: Sequence[str], domains: Sequence[Combination] | None
+) -> Iterator[Destination]:
+    fits = existing_fits(state, task)
+    if fits is None:
+        return
+    allowed = None if domains is None else {tuple(item.value(key) for key in keys) for item in domains}
+    able = np.flatnonzero(fits > 0)
+    order = able[np.lexsort((able, state.fullness[able], state.bins.rank[able]))]
+    for number in order.tolist():
+        labels = state.bins.origins[number].labels
+        if allowed is None or tuple(labels.get(key) for key in keys) in allowed:
+            yield Destination(number, 0)
+
+
+def _planned(state: State, task: Task, wish: Wish, domains: Sequence[Combination] | None) -> Iterator[Destination]:
+    planned, batch = state.planned, task.batch
+    if not planned.count:
+        return
+    caps = host_caps(state, task)
+    on_all = caps.on(state.topology.hosts.table, len(state.bins), planned.count)
+    taken = state.taken(batch)
+    for where in _wheres(domains):
+        joined = state.meetings.get(batch.needs, wish, where).joined()
+        for index in range(planned.count):
+            number = int(joined[planned.blueprint[index]])
+            if number < 0 or (on_all is not None and on_all[index] < 1) or (len(caps.more) and caps.more[index] < 1):
+                continue
+            blueprint = growable(state, index, state.blueprints.list[number])
+            free = blueprint.room - taken[index]
+            able = (free >= batch.needs.request).all(axis=1) & (blueprint.room >= planned.used[index]).all(axis=1)
+            if able.any() and most_with_minimums(state, blueprint, index, batch, 1):
+                extra = int(blueprint.type_prices[able.argmax()] - planned.price[index])
+                yield Destination(len(state.bins) + index, extra, blueprint=blueprint)
+
+
+def _new(state: State, task: Task, wish: Wish, domains: Sequence[Combination] | None) -> Iterator[Destination]:
+    """The cheapest type of each pool among the heaviest that can make a node, in each domain."""
+    state.weights = state.weights or by_weight(state)
+    for where in _wheres(domains):
+        placed = Task(task.batch, where, task.rules, bare=True, single=task.single, per_node=task.per_node)
+        for pools in state.weights:
+            options = options_of(state, placed, wish, pools)
+            found = [] if options is None else _cheapest_of_pools(state, task.batch, options)
+            yield from found
+            if found:
+                break
+
+
+def _cheapest_of_pools(state: State, batch: Batch, options: Options) -> list[Destination]:
+    cheapest: dict[int, Destination] = {}
+    for place, pool in enumerate(options.pools):
+        known = cheapest.get(pool)
+        if known is not None and known.extra <= options.prices[place]:
+            continue
+        blueprint = empty_node(state, pool, options)
+        if most_on_new(state, blueprint, batch, 1):
+            number = len(state.bins) + state.planned.count
+            cheapest[pool] = Destination(number, options.prices[place], blueprint, options.kinds[place])
+    return list(cheapest.values())

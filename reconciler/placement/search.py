@@ -1,0 +1,179 @@
+"""Every way to place a few chunks, and the best of them. Used by best.
+
+Depth first, one chunk at a time, in any order, to any destination; a way is left as soon as it cannot become better than the
+best known. The work is bounded by a number of ways, not by time, so that equal input gives an equal answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.amounts import PLENTY
+from reconciler.placement.balance import expect_planned
+from reconciler.placement.batches import Batch
+from reconciler.placement.counters import SpreadRule
+from reconciler.placement.destinations import Destination, destinations_of
+from reconciler.placement.outcome import Outcome, outcome_of
+from reconciler.placement.pack import Packer, rules_of
+from reconciler.placement.state import State
+
+MOST_WAYS = 1500
+"""Partial ways that are looked at, at most; a few hundredths of a millisecond each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    batch: Batch
+    destination: Destination
+
+
+class Search:
+    """All ways to place a few chunks into a state. better_than: the answer to beat. missing: what the best way leaves."""
+
+    def __init__(
+        self, state: State, packer: Packer, batches: Sequence[Batch], *, per_node: int | None, better_than: Outcome
+    ) -> None:
+        self.missing: dict[int, int] = {}
+        self._state = state
+        self._packer = packer
+        self._batches = batches
+        self._per_node = per_node
+        self._best = better_than
+        self._best_steps: list[Step] | None = None
+        self._steps: list[Step] = []
+        self._rules = {batch.number: rules_of(state, batch) for batch in batches}
+        self._over_hosts = [
+            rule
+            for rules in self._rules.values()
+            for rule in rules
+            if isinstance(rule, SpreadRule) and rule.key == HOSTNAME_LABEL
+        ]
+        self._kinds = self._kinds_of_batches()
+        self._rate = _least_prices(state)
+        self._without = packer.unplaced
+        self._seen: set[tuple[object, ...]] = set()
+
+    def best(self, left: dict[int, int]) -> list[Step] | None:
+        """The steps of a better way, None when none was found; the state is left as it was. left: chunks by batch."""
+        self._explore(Counter(left))
+        return self._best_steps
+
+    def _kinds_of_batches(self) -> dict[int, int]:
+        """By batch number that of the first whose chunks are the same to all rules."""
+        known: dict[tuple[object, ...], int] = {}
+        kinds = {}
+        for batch in self._batches:
+            alike: tuple[object, ...] = (
+                *(batch.needs.shape, batch.pods, batch.keeps_minimum, batch.opens_nodes, batch.priority),
+                batch.number if batch.whole is not None or self._per_node is not None else None,
+            )
+            kinds[batch.number] = known.setdefault(alike, batch.number)
+        return kinds
+
+    def _explore(self, left: Counter[int]) -> None:
+        saved = self._state.save()
+        self._judge(left)
+        for step in self._following(left):
+            if len(self._seen) >= MOST_WAYS:
+                return
+            if self._is_hopeless(left, step.destination.extra):
+                continue
+            step.destination.put(self._state, step.batch)
+            self._steps.append(step)
+            left[step.batch.number] -= 1
+            key = self._key()
+            if key not in self._seen:
+                self._seen.add(key)
+                self._explore(left)
+            left[step.batch.number] += 1
+            self._steps.pop()
+            self._state.put_back(saved)
+
+    def _judge(self, left: Counter[int]) -> None:
+        missing = {number: count for number, count in {**self._without, **left}.items() if count}
+        outcome = outcome_of(self._state, self._batches, missing)
+        if outcome < self._best and self._is_whole(left) and self._is_balanced():
+            self._best, self._best_steps, self.missing = outcome, list(self._steps), missing
+
+    def _is_balanced(self) -> bool:
+        """Where nodes are made a host may always be yet to come, as Karpenter has it: spread over hosts starts at none."""
+        topology = self._state.topology
+        if self._state.planned.count:
+            expect_planned(self._state, self._over_hosts)
+        broken = self._packer.broken()
+        topology.expected.clear()
+        return not broken
+
+    def _is_whole(self, left: Counter[int]) -> bool:
+        """Whether demands that are placed as a whole are all there or not at all."""
+        short = {batch.whole for batch in self._batches if batch.whole is not None and left[batch.number]}
+        there = {put.batch.whole for put in self._state.puts()}
+        return not short & there
+
+    def _following(self, left: Counter[int]) -> list[Step]:
+        """One more chunk of each kind, to each destination, the cheapest first."""
+        found: list[tuple[int, Step]] = []
+        kinds = set()
+        for number, count in sorted(left.items()):
+            if not count or self._kinds[number] in kinds:
+                continue
+            kinds.add(self._kinds[number])
+            batch = self._batches[number]
+            moves = destinations_of(self._state, batch, self._rules[number], per_node=self._per_node)
+            found += [(move.extra, Step(batch, move)) for move in moves]
+            if moves and self._is_alone(batch):
+                found = [(move.extra, Step(batch, move)) for move in moves]
+                break
+        return [step for _, step in sorted(found, key=lambda item: item[0])]
+
+    def _is_alone(self, batch: Batch) -> bool:
+        """Whether no rule has to do with its chunks, so that it is all one when they come."""
+        return not self._rules[batch.number] and not self._state.topology.counts_of(batch.needs.shape)
+
+    def _is_hopeless(self, left: Counter[int], extra: int) -> bool:
+        if any(self._best.missing):
+            return False
+        planned = self._state.planned
+        price = int(planned.price[: planned.count].sum()) + extra
+        return max(price, self._least_price(left)) >= self._best.price
+
+    def _least_price(self, left: Counter[int]) -> int:
+        """What all new nodes cost at least, resource by resource, if chunks could be cut up."""
+        state, batches = self._state, self._batches
+        wanted = np.zeros(len(state.columns.names), dtype=np.int64)
+        for number, count in left.items():
+            wanted += batches[number].needs.request * count
+        # Chunks that count against what runs there take no room of their own.
+        kind = next((batch for batch in batches if batch.keeps_minimum), batches[0])
+        free = np.maximum(state.free(kind), 0)[state.bins.usable].sum(axis=0)
+        held = state.taken(kind)[: state.planned.count].sum(axis=0)
+        return int(((held + np.maximum(wanted - free, 0)) * self._rate).max(initial=0))
+
+    def _key(self) -> tuple[object, ...]:
+        """The same for ways that differ only in their order, in the names of new nodes or in alike chunks."""
+        held: dict[int, Counter[int]] = {}
+        for step in self._steps:
+            held.setdefault(step.destination.bin, Counter())[self._kinds[step.batch.number]] += 1
+        first, planned = len(self._state.bins), self._state.planned
+        return tuple(
+            sorted(
+                (number if number < first else -1 - int(planned.blueprint[number - first]), *sorted(counts.items()))
+                for number, counts in held.items()
+            )
+        )
+
+
+def _least_prices(state: State) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """By resource the least that any type costs for a unit of it."""
+    rate = np.full(len(state.columns.names), np.inf)
+    for offers in state.offers:
+        prices = np.full(len(offers.room), PLENTY, dtype=np.int64)
+        np.minimum.at(prices, offers.offerings.types_of, offers.prices)
+        for price, room in zip(prices.tolist(), offers.room, strict=True):
+            rate = np.where(room > 0, np.minimum(rate, price / np.maximum(room, 1)), rate)
+    return np.where(np.isinf(rate), 0.0, rate)

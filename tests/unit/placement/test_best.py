@@ -1,0 +1,100 @@
+"""Where few chunks move, the best of all ways is taken; where some more do, the best of a few orders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import ZONE_LABEL, InstanceType
+from reconciler.model.placement import Placement
+from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.requirements import LabelSelector
+from reconciler.model.view import ClusterView
+from reconciler.placement.place import place
+from tests.builders import demand, instance_type, node, node_pool, pod, shape
+
+ZONES = ("zone-a", "zone-b")
+SMALL = instance_type("small", cpu="2", memory="4Gi", price=0.1, zones=ZONES)
+LARGE = instance_type("large", cpu="8", memory="16Gi", price=0.36, zones=ZONES)
+
+
+def placed(
+    *demands: Demand,
+    view: ClusterView = ClusterView(),  # noqa: B008 - immutable
+    types: tuple[InstanceType, ...] = (SMALL, LARGE),
+) -> Placement:
+    return place(view, node_pools=(node_pool(),), instance_types=types, demands=demands)
+
+
+def web(cpu: str = "1") -> PodShape:
+    return shape(cpu, "256Mi", labels={"app": "web"})
+
+
+OF_WEB = LabelSelector((("app", "web"),))
+
+
+def test_a_zone_that_only_one_can_use_is_left_to_it() -> None:
+    apart = replace(web(), pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, OF_WEB),))
+    bound_to_a = replace(web(), node_selector=((ZONE_LABEL, "zone-a"),))
+
+    placement = placed(
+        demand("anywhere-apart", count=1, pod_shape=apart), demand("in-zone-a", count=1, pod_shape=bound_to_a)
+    )
+
+    assert placement.unplaced == ()
+    assert {item.holdings[0].demand.name: item.zones for item in placement.planned} == {
+        "anywhere-apart": ("zone-b",),
+        "in-zone-a": ("zone-a",),
+    }
+
+
+def test_spread_uses_a_zone_with_room_before_it_buys_for_an_emptier_one() -> None:
+    spread = replace(web("1500m"), topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", OF_WEB),))
+    view = ClusterView(
+        nodes=(node("there", cpu="3", memory="8Gi", zone="zone-b"),),
+        pods=(pod("bound", node="there", pod_shape=web()),),
+    )
+
+    placement = placed(demand(count=2, pod_shape=spread), view=view, types=(SMALL,))
+
+    assert [item.node for item in placement.occupied] == ["there"]
+    assert [item.zones for item in placement.planned] == [("zone-a",)]
+
+
+def test_what_found_no_place_is_tried_first_where_there_are_too_many_ways() -> None:
+    view = ClusterView(
+        nodes=(
+            node("a", cpu="2", memory="16Gi", zone="zone-a"),
+            node("b", cpu="2", memory="16Gi", zone="zone-b"),
+            node("c", cpu="10", memory="16Gi", zone="zone-c"),
+        )
+    )
+    anywhere = replace(demand("a-anywhere", count=2, pod_shape=shape("1", "256Mi")), opens_nodes=False)
+    bound_to_a = replace(
+        demand("b-zone-a", count=2, pod_shape=shape("1", "256Mi", node_selector={ZONE_LABEL: "zone-a"})),
+        opens_nodes=False,
+    )
+    rest = replace(
+        demand("c-zone-c", count=10, pod_shape=shape("1", "256Mi", node_selector={ZONE_LABEL: "zone-c"})),
+        opens_nodes=False,
+    )
+
+    placement = placed(anywhere, bound_to_a, rest, view=view)
+
+    assert placement.unplaced == ()
+    assert {item.node: item.holdings[0].demand.name for item in placement.occupied} == {
+        "a": "b-zone-a",
+        "b": "a-anywhere",
+        "c": "c-zone-c",
+    }
+
+
+def test_a_higher_priority_goes_before_whatever_else_that_costs() -> None:
+    view = ClusterView(nodes=(node("there", cpu="2", memory="8Gi"),))
+    first = replace(demand("first", count=1, pod_shape=shape("2", "256Mi"), priority=10), opens_nodes=False)
+    others = replace(demand("others", count=2, pod_shape=shape("1", "256Mi"), priority=5), opens_nodes=False)
+
+    placement = placed(first, others, view=view)
+
+    assert [item.holdings[0].demand.name for item in placement.occupied] == ["first"]
+    assert [(item.demand.name, item.count) for item in placement.unplaced] == [("others", 2)]
