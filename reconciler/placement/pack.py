@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, islice, permutations
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.balance import Balance, expect_planned, spread_rules
@@ -16,9 +16,11 @@ from reconciler.placement.make import make_nodes
 from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.spread import place_over_domains
 from reconciler.placement.state import State
-from reconciler.placement.stay import stay, stays_of
+from reconciler.placement.stay import stay, stays_for, stays_of
 
 _ATTEMPTS = 4
+_MOST_REORDERED = 4
+"""Batches that were there before, up to which all orders are tried in which they may stay."""
 _BY_DOMAIN = (SpreadRule, TogetherRule)
 
 
@@ -127,11 +129,7 @@ class Packer:
             if not self._stays:
                 return dict.fromkeys((batch.number for batch in rank), 0)
             saved = self._state.save()
-            stayed = {batch.number: 0 for batch in rank}
-            for _ in range(2):  # those that want company may come before those they want
-                for batch in rank:
-                    if not stayed[batch.number] and (batch.whole is None or batch.whole not in moving):
-                        stayed[batch.number] = self._stay(batch)
+            stayed = self._stay_in_best_order(rank, moving)
             partly = {
                 batch.whole
                 for batch in rank
@@ -142,6 +140,34 @@ class Packer:
                 return stayed
             self._state.put_back(saved)
             moving |= partly
+
+    def _stay_in_best_order(self, rank: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
+        """What came in one order may not be able to stay in another: while some have to move and they are few, other orders
+        are tried."""
+        saved = self._state.save()
+        best, stayed = rank, self._stay_in_order(rank, moving)
+        known = {item.number: min(item.count, stays_for(self._stays, item)) for item in rank}
+        held = [item for item in rank if known[item.number]]
+        if not 1 < len(held) <= _MOST_REORDERED or sum(stayed.values()) >= sum(known.values()):
+            return stayed
+        most = sum(stayed.values())
+        for order in islice(permutations(held), 1, None):
+            self._state.put_back(saved)
+            now = sum(self._stay_in_order(order, moving).values())
+            if now > most:
+                most, best = now, order
+            if most == sum(known.values()):
+                break
+        self._state.put_back(saved)
+        return dict.fromkeys(stayed, 0) | self._stay_in_order(best, moving)
+
+    def _stay_in_order(self, order: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
+        stayed = {batch.number: 0 for batch in order}
+        for _ in range(2):  # those that want company may come before those they want
+            for batch in order:
+                if not stayed[batch.number] and (batch.whole is None or batch.whole not in moving):
+                    stayed[batch.number] = self._stay(batch)
+        return stayed
 
     def _stay(self, batch: Batch) -> int:
         rules = rules_of(self._state, batch)

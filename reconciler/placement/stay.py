@@ -33,6 +33,12 @@ def stays_of(state: State) -> Stays:
     return stays
 
 
+def stays_for(stays: Stays, batch: Batch) -> int:
+    """How many chunks of a batch were placed before."""
+    member = batch.members[0]
+    return 0 if batch.pods else sum(count for _, count in stays.get((str(member.demand), member.group), []))
+
+
 def stay(
     state: State,
     batch: Batch,
