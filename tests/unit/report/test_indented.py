@@ -22,6 +22,13 @@ def test_it_is_what_python_writes(document: Any) -> None:
     assert indented(document) == json.dumps(document, indent=2, ensure_ascii=False)
 
 
+@given(st.lists(st.dictionaries(st.text(), SCALARS, max_size=3), max_size=5), st.text(alphabet='{}[],:" \n'))
+def test_tables_too_whatever_their_text_looks_like(rows: list[dict[str, Any]], text: str) -> None:
+    table = [{**row, text: text} for row in rows]
+    for document in (rows, table, {"rows": table, "more": [table]}):
+        assert indented(document) == json.dumps(document, indent=2, ensure_ascii=False)
+
+
 def test_commands_print_it() -> None:
     rows: dict[str, Any] = {"rows": [{"from": "Köln, \n 2026", "to": None}], "none": [], "empty": {}, "pair": (1, 2)}
     assert machine.to_json(rows) == json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
