@@ -5,7 +5,6 @@ The layout is a contract: fields are only ever added. Numbers are numbers, absen
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -24,6 +23,7 @@ from reconciler.model.changes import (
 from reconciler.model.conditions import Condition
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Excuse, Holding, OccupiedBin
+from reconciler.report.indented import indented
 from reconciler.report.local_budgets import local_budgets_row
 
 PLAN_SCHEMA = "headroom.dev/plan/v1"
@@ -34,13 +34,12 @@ NODE_POOL = "NodePool"
 
 def to_json(document: Mapping[str, Any]) -> str:
     """The document as printed: two spaces, keys in the contract's order, a newline at the end."""
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return indented(document) + "\n"
 
 
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC with `Z`; fractions of a second only where there are any."""
-    text = moment.astimezone(UTC).isoformat()
-    return text.replace("+00:00", "Z")
+    return f"{moment.astimezone(UTC).isoformat()[:-6]}Z"
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
