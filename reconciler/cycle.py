@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
@@ -57,6 +57,7 @@ class Rules:
     caps: PlanCaps
     placement: PlacementOptions
     inventory: InventoryParent
+    optimal_within: timedelta
     check_placement: bool = False
     templates_folder: str = "templates"
     suspend: bool = False
@@ -276,6 +277,7 @@ class Cycle:
 
     def _place(self, state: PassState) -> PassState:
         replaced = unavailable_bins(state.view, state.effective.node_pools, state.now)
+        latest = time.perf_counter() + self._rules.optimal_within.total_seconds()
         placement = place(
             state.view,
             node_pools=state.effective.node_pools,
@@ -284,6 +286,7 @@ class Cycle:
             overlays=state.effective.node_overlays,
             options=replace(self._rules.placement, include_pending=state.include_pending, leaving=replaced),
             memory=self._placed,
+            expired=lambda: time.perf_counter() > latest,
         )
         broken = self._broken_rules(state, placement) if self._rules.check_placement else ()
         return replace(

@@ -87,9 +87,7 @@ def _packed(work: Movable, filler: Filler, expired: Callable[[], bool]) -> list[
     return chosen
 
 
-def _settled(
-    master: Master, filler: Filler, left: Amounts, rounds: int, expired: Callable[[], bool]
-) -> Solved | None:
+def _settled(master: Master, filler: Filler, left: Amounts, rounds: int, expired: Callable[[], bool]) -> Solved | None:
     prices: list[float] = []
     while True:
         solved = master.solve()

@@ -41,6 +41,14 @@ class Kind:
         return sum(count for _, count in self.waiting)
 
 
+@dataclass(slots=True)
+class _Kinds:
+    """Those that came up, and their numbers by what tells them apart."""
+
+    list: list[Kind] = field(default_factory=list)
+    numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Movable:
     """kinds; nodes: for each planned node that may be made anew, how many of each kind it holds now, and its price in
@@ -76,8 +84,8 @@ def contents(state: State) -> list[list[Put]]:
 def movable(state: State, *, per_node: int | None) -> Movable:
     """Left as they are: nodes of capacity reservations, nodes that hold chunks which want company on their host, and nodes
     with a chunk of which it does not show how it came there."""
-    kinds: dict[tuple[object, ...], int] = {}
-    listed: list[Kind] = []
+    made = _Kinds()
+    listed = made.list
     nodes: list[tuple[dict[int, int], int]] = []
     fixed: list[int] = []
     wheres: dict[tuple[tuple[str, str], ...], Requirements] = {}
@@ -90,7 +98,7 @@ def movable(state: State, *, per_node: int | None) -> Movable:
             continue
         held: dict[int, int] = {}
         for put, meeting in known:
-            number = _kind_of(state, pool, put.batch, meeting, kinds, listed, per_node=per_node)
+            number = _kind_of(state, made, put.batch, meeting, pool=pool, per_node=per_node)
             held[number] = held.get(number, 0) + put.count
             listed[number].waiting.append((put.batch, put.count))
         nodes.append((held, int(state.planned.price[index])))
@@ -99,7 +107,9 @@ def movable(state: State, *, per_node: int | None) -> Movable:
         kinds=tuple(listed),
         nodes=tuple(nodes),
         fixed=tuple(fixed),
-        asked=np.array([kind.request for kind in listed], dtype=np.int64).reshape(len(listed), len(state.columns.names)),
+        asked=np.array([kind.request for kind in listed], dtype=np.int64).reshape(
+            len(listed), len(state.columns.names)
+        ),
         shares=shares,
         bounds=bounds,
         apart=_apart(state, listed),
@@ -132,16 +142,7 @@ def _told(
     return None
 
 
-def _kind_of(
-    state: State,
-    pool: int,
-    batch: Batch,
-    meeting: Meeting,
-    kinds: dict[tuple[object, ...], int],
-    listed: list[Kind],
-    *,
-    per_node: int | None,
-) -> int:
+def _kind_of(state: State, made: _Kinds, batch: Batch, meeting: Meeting, *, pool: int, per_node: int | None) -> int:
     shape = batch.needs.shape
     rules = state.topology.rules(shape, chunks_only=batch.keeps_minimum)
     capped = per_node is not None and batch.count > per_node
@@ -156,10 +157,10 @@ def _kind_of(
         *(pool, meeting.number, batch.needs.request.tobytes(), on_host, tuple(counted), batch.keeps_minimum),
         *(shape.host_ports, batch.demand if capped else None),
     )
-    if key not in kinds:
-        kinds[key] = len(listed)
-        listed.append(Kind(pool, meeting, batch, batch.needs.request, on_host))
-    return kinds[key]
+    if key not in made.numbers:
+        made.numbers[key] = len(made.list)
+        made.list.append(Kind(pool, meeting, batch, batch.needs.request, on_host))
+    return made.numbers[key]
 
 
 def _matters(rule: Rule) -> bool:

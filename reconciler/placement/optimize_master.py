@@ -31,7 +31,7 @@ def _solver() -> tuple[Any, Any]:
             hint="install it (pip install highspy), or set placement.mode: fast",
             causes=(error,),
         ) from error
-    solver = highspy.Highs()
+    solver = highspy.Highs()  # type: ignore[no-untyped-call] # its constructor has no annotations
     solver.silent()
     for name, value in (("threads", 1), ("random_seed", 1), ("solver", "simplex"), ("presolve", "off")):
         solver.setOptionValue(name, value)
@@ -110,7 +110,10 @@ def least_price(movable: Movable, sizes: Sizes) -> float | None:
                 held[position].append((column, 1.0))
                 here.append((kind, column))
                 program.row(-_WITHOUT_END, 0.0, [(column, 1.0), (node, -float(most))])
-        sums = [[(column, float(movable.asked[kind, item] / max(room[item], 1))) for kind, column in here] for item in range(len(room))]
+        sums = [
+            [(column, float(movable.asked[kind, item] / max(room[item], 1))) for kind, column in here]
+            for item in range(len(room))
+        ]
         sums += [[(column, 1.0) for kind, column in here if kind in clique] for clique in cliques]
         for terms in sums:
             if any(share for _, share in terms):

@@ -13,8 +13,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.placement.amounts import PLENTY
 from reconciler.placement.label_table import Amounts
+from reconciler.placement.optimize_filling import filling
 from reconciler.placement.optimize_kinds import Movable, most_of_each
 from reconciler.placement.optimize_sizes import Sizes
 
@@ -43,14 +43,11 @@ class Filler:
         bounds = np.broadcast_to(movable.bounds, (len(sizes), len(movable.bounds)))
         self._rooms = np.concatenate([sizes.rooms, bounds], axis=1)
         self._most = most_of_each(movable)
-        self._exclusive = movable.apart.any(axis=1)
         used = np.flatnonzero(movable.asked.any(axis=0))
         self._opinions = np.array(list(_opinions(len(used))), dtype=np.float64)
         room = np.maximum(sizes.rooms[:, used], 1)
         # sizes × opinions × kinds: how much of a node one chunk takes.
-        self._burden: Floats = np.einsum(
-            "ow,skw->sok", self._opinions, movable.asked[None, :, used] / room[:, None, :]
-        )
+        self._burden: Floats = np.einsum("ow,skw->sok", self._opinions, movable.asked[None, :, used] / room[:, None, :])
 
     def best(self, worth: Floats, left: Amounts) -> list[Pattern]:
         """One for each size, where there is one that is worth more than its price. worth: USD an hour for a chunk of each
@@ -66,7 +63,7 @@ class Filler:
         prices = self._sizes.prices[sizes] / 1e9
         gain = value[np.arange(len(sizes)), opinion] - prices
         found = []
-        for place in np.flatnonzero(gain > _GAIN).tolist():
+        for place in np.flatnonzero(np.asarray(gain > _GAIN)).tolist():
             counts = filled[place * len(self._opinions) + int(opinion[place])]
             there = np.flatnonzero(counts)
             pairs = tuple(zip(chosen[there].tolist(), counts[there].tolist(), strict=True))
@@ -80,28 +77,9 @@ class Filler:
         burden = self._burden[sizes][:, :, chosen].reshape(len(takes), len(chosen))
         score = np.where(takes, worth[chosen] / np.maximum(burden, 1e-12), -1.0)
         order = np.argsort(-score, axis=1, kind="stable")
-        asked = self._asked[chosen]
-        room = np.repeat(self._rooms[sizes], opinions, axis=0)
         most = np.minimum(self._most[chosen], left[chosen])
-        able = takes.copy()
-        filled = np.zeros(takes.shape, dtype=np.int64)
-        rows = np.arange(len(takes))
-        apart = self._movable.apart[np.ix_(chosen, chosen)]
-        exclusive = self._exclusive[chosen]
-        for step in range(int(takes.sum(axis=1).max())):
-            kinds = order[:, step]
-            fits = np.where(able[rows, kinds], most[kinds], 0)
-            wanted = asked[kinds]
-            for column in range(wanted.shape[1]):
-                need = wanted[:, column]
-                fits = np.minimum(fits, np.where(need > 0, room[:, column] // np.maximum(need, 1), PLENTY))
-            fits = np.maximum(fits, 0)
-            filled[rows, kinds] = fits
-            room -= fits[:, None] * wanted
-            shut = np.flatnonzero((fits > 0) & exclusive[kinds])
-            if len(shut):
-                able[shut] &= ~apart[kinds[shut]]
-        return filled
+        room = np.repeat(self._rooms[sizes], opinions, axis=0)
+        return filling()(order, takes, self._asked[chosen], room, most, self._movable.apart[np.ix_(chosen, chosen)])
 
 
 def _opinions(resources: int) -> Iterable[Floats]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
+from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.fill import meets_minimums
 from reconciler.placement.optimize_kinds import Movable, contents
 from reconciler.placement.optimize_patterns import Pattern
@@ -61,7 +64,7 @@ class Rebuilder:
             if blueprint is None:
                 return "chunks were thought to share a node that may not"
             chunks = [item for kind, count in pattern.kinds for item in _next(waiting[kind], count)]
-            used = sum(batch.needs.request * count for batch, count in chunks)
+            used = np.array([batch.needs.request * count for batch, count in chunks], dtype=np.int64).sum(axis=0)
             if not bool((blueprint.room >= used).all(axis=1).any()):
                 return "chunks were thought to fit on a node that do not"
             offers = blueprint.offers
@@ -106,7 +109,7 @@ class Rebuilder:
         offers, kind = self._last()
         self._state.charge(offers.pool.name, offers.capacities[kind])
 
-    def _last(self):
+    def _last(self) -> tuple[PoolOffers, int]:
         index = self._state.planned.count - 1
         offers = self._state.planned.of(index).offers
         return offers, int(offers.offerings.types_of[self._state.planned.primary(index)])
