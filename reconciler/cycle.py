@@ -394,9 +394,6 @@ def _is_settled(state: PassState) -> bool:
         return False
     if any(not result.ok for result in state.change_set.results) or state.change_set.results:
         return False
-    there = {
-        node.name
-        for node in state.view.nodes
-        if node.label(INITIALIZED_LABEL) == "true" or not node.label(NODEPOOL_LABEL)
-    }
+    nodes = state.view.nodes
+    there = {node.name for node in nodes if node.label(INITIALIZED_LABEL) == "true" or not node.label(NODEPOOL_LABEL)}
     return all(place.node is not None and place.node in there for place in state.plan.occupied)

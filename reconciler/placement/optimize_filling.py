@@ -69,7 +69,7 @@ def filled_in_numpy(  # noqa: PLR0917 - as the loop above
     """All rows at once, step by step."""
     filled = np.zeros(order.shape, dtype=np.int64)
     rows = np.arange(len(order))
-    exclusive = apart.any(axis=1)
+    exclusive: Mask = np.asarray(apart.any(axis=1), dtype=np.bool_)
     for step in range(order.shape[1]):
         kinds = order[:, step]
         fits = np.where(able[rows, kinds], most[kinds], 0)

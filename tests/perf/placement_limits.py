@@ -88,7 +88,9 @@ def _buffers() -> bool:
 
 def _optimal() -> int:
     """The optimising mode: what it pays, and how long it takes."""
-    cases = {f"{pods:,} pods, optimising mode": ("mix", str(pods), "--runs", "1") for pods in OPTIMAL_MIXES}
+    cases: dict[str, tuple[str, ...]] = {
+        f"{pods:,} pods, optimising mode": ("mix", str(pods), "--runs", "1") for pods in OPTIMAL_MIXES
+    }
     cases["10,000 chunks in 20 buffers, optimising mode"] = ("buffers",)
     failed = 0
     for head, arguments in cases.items():

@@ -27,8 +27,8 @@ MIX = demands_of(decoded(pod_manifests(150)))
 
 def placed(
     *demands: Demand,
-    types: tuple[InstanceType, ...] = synthetic_instance_types(),  # noqa: B008 - immutable
-    pools: tuple[NodePool, ...] = (pool(),),  # noqa: B008 - immutable
+    types: tuple[InstanceType, ...] = synthetic_instance_types(),
+    pools: tuple[NodePool, ...] = (pool(),),
     view: ClusterView = ClusterView(),  # noqa: B008 - immutable
     options: PlacementOptions = OPTIMAL,
 ) -> Placement:
