@@ -61,7 +61,7 @@ def _over(placement: Placement, packing: Packing) -> str:
     if packing.bound is None or packing.bound <= 0:
         return ""
     gap = max(0.0, _price(placement) / packing.bound - 1)
-    return f", at most {gap:.1%} over the least possible (${packing.bound:.2f}/h)"
+    return f", at most {gap:.1%} over the least possible (not under ${packing.bound:.2f}/h)"
 
 
 def _price(placement: Placement) -> float:

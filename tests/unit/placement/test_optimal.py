@@ -65,7 +65,7 @@ def test_says_what_was_saved_and_how_far_it_is_from_the_least_possible() -> None
 
     sentence = said(optimal)
     assert sentence.startswith(f"placement.mode optimal: new nodes cost ${price(optimal):.2f}/h instead of $")
-    assert "over the least possible ($" in sentence
+    assert "over the least possible (not under $" in sentence
 
 
 def test_puts_together_what_the_fast_mode_keeps_apart() -> None:
@@ -80,7 +80,7 @@ def test_puts_together_what_the_fast_mode_keeps_apart() -> None:
     assert len(optimal.planned) == 4
     assert all(len(item.holdings) == 2 for item in optimal.planned)
     assert said(optimal) == (
-        "placement.mode optimal: new nodes cost $4.00/h instead of $6.00/h, at most 0.0% over the least possible ($4.00/h)"
+        "placement.mode optimal: new nodes cost $4.00/h instead of $6.00/h, at most 0.0% over the least possible (not under $4.00/h)"
     )
 
 
