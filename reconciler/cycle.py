@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
@@ -57,6 +57,7 @@ class Rules:
     caps: PlanCaps
     placement: PlacementOptions
     inventory: InventoryParent
+    optimal_within: timedelta
     check_placement: bool = False
     templates_folder: str = "templates"
     suspend: bool = False
@@ -277,6 +278,7 @@ class Cycle:
 
     def _place(self, state: PassState) -> PassState:
         replaced = unavailable_bins(state.view, state.effective.node_pools, state.now)
+        latest = time.perf_counter() + self._rules.optimal_within.total_seconds()
         placement = place(
             state.view,
             node_pools=state.effective.node_pools,
@@ -285,6 +287,7 @@ class Cycle:
             overlays=state.effective.node_overlays,
             options=replace(self._rules.placement, include_pending=state.include_pending, leaving=replaced),
             memory=self._placed,
+            expired=lambda: time.perf_counter() > latest,
         )
         broken = self._broken_rules(state, placement) if self._rules.check_placement else ()
         return replace(
@@ -392,9 +395,6 @@ def _is_settled(state: PassState) -> bool:
         return False
     if any(not result.ok for result in state.change_set.results) or state.change_set.results:
         return False
-    there = {
-        node.name
-        for node in state.view.nodes
-        if node.label(INITIALIZED_LABEL) == "true" or not node.label(NODEPOOL_LABEL)
-    }
+    nodes = state.view.nodes
+    there = {node.name for node in nodes if node.label(INITIALIZED_LABEL) == "true" or not node.label(NODEPOOL_LABEL)}
     return all(place.node is not None and place.node in there for place in state.plan.occupied)

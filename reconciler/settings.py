@@ -65,10 +65,13 @@ class CapSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
-    """chunks_per_node: how many chunks of one demand a node may hold (0: no limit), so that losing a node loses no more;
+    """mode: fast, or optimal for cheaper new nodes by linear programming; optimal_within: when that takes longer, the fast
+    placement stands; chunks_per_node: how many chunks of one demand a node may hold (0: no limit), so that losing a node loses no more;
     instance_types: how many types a placeholder offers, so that a stock-out of one does not fail its launch; check: verify
     every placement by code of its own before anything comes of it."""
 
+    mode: str = "fast"
+    optimal_within: timedelta = timedelta(minutes=1)
     chunks_per_node: int = 0
     instance_types: int = 20
     check: bool = False
@@ -119,6 +122,7 @@ class Settings:
 _CHOICES = {
     "dialect": ("karpenter", "ca"),
     "drift": ("correct", "report"),
+    "placement.mode": ("fast", "optimal"),
     "logs.form": ("console", "json"),
     "logs.level": ("debug", "info", "warning", "error"),
 }

@@ -116,7 +116,9 @@ def make_cycle(
             placement=PlacementOptions(
                 chunks_per_node=placement.chunks_per_node or None,
                 instance_types=placement.instance_types,
+                optimal=placement.mode == "optimal",
             ),
+            optimal_within=placement.optimal_within,
             inventory=_inventory(settings),
             check_placement=placement.check,
             templates_folder=settings.templates,

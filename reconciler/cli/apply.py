@@ -15,7 +15,19 @@ from reconciler.model.errors import Transient
 
 
 @click.command("apply", short_help="One pass, applied.")
-@options("repo", "revision", "path", "cluster", "catalog", "dialect", "check_placement", "now", "config", "timings")
+@options(
+    "repo",
+    "revision",
+    "path",
+    "cluster",
+    "catalog",
+    "dialect",
+    "placement_mode",
+    "check_placement",
+    "now",
+    "config",
+    "timings",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(*, now: datetime | None, timings: str | None, yes: bool, **values: Any) -> int:
     """Show what one pass would change, ask, and change it.

@@ -63,6 +63,11 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
         is_flag=True,
         help="Also plan nodes for the cluster's own pending pods.",
     ),
+    "placement_mode": click.option(
+        "--placement-mode",
+        type=click.Choice(["fast", "optimal"]),
+        help="How new nodes are chosen; optimal takes longer and costs less.",
+    ),
     "check_placement": click.option(
         "--check-placement",
         is_flag=True,
@@ -109,6 +114,7 @@ def settings_from(values: dict[str, Any]) -> Settings:
             "cluster": values.get("cluster"),
             "catalog": values.get("catalog"),
             "dialect": values.get("dialect"),
+            "placement.mode": values.get("placement_mode"),
             "placement.check": values.get("check_placement") or None,
         },
     )

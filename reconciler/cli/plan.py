@@ -14,7 +14,7 @@ from reconciler.cli.progress import Progress
 
 @click.command("plan", short_help="What one pass would change.")
 @options(
-    "repo", "revision", "path", "cluster", "catalog", "dialect", "include_pending", "check_placement", "now", "config", "timings",
+    "repo", "revision", "path", "cluster", "catalog", "dialect", "include_pending", "placement_mode", "check_placement", "now", "config", "timings",
     "detailed_exitcode",
 )  # fmt: skip
 @output_option("text", "json", "markdown", "html")

@@ -11,7 +11,9 @@ from reconciler.cli.options import options, settings_from
 
 
 @click.command("run", short_help="The daemon: keep the cluster as the repository declares.")
-@options("repo", "revision", "path", "cluster", "catalog", "dialect", "check_placement", "now", "config")
+@options(
+    "repo", "revision", "path", "cluster", "catalog", "dialect", "placement_mode", "check_placement", "now", "config"
+)
 @click.option(
     "--until-settled", is_flag=True, help="End with 0 once the cluster is as declared and nothing is on its way."
 )

@@ -21,6 +21,7 @@ from reconciler.placement.batches import Batch, drafts_of
 from reconciler.placement.best import place_best
 from reconciler.placement.bins import bins_of, frame_of
 from reconciler.placement.candidates import pool_offers, usable
+from reconciler.placement.checker import violations
 from reconciler.placement.daemons import daemons_of
 from reconciler.placement.excuses import Circumstances, excuses_of, unused
 from reconciler.placement.kernel import WORTH_COMPILING, compiled
@@ -28,6 +29,7 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.minimums import within_minimums
 from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
+from reconciler.placement.optimal import optimal_placement
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
@@ -41,7 +43,8 @@ class PlacementOptions:
     """include_pending: plan new nodes for pending pods too; chunks_per_node: most chunks of one demand on a node, so that
     losing it loses no more (None: no limit); instance_types: most types to list for a new node; back_offs: offerings (type,
     zone, capacity type) not to ask for; held: names of nodes and NodeClaims to prefer, beside those that carry the mark; leaving:
-    names of those that must take no more chunks, since they are about to be replaced."""
+    names of those that must take no more chunks, since they are about to be replaced; optimal: look for cheaper new nodes than
+    the fast way found (see optimize)."""
 
     include_pending: bool = False
     chunks_per_node: int | None = None
@@ -49,6 +52,11 @@ class PlacementOptions:
     back_offs: frozenset[BackOff] = frozenset()
     held: frozenset[str] = frozenset()
     leaving: frozenset[str] = frozenset()
+    optimal: bool = False
+
+
+def _never() -> bool:
+    return False
 
 
 def place(
@@ -60,9 +68,11 @@ def place(
     overlays: Sequence[NodeOverlay] = (),
     options: PlacementOptions = PlacementOptions(),
     memory: Memory | None = None,
+    expired: Callable[[], bool] = _never,
 ) -> Placement:
     """Where each chunk goes. Never more than is sure to fit; what could not be judged is in `assumptions`. memory: of the
-    placement before, to work out again only what changed."""
+    placement before, to work out again only what changed; expired: whether the time for looking for something cheaper than
+    the fast placement is over. Raises `Invalid` where `options.optimal` asks for a solver that cannot be loaded."""
     memory = memory or Memory()
     known = memory.recall(view, node_pools, instance_types, demands, overlays, options)
     if known is not None:
@@ -76,6 +86,7 @@ def place(
             overlays=overlays,
             options=options,
             memory=memory,
+            expired=expired,
         )
     )
 
@@ -89,7 +100,20 @@ def _place(
     overlays: Sequence[NodeOverlay],
     options: PlacementOptions,
     memory: Memory,
+    expired: Callable[[], bool],
 ) -> Placement:
+    def broken(placement: Placement) -> bool:
+        found = violations(
+            given[0],
+            node_pools=node_pools,
+            instance_types=given[1],
+            demands=given[2],
+            placement=placement,
+            overlays=overlays,
+        )
+        return bool(found)
+
+    given = (view, instance_types, demands)
     attached = with_attachments(view, instance_types, demands)
     view, instance_types, demands = attached.view, attached.instance_types, attached.demands
     drafts = drafts_of(demands, include_pending=options.include_pending)
@@ -114,6 +138,7 @@ def _place(
         tuple((pool.name, unused(pool)) for pool in sorted(node_pools, key=_name) if not usable(pool)),
         options.chunks_per_node,
     )
+    tried: list[tuple[State, list[Unplaced]]] = []
 
     def attempt(most_nodes: Mapping[str, int]) -> tuple[Placement, dict[str, int]]:
         state = _state(
@@ -131,10 +156,19 @@ def _place(
         state.topology.assumptions.update(attached.assumptions)
         missing = place_best(state, batches, per_node=options.chunks_per_node)
         unplaced = _unplaced(state, batches, missing, circumstances)
+        tried.append((state, unplaced))
         planned, short = _planned(state, batches, options)
         return _placement(state, batches, planned, unplaced), short
 
-    return within_minimums(attempt)
+    placement = within_minimums(attempt)
+    if not options.optimal:
+        return placement
+    state, unplaced = tried[-1]
+
+    def finished() -> Placement:
+        return _placement(state, batches, _planned(state, batches, options)[0], unplaced)
+
+    return optimal_placement(state, finished, broken, per_node=options.chunks_per_node, expired=expired)
 
 
 def _name(pool: NodePool) -> str:

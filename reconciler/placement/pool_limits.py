@@ -24,6 +24,9 @@ NO_MOST: Mapping[str, int] = {}
 RESERVATION_MARK = "\0"
 """Between a NodePool's name and a reservation's, in the name of the account for both; no object's name has it."""
 
+Accounts = tuple[dict[str, dict[str, int]], dict[str, int]]
+"""What each pool uses by resource, and how many nodes are taken of each reservation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
@@ -78,6 +81,15 @@ class PoolLimits:
             if wanted > 0 and self._used[pool].get(name, 0) + wanted > limits[name]:
                 return Shortage(name, limits[name], self._used[pool].get(name, 0))
         return None
+
+    def accounts(self) -> Accounts:
+        """What is used now, to come back to with `restore`."""
+        return {name: dict(used) for name, used in self._used.items()}, dict(self._taken)
+
+    def restore(self, accounts: Accounts) -> None:
+        used, taken = accounts
+        self._used = {name: dict(amounts) for name, amounts in used.items()}
+        self._taken = dict(taken)
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
         if pool in self._most:

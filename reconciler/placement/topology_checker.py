@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.placement.checked_sites import OPEN, Site, Tenant, accepts, label_of, untolerated
 
@@ -13,17 +15,44 @@ Namespaces = Mapping[str, Mapping[str, str]]
 
 
 def topology_violations(sites: Sequence[Site], namespaces: Namespaces) -> Iterable[str]:
-    shapes = {tenant.shape for site in sites for tenant in site.tenants if tenant.chunk}
-    for shape in shapes:
-        for constraint in shape.topology_spread:
+    for alike in _alike(sites):
+        for constraint in alike.shape.topology_spread:
             if constraint.when_unsatisfiable == "DoNotSchedule":
-                yield from _spread(sites, shape, constraint)
+                yield from _spread(sites, alike, constraint)
+    for shape in {tenant.shape for site in sites for tenant in site.tenants if tenant.chunk}:
         if shape.pod_affinity:
             yield from _together(sites, shape, namespaces)
     for site in sites:
         for tenant in site.tenants:
             for term in tenant.shape.pod_anti_affinity:
                 yield from _apart(sites, site, tenant, term, namespaces)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Shapes under spread constraints that differ in requests only, and are placed as pending pods, as KeepMinimum chunks and
+    on planned nodes or not in the same way: what holds for one of them holds for all. identities: of all objects that are one of
+    them, since to compare shapes takes long."""
+
+    shape: PodShape
+    identities: frozenset[int]
+
+    def has(self, tenant: Tenant) -> bool:
+        return tenant.chunk and id(tenant.shape) in self.identities
+
+
+def _alike(sites: Sequence[Site]) -> list[_Alike]:
+    placed: dict[PodShape, tuple[set[int], set[tuple[bool, bool, bool]]]] = {}
+    for site in sites:
+        for tenant in site.tenants:
+            if tenant.chunk and tenant.shape.topology_spread:
+                identities, ways = placed.setdefault(tenant.shape, (set(), set()))
+                identities.add(id(tenant.shape))
+                ways.add((tenant.pending, tenant.keeps_minimum, site.planned))
+    groups: dict[tuple[PodShape, frozenset[tuple[bool, bool, bool]]], set[int]] = {}
+    for shape, (identities, ways) in placed.items():
+        groups.setdefault((replace(shape, requests=Resources()), frozenset(ways)), set()).update(identities)
+    return [_Alike(shape, frozenset(identities)) for (shape, _), identities in groups.items()]
 
 
 def _domain(site: Site, key: str) -> str | None:
@@ -76,8 +105,13 @@ def _meet(one: Tenant, other: Tenant) -> bool:
 
 
 def _together(sites: Sequence[Site], shape: PodShape, namespaces: Namespaces) -> Iterable[str]:
+    known: dict[tuple[str, tuple[tuple[str, str], ...]], bool] = {}
+
     def matches(other: PodShape) -> bool:
-        return all(_selected(term, shape, other, namespaces) for term in shape.pod_affinity)
+        key = (other.namespace, other.labels)
+        if key not in known:
+            known[key] = all(_selected(term, shape, other, namespaces) for term in shape.pod_affinity)
+        return known[key]
 
     for term in shape.pod_affinity:
         used, supported, anywhere = set(), set(), False
@@ -96,17 +130,19 @@ def _together(sites: Sequence[Site], shape: PodShape, namespaces: Namespaces) ->
             yield f"affinity by {term.topology_key} has no company in {sorted(map(str, lonely))}"
 
 
-def _spread(sites: Sequence[Site], shape: PodShape, constraint: TopologySpread) -> Iterable[str]:
+def _spread(sites: Sequence[Site], alike: _Alike, constraint: TopologySpread) -> Iterable[str]:
+    shape = alike.shape
     keys = {item.topology_key for item in shape.topology_spread if item.when_unsatisfiable == "DoNotSchedule"}
-    hosts = [site for site in sites if any(tenant.chunk and tenant.shape == shape for tenant in site.tenants)]
-    waiting = all(tenant.pending for site in hosts for tenant in site.tenants if tenant.chunk and tenant.shape == shape)
+    hosts = [site for site in sites if any(alike.has(tenant) for tenant in site.tenants)]
+    waiting = all(tenant.pending for site in hosts for tenant in site.tenants if alike.has(tenant))
     if waiting and not any(site.planned for site in hosts):
         sites = [site for site in sites if not site.planned]  # they are bound before any planned node comes
+    counted = _Counted(shape, constraint)
     looked_at = [site for site in sites if _is_looked_at(site, shape, constraint, keys)]
-    if any(_domain(site, key) == OPEN for site in looked_at for key in keys if _has_counted(site, shape, constraint)):
+    if any(_domain(site, key) == OPEN for site in looked_at for key in keys if counted.is_on(site)):
         yield f"spread over {constraint.topology_key}: a node that counts is not decided"
         return
-    if _too_skewed(looked_at, shape, constraint):
+    if _too_skewed(looked_at, alike, constraint, counted):
         yield f"spread over {constraint.topology_key} exceeds maxSkew {constraint.max_skew}"
 
 
@@ -118,34 +154,45 @@ def _is_looked_at(site: Site, shape: PodShape, constraint: TopologySpread, keys:
     return constraint.node_taints_policy != "Honor" or not untolerated(site.taints, shape)
 
 
-def _counts(shape: PodShape, constraint: TopologySpread, other: PodShape) -> bool:
-    if constraint.selector is None or other.namespace != shape.namespace:
-        return False
-    selector = _with_keys(constraint.selector, shape, constraint.match_label_keys, Operator.IN)
-    return selector.matches(dict(other.labels))
+class _Counted:
+    """Which pods count under a constraint of a shape; pods of the same labels are looked at once."""
+
+    def __init__(self, shape: PodShape, constraint: TopologySpread) -> None:
+        self._namespace = shape.namespace
+        self._selector = constraint.selector and _with_keys(
+            constraint.selector, shape, constraint.match_label_keys, Operator.IN
+        )
+        self._known: dict[tuple[tuple[str, str], ...], bool] = {}
+
+    def has(self, other: PodShape) -> bool:
+        if self._selector is None or other.namespace != self._namespace:
+            return False
+        known = self._known.get(other.labels)
+        if known is None:
+            known = self._known[other.labels] = self._selector.matches(dict(other.labels))
+        return known
+
+    def is_on(self, site: Site) -> bool:
+        return any(self.has(tenant.shape) for tenant in site.tenants)
 
 
-def _has_counted(site: Site, shape: PodShape, constraint: TopologySpread) -> bool:
-    return any(_counts(shape, constraint, tenant.shape) for tenant in site.tenants)
-
-
-def _too_skewed(sites: Sequence[Site], shape: PodShape, constraint: TopologySpread) -> bool:
+def _too_skewed(sites: Sequence[Site], alike: _Alike, constraint: TopologySpread, counted: _Counted) -> bool:
     """Chunks that count but are under no such rule are bound when it suits: where they raise the emptiest domain before the
     others, elsewhere after them. So a domain is too full only if it is without them."""
     totals: dict[str, int] = {}
     free: dict[str, int] = {}
     used: set[str] = set()
-    minimum_only = any(tenant.keeps_minimum and tenant.shape == shape for site in sites for tenant in site.tenants)
+    minimum_only = any(tenant.keeps_minimum and alike.has(tenant) for site in sites for tenant in site.tenants)
     for site in sites:
         domain = _domain(site, constraint.topology_key) or ""
         for possible in site.options.get(constraint.topology_key, ()) if domain == OPEN else (domain,):
             totals.setdefault(possible, 0)
         for tenant in site.tenants:
-            if tenant.chunk and tenant.shape == shape:
+            if alike.has(tenant):
                 used.add(domain)
             if tenant.leaving or domain == OPEN or (minimum_only and not tenant.chunk):
                 continue
-            if _counts(shape, constraint, tenant.shape):
+            if counted.has(tenant.shape):
                 totals[domain] += tenant.count
                 if tenant.chunk and constraint not in tenant.shape.topology_spread:
                     free[domain] = free.get(domain, 0) + tenant.count

@@ -1,6 +1,7 @@
 """How fast and how cheaply chunks are placed, on inputs that are always the same. Part of `python -m tests.perf`.
 
 python -m tests.perf.placement mix 5000 --karpenter
+python -m tests.perf.placement mix 1000 --optimal --runs 1
 python -m tests.perf.placement buffers
 python -m tests.perf.placement cluster
 
@@ -27,7 +28,7 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.place import PlacementOptions, place
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
 from tests.perf.karpenter_solver import solve, solver
-from tests.perf.lower_bound import lower_bound, node_kinds
+from tests.perf.lower_bound import NodeKind, lower_bound, node_kinds
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 
 ENOUGH = 5.0
@@ -57,6 +58,14 @@ class MixFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class BufferFigures:
+    """bound: USD an hour."""
+
+    run: Run
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFigures:
     """Seconds of a first pass, of one after some pods changed and of one after nothing did; peak in MiB."""
 
@@ -67,15 +76,12 @@ class ClusterFigures:
     unplaced: int
 
 
-def mix(count: int, *, runs: int, with_karpenter: bool) -> MixFigures:
+def mix(count: int, *, runs: int, with_karpenter: bool, optimal: bool = False) -> MixFigures:
     """Pods of Karpenter's benchmark mix on an empty cluster, pending, with new nodes planned for them."""
     manifests = pod_manifests(count)
     inputs = [demands_of(decoded(manifests)) for _ in range(runs)]
-    run = _best([(ClusterView(), demands) for demands in inputs])
-    kinds = node_kinds(
-        synthetic_instance_types(), operating_system="linux", capacity_type="on-demand", daemons=Resources()
-    )
-    bound = lower_bound((demand.groups[0].shape for demand in inputs[0]), kinds)
+    run = _best([(ClusterView(), demands) for demands in inputs], optimal=optimal)
+    bound = lower_bound((demand.groups[0].shape for demand in inputs[0]), _kinds())
     program = solver() if with_karpenter else None
     theirs = solve(program, manifests, runs=runs if count <= 5000 else 1) if program else None
     return MixFigures(
@@ -87,9 +93,12 @@ def mix(count: int, *, runs: int, with_karpenter: bool) -> MixFigures:
     )
 
 
-def buffers_on_nothing(*, runs: int) -> Run:
+def buffers_on_nothing(*, runs: int, optimal: bool = False) -> BufferFigures:
     """10,000 chunks in 20 buffers on an empty cluster."""
-    return _best([(ClusterView(), buffers(20, chunks=500)) for _ in range(runs)])
+    inputs = [buffers(20, chunks=500) for _ in range(runs)]
+    run = _best([(ClusterView(), demands) for demands in inputs], optimal=optimal)
+    shapes = (group.shape for demand in inputs[0] for group in demand.groups for _ in range(group.count))
+    return BufferFigures(run, lower_bound(shapes, _kinds()))
 
 
 def large_cluster() -> ClusterFigures:
@@ -105,10 +114,15 @@ def large_cluster() -> ClusterFigures:
     return ClusterFigures(first, changed, unchanged, peak, _unplaced(placement))
 
 
-def _best(inputs: Sequence[tuple[ClusterView, tuple[Demand, ...]]]) -> Run:
+def _kinds() -> tuple[NodeKind, ...]:
+    types = synthetic_instance_types()
+    return node_kinds(types, operating_system="linux", capacity_type="on-demand", daemons=Resources())
+
+
+def _best(inputs: Sequence[tuple[ClusterView, tuple[Demand, ...]]], *, optimal: bool) -> Run:
     took: list[float] = []
     for view, demands in inputs:
-        seconds, placement = _timed(view, demands)
+        seconds, placement = _timed(view, demands, optimal=optimal)
         took.append(seconds)
         if sum(took[1:]) > ENOUGH:
             break
@@ -116,8 +130,11 @@ def _best(inputs: Sequence[tuple[ClusterView, tuple[Demand, ...]]]) -> Run:
     return Run(min(took), took[0], len(placement.planned), price, _unplaced(placement))
 
 
-def _timed(view: ClusterView, demands: tuple[Demand, ...], memory: Memory | None = None) -> tuple[float, Placement]:
-    pools, types, options = (pool(),), synthetic_instance_types(), PlacementOptions(include_pending=True)
+def _timed(
+    view: ClusterView, demands: tuple[Demand, ...], memory: Memory | None = None, *, optimal: bool = False
+) -> tuple[float, Placement]:
+    pools, types = (pool(),), synthetic_instance_types()
+    options = PlacementOptions(include_pending=True, optimal=optimal)
     began = time.perf_counter()
     placement = place(view, node_pools=pools, instance_types=types, demands=demands, options=options, memory=memory)
     return time.perf_counter() - began, placement
@@ -134,15 +151,17 @@ def main(arguments: Sequence[str]) -> int:
     of_mix.add_argument("pods", type=int)
     of_mix.add_argument("--karpenter", action="store_true", help="run Karpenter's scheduler too; needs Go")
     of_mix.add_argument("--runs", type=int, default=3)
-    cases.add_parser("buffers")
+    of_mix.add_argument("--optimal", action="store_true", help="in the optimising mode")
+    of_buffers = cases.add_parser("buffers")
+    of_buffers.add_argument("--optimal", action="store_true", help="in the optimising mode")
     cases.add_parser("cluster")
     asked = parser.parse_args(arguments)
-    figures: MixFigures | Run | ClusterFigures
+    figures: MixFigures | BufferFigures | ClusterFigures
     match asked.case:
         case "mix":
-            figures = mix(asked.pods, runs=asked.runs, with_karpenter=asked.karpenter)
+            figures = mix(asked.pods, runs=asked.runs, with_karpenter=asked.karpenter, optimal=asked.optimal)
         case "buffers":
-            figures = buffers_on_nothing(runs=3)
+            figures = buffers_on_nothing(runs=1 if asked.optimal else 3, optimal=asked.optimal)
         case _:
             figures = large_cluster()
     print(json.dumps(asdict(figures)))

@@ -33,6 +33,9 @@ MIXES = (
     MixLimit(20_000, faster=10, dearer=1.15, large=True),
     MixLimit(50_000, faster=10, dearer=1.15, large=True),
 )
+OPTIMAL_MIXES = (1000, 5000)
+OPTIMAL_DEARER = 1.05
+"""What the optimising mode pays at most, times the lower bound; on buffers too. It has no limit in seconds: see docs/placement.md."""
 BUFFERS_SECONDS = 0.25
 CLUSTER_SECONDS = {"first": 4.0, "changed": 2.0, "unchanged": 0.05}
 CLUSTER_PEAK = 600
@@ -46,7 +49,7 @@ def held_placement(*, large: bool) -> int:
     )
     failed = sum(_mix(limit) for limit in MIXES if large or not limit.large)
     print(f"\n{'placement':66} figures")
-    return failed + _buffers() + _cluster()
+    return failed + _buffers() + _optimal() + _cluster()
 
 
 def _mix(limit: MixLimit) -> bool:
@@ -73,7 +76,7 @@ def _mix(limit: MixLimit) -> bool:
 
 
 def _buffers() -> bool:
-    run = _child("buffers")
+    run = _child("buffers")["run"]
     over = bool(run["seconds"] > BUFFERS_SECONDS or run["unplaced"] > 0)
     print(
         f"{'10,000 chunks in 20 buffers on an empty cluster':66} {run['seconds']:.3f} s, first {run['first']:.3f} s, "
@@ -81,6 +84,26 @@ def _buffers() -> bool:
         flush=True,
     )
     return over
+
+
+def _optimal() -> int:
+    """The optimising mode: what it pays, and how long it takes."""
+    cases: dict[str, tuple[str, ...]] = {
+        f"{pods:,} pods, optimising mode": ("mix", str(pods), "--runs", "1") for pods in OPTIMAL_MIXES
+    }
+    cases["10,000 chunks in 20 buffers, optimising mode"] = ("buffers",)
+    failed = 0
+    for head, arguments in cases.items():
+        figures = _child(*arguments, "--optimal")
+        run, dearer = figures["run"], figures["run"]["price"] / figures["bound"]
+        over = bool(dearer > OPTIMAL_DEARER or run["unplaced"] > 0)
+        failed += over
+        print(
+            f"{head:66} {run['seconds']:.3f} s, {run['nodes']} nodes, {run['price']:.2f} $/h, {dearer:.3f} of the bound; "
+            f"limit {OPTIMAL_DEARER:g}{'  EXCEEDED' if over else ''}",
+            flush=True,
+        )
+    return failed
 
 
 def _cluster() -> int:

@@ -1,0 +1,72 @@
+"""The better of the fast placement and what the optimising mode makes of it, with how far from the least price it is. Used by
+place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from reconciler.model.placement import Placement
+from reconciler.placement.optimize import Packing, optimize
+from reconciler.placement.state import State
+
+_ROUNDING = 1e-9
+
+
+def optimal_placement(
+    state: State,
+    finished: Callable[[], Placement],
+    broken: Callable[[Placement], bool],
+    *,
+    per_node: int | None,
+    expired: Callable[[], bool],
+) -> Placement:
+    """finished: the placement as the state has it; broken: whether the checker finds something in it. Never dearer than the
+    fast placement, which stands where the other is not valid."""
+    accounts, assumptions = state.limits.accounts(), set(state.topology.assumptions)
+    fast = finished()
+    if not fast.planned:
+        return fast
+    if not all(node.price_known for node in fast.planned):
+        return _with(fast, "placement.mode optimal: some prices are not known: the fast placement stands")
+    state.limits.restore(accounts)
+    state.topology.assumptions.clear()
+    state.topology.assumptions.update(assumptions)
+    packing = optimize(state, per_node=per_node, expired=expired)
+    packed = fast if packing.reason else finished()
+    reason = packing.reason or _objection(packed, fast, broken)
+    if reason:
+        return _with(fast, _standing(fast, replace(packing, reason=reason)))
+    over = _over(packed, packing)
+    return _with(
+        packed,
+        f"placement.mode optimal: new nodes cost ${_price(packed):.2f}/h instead of ${_price(fast):.2f}/h{over}",
+    )
+
+
+def _objection(packed: Placement, fast: Placement, broken: Callable[[Placement], bool]) -> str:
+    if not all(node.price_known for node in packed.planned):
+        return "some prices are not known"
+    if _price(packed) > _price(fast) - _ROUNDING:
+        return "nothing cheaper was found"
+    return "what was cheaper broke a rule" if broken(packed) else ""
+
+
+def _standing(fast: Placement, packing: Packing) -> str:
+    return f"placement.mode optimal: {packing.reason}: the fast placement stands, ${_price(fast):.2f}/h{_over(fast, packing)}"
+
+
+def _over(placement: Placement, packing: Packing) -> str:
+    """The gap: the true least price lies between the bound and what was found."""
+    if packing.bound is None or packing.bound <= 0:
+        return ""
+    gap = max(0.0, _price(placement) / packing.bound - 1)
+    return f", at most {gap:.1%} over the least possible (not under ${packing.bound:.2f}/h)"
+
+
+def _price(placement: Placement) -> float:
+    return sum(node.price for node in placement.planned)
+
+
+def _with(placement: Placement, sentence: str) -> Placement:
+    return replace(placement, assumptions=tuple(sorted({*placement.assumptions, sentence})))

@@ -1,0 +1,131 @@
+"""Puts chunks on planned nodes as the optimising mode chose, or back as they were. Used by optimize."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from reconciler.placement.batches import Batch
+from reconciler.placement.blueprints import Blueprint
+from reconciler.placement.candidates import PoolOffers
+from reconciler.placement.fill import meets_minimums
+from reconciler.placement.optimize_kinds import Movable, contents
+from reconciler.placement.optimize_patterns import Pattern
+from reconciler.placement.state import Saved, State
+
+Chunks = list[tuple[Batch, int]]
+
+
+class Rebuilder:
+    """Knows the fast placement, to be able to go back to it."""
+
+    def __init__(self, state: State, movable: Movable) -> None:
+        self._state = state
+        self._movable = movable
+        self._existing = [put for put in state.puts() if put.bins[0] < len(state.bins)]
+        self._before: list[tuple[Blueprint, Chunks]] = [
+            (state.planned.of(index), [(put.batch, count) for put, count in puts])
+            for index, puts in enumerate(contents(state))
+        ]
+
+    def rebuild(self, patterns: Sequence[Pattern]) -> str:
+        """Why the fast placement stands, "" when the patterns are used."""
+        before = self._cost()
+        self._clear()
+        reason = self._fixed_and(patterns)
+        if not reason and self._cost() >= before:
+            reason = "nothing cheaper was found"
+        if reason:
+            self._clear()
+            for blueprint, chunks in self._before:
+                self._put(blueprint, chunks)
+                self._charge()
+        return reason
+
+    def _cost(self) -> tuple[int, int]:
+        planned = self._state.planned
+        return int(planned.price[: planned.count].sum()), planned.count
+
+    def _clear(self) -> None:
+        """All is undone, since only what came last can be; then what is on existing bins is put there again."""
+        self._state.put_back(Saved(0))
+        for put in self._existing:
+            self._state.put_existing(put.batch, put.bins[0], put.total)
+
+    def _fixed_and(self, patterns: Sequence[Pattern]) -> str:
+        state = self._state
+        for index in self._movable.fixed:
+            self._put(*self._before[index])
+            self._charge()
+        waiting = [list(reversed(kind.waiting)) for kind in self._movable.kinds]
+        for pattern in patterns:
+            blueprint = self._blueprint(pattern)
+            if blueprint is None:
+                return "chunks were thought to share a node that may not"
+            chunks = [item for kind, count in pattern.kinds for item in _next(waiting[kind], count)]
+            used = np.array([batch.needs.request * count for batch, count in chunks], dtype=np.int64).sum(axis=0)
+            if not bool((blueprint.room >= used).all(axis=1).any()):
+                return "chunks were thought to fit on a node that do not"
+            offers = blueprint.offers
+            if not meets_minimums(state, blueprint.pool, blueprint.rows & offers.rows_holding(used)):
+                return f"NodePool {offers.pool.name} asks for more types (minValues) than hold its nodes"
+            self._put(blueprint, chunks)
+            if self._is_short():
+                return f"NodePool {offers.pool.name} has limits that it would break"
+            self._charge()
+        return ""
+
+    def _blueprint(self, pattern: Pattern) -> Blueprint | None:
+        """What a node for all of these may be bought as."""
+        state = self._state
+        found: Blueprint | None = None
+        for number, _ in pattern.kinds:
+            kind = self._movable.kinds[number]
+            if found is None:
+                rows, offers = kind.meeting.rows(kind.pool), state.offers[kind.pool]
+                if rows is None:
+                    return None
+                found = state.blueprints.get(
+                    kind.pool, rows, offers.own_labels(kind.meeting.wanted), kind.meeting.wanted
+                )
+                continue
+            joined = int(kind.meeting.joined()[found.number])
+            if joined < 0:
+                return None
+            found = state.blueprints.list[joined]
+        return found
+
+    def _put(self, blueprint: Blueprint, chunks: Chunks) -> None:
+        state = self._state
+        (first, held), *rest = chunks
+        state.open_planned(first, blueprint, (held,))
+        index = state.planned.count - 1
+        for batch, count in rest:
+            state.put_planned(batch, blueprint, (index,), (count,))
+
+    def _is_short(self) -> bool:
+        offers, kind = self._last()
+        return self._state.limits.shortage(offers.pool.name, offers.capacities[kind]) is not None
+
+    def _charge(self) -> None:
+        offers, kind = self._last()
+        self._state.charge(offers.pool.name, offers.capacities[kind])
+
+    def _last(self) -> tuple[PoolOffers, int]:
+        index = self._state.planned.count - 1
+        offers = self._state.planned.of(index).offers
+        return offers, int(offers.offerings.types_of[self._state.planned.primary(index)])
+
+
+def _next(waiting: Chunks, count: int) -> Chunks:
+    """The next so many of what waits, its last first."""
+    found: Chunks = []
+    while count:
+        batch, there = waiting.pop()
+        taken = min(there, count)
+        found.append((batch, taken))
+        if taken < there:
+            waiting.append((batch, there - taken))
+        count -= taken
+    return found

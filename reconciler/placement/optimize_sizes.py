@@ -1,0 +1,95 @@
+"""The nodes that the optimising mode may choose from: types in the places where they cost least. Used by optimize.
+
+Chunks that ask for labels of a node's own (not of the catalogue) share a node only with chunks that ask for the same, or for
+none: so each such wish is a compartment, beside the one without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.optimize_kinds import Movable
+from reconciler.placement.requirements import ANYWHERE, Requirements
+from reconciler.placement.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """One entry each. pools: number of the NodePool's offers; rooms: sizes × resources; prices: billionths of a USD an hour;
+    takes: sizes × kinds, which kinds may be on such a node."""
+
+    pools: Amounts
+    rooms: Amounts
+    prices: Amounts
+    takes: Mask
+
+    def __len__(self) -> int:
+        return len(self.prices)
+
+
+def sizes_for(state: State, movable: Movable) -> Sizes:
+    """Each type once for all kinds that can be together on it, in its cheapest place; without those that another one is
+    no worse than in every respect."""
+    pools: list[int] = []
+    rooms: list[Amounts] = []
+    prices: list[int] = []
+    takes: list[Mask] = []
+    for pool in sorted({kind.pool for kind in movable.kinds}):
+        offers = state.offers[pool]
+        for able in _compartments(state, movable, pool):
+            numbers = np.flatnonzero(able)
+            masks = np.array([movable.kinds[number].meeting.rows(pool) for number in numbers.tolist()])
+            for row in _cheapest_rows(offers.offerings.types_of, offers.prices, masks):
+                taken = np.zeros(len(movable.kinds), dtype=np.bool_)
+                taken[numbers] = masks[:, row]
+                pools.append(pool)
+                rooms.append(offers.room[offers.offerings.types_of[row]])
+                prices.append(int(offers.prices[row]))
+                takes.append(taken)
+    return _useful(
+        Sizes(
+            np.array(pools, dtype=np.int64),
+            np.array(rooms, dtype=np.int64).reshape(len(pools), len(state.columns.names)),
+            np.array(prices, dtype=np.int64),
+            np.array(takes, dtype=np.bool_).reshape(len(pools), len(movable.kinds)),
+        )
+    )
+
+
+def _compartments(state: State, movable: Movable, pool: int) -> Iterable[Mask]:
+    keys = state.offers[pool].offerings.table.keys
+    wishes: dict[Requirements, list[int]] = {}
+    for number, kind in enumerate(movable.kinds):
+        if kind.pool == pool:
+            wishes.setdefault(kind.meeting.wanted.without(keys), []).append(number)
+    anywhere = wishes.pop(ANYWHERE, [])
+    for members in [*wishes.values(), []] if anywhere else wishes.values():
+        mask = np.zeros(len(movable.kinds), dtype=np.bool_)
+        mask[[*anywhere, *members]] = True
+        yield mask
+
+
+def _cheapest_rows(types_of: Amounts, prices: Amounts, masks: Mask) -> list[int]:
+    """masks: kinds × rows. Of rows of one type that the same kinds may be on, the cheapest; the first of equal ones."""
+    found: dict[tuple[int, bytes], int] = {}
+    for row in np.flatnonzero(masks.any(axis=0)).tolist():
+        key = (int(types_of[row]), masks[:, row].tobytes())
+        if key not in found or prices[row] < prices[found[key]]:
+            found[key] = row
+    return sorted(found.values())
+
+
+def _useful(sizes: Sizes) -> Sizes:
+    """Of two that are as good as each other the first stays."""
+    keep = np.ones(len(sizes), dtype=np.bool_)
+    order = np.lexsort((np.arange(len(sizes)), sizes.prices))
+    rooms, takes = sizes.rooms[order], sizes.takes[order]
+    for place in range(1, len(order)):
+        better = (rooms[:place] >= rooms[place]).all(axis=1) & ~(takes[place] & ~takes[:place]).any(axis=1)
+        keep[place] = not better.any()
+    chosen = np.sort(order[keep])
+    return Sizes(sizes.pools[chosen], sizes.rooms[chosen], sizes.prices[chosen], sizes.takes[chosen])

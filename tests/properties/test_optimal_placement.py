@@ -1,0 +1,111 @@
+"""The optimising mode against the fast one, whatever the cluster, the pools and the demands are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.placement import Placement
+from reconciler.placement import optimize_filling
+from reconciler.placement.checker import violations
+from reconciler.placement.optimize_kinds import Movable, movable
+from reconciler.placement.place import PlacementOptions, place
+from tests.unit.placement.worlds import World, worlds
+
+
+def placed(world: World, *, optimal: bool, chunks_per_node: int | None = None) -> Placement:
+    return place(
+        world.view,
+        node_pools=world.node_pools,
+        instance_types=world.instance_types,
+        demands=world.demands,
+        options=PlacementOptions(include_pending=True, chunks_per_node=chunks_per_node, optimal=optimal),
+    )
+
+
+def price(placement: Placement) -> float:
+    return sum(node.price for node in placement.planned)
+
+
+@settings(max_examples=150, deadline=None)
+@given(world=worlds(), most=st.sampled_from([None, 1, 3]))
+def test_breaks_no_rule_and_is_never_dearer(world: World, most: int | None) -> None:
+    fast = placed(world, optimal=False, chunks_per_node=most)
+    optimal = placed(world, optimal=True, chunks_per_node=most)
+
+    found = violations(
+        world.view,
+        node_pools=world.node_pools,
+        instance_types=world.instance_types,
+        demands=world.demands,
+        placement=optimal,
+    )
+    assert found == ()
+    assert price(optimal) <= price(fast) + 1e-9
+    assert optimal.occupied == fast.occupied
+    assert optimal.unplaced == fast.unplaced
+
+
+def _dear(work: Movable) -> Movable:
+    """So that the fast placement's own nodes are not simply taken again."""
+    return replace(work, nodes=tuple((held, price * 10) for held, price in work.nodes))
+
+
+@settings(max_examples=200, deadline=None)
+@given(world=worlds(), most=st.sampled_from([None, 2]))
+def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(world: World, most: int | None) -> None:
+    costs = iter(range(10, 0, -1))
+
+    def found(_packed: Placement, _fast: Placement, broken: Callable[[Placement], bool]) -> str:
+        return "what was cheaper broke a rule" if broken(_packed) else ""
+
+    with (
+        patch("reconciler.placement.optimize.movable", lambda *args, **named: _dear(movable(*args, **named))),
+        patch("reconciler.placement.optimize_rebuild.Rebuilder._cost", lambda _: (next(costs), 0)),
+        patch("reconciler.placement.optimal._objection", found),
+    ):
+        said = " ".join(placed(world, optimal=True, chunks_per_node=most).assumptions)
+
+    assert "broke a rule" not in said
+    assert "were thought to" not in said
+
+
+@settings(max_examples=80, deadline=None)
+@given(world=worlds(), most=st.sampled_from([None, 2]))
+def test_no_node_holds_more_of_a_demand_than_the_limit(world: World, most: int | None) -> None:
+    for node in placed(world, optimal=True, chunks_per_node=most).planned:
+        for demand in world.demands:
+            held = sum(item.count for item in node.holdings if item.demand == demand.ref)
+            assert most is None or demand.is_pending_pod or held <= most
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=worlds())
+def test_the_same_input_has_the_same_answer(world: World) -> None:
+    assert placed(world, optimal=True) == placed(world, optimal=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_numpy_and_the_loop_fill_nodes_alike(data: st.DataObject) -> None:
+    rows, kinds, columns = (data.draw(st.integers(1, 5)) for _ in range(3))
+    lots = np.random.default_rng(data.draw(st.integers(0, 2**16)))
+    order = np.array([lots.permutation(kinds) for _ in range(rows)], dtype=np.int64)
+    able = lots.random((rows, kinds)) < 0.8
+    asked = lots.integers(0, 5, (kinds, columns))
+    room = lots.integers(-2, 30, (rows, columns))
+    most = lots.integers(1, 6, kinds)
+    apart = lots.random((kinds, kinds)) < 0.2
+    apart |= apart.T
+
+    one, other = (
+        fill(order, able.copy(), asked, room.copy(), most, apart)
+        for fill in (optimize_filling.filled_one_by_one, optimize_filling.filled_in_numpy)
+    )
+
+    assert one.tolist() == other.tolist()

@@ -1,0 +1,144 @@
+"""The optimising mode: what it saves, what it says of it, and when the fast placement stands."""
+
+from __future__ import annotations
+
+import sys
+from unittest.mock import patch
+
+import pytest
+
+from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.model.demand import Demand
+from reconciler.model.errors import Invalid
+from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.placement import Placement
+from reconciler.model.quantity import CPU
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
+from reconciler.placement.place import PlacementOptions, place
+from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
+
+FAST = PlacementOptions(include_pending=True)
+OPTIMAL = PlacementOptions(include_pending=True, optimal=True)
+MIX = demands_of(decoded(pod_manifests(150)))
+"""Pods of all kinds: spread, together and apart, over zones and hosts."""
+
+
+def placed(
+    *demands: Demand,
+    types: tuple[InstanceType, ...] = synthetic_instance_types(),
+    pools: tuple[NodePool, ...] = (pool(),),
+    view: ClusterView = ClusterView(),  # noqa: B008 - immutable
+    options: PlacementOptions = OPTIMAL,
+) -> Placement:
+    return place(view, node_pools=pools, instance_types=types, demands=demands, options=options)
+
+
+def price(placement: Placement) -> float:
+    return sum(item.price for item in placement.planned)
+
+
+def said(placement: Placement) -> str:
+    return next(item for item in placement.assumptions if item.startswith("placement.mode optimal"))
+
+
+def test_mixed_pods_cost_less_and_break_no_rule() -> None:
+    fast, optimal = placed(*MIX, options=FAST), placed(*MIX)
+
+    assert price(optimal) < 0.99 * price(fast)
+    assert optimal.unplaced == fast.unplaced == ()
+    assert (
+        violations(
+            ClusterView(),
+            node_pools=(pool(),),
+            instance_types=synthetic_instance_types(),
+            demands=MIX,
+            placement=optimal,
+        )
+        == ()
+    )
+
+
+def test_says_what_was_saved_and_how_far_it_is_from_the_least_possible() -> None:
+    optimal = placed(*MIX)
+
+    sentence = said(optimal)
+    assert sentence.startswith(f"placement.mode optimal: new nodes cost ${price(optimal):.2f}/h instead of $")
+    assert "over the least possible (not under $" in sentence
+
+
+def test_puts_together_what_the_fast_mode_keeps_apart() -> None:
+    """The fast mode packs the first demand by itself, two to a node, before it looks at the second."""
+    box = instance_type("box", cpu="11", memory="100Gi", price=1.0)
+    demands = (demand("a", count=4, pod_shape=shape("4", "1Gi")), demand("b", count=4, pod_shape=shape("6", "1Gi")))
+
+    fast = placed(*demands, types=(box,), pools=(node_pool(),), options=FAST)
+    optimal = placed(*demands, types=(box,), pools=(node_pool(),))
+
+    assert len(fast.planned) == 6
+    assert len(optimal.planned) == 4
+    assert all(len(item.holdings) == 2 for item in optimal.planned)
+    assert said(optimal) == (
+        "placement.mode optimal: new nodes cost $4.00/h instead of $6.00/h, at most 0.0% over the least possible (not under $4.00/h)"
+    )
+
+
+def test_what_is_on_nodes_that_are_there_stays() -> None:
+    view = ClusterView(nodes=(node("there", cpu="8", memory="32Gi"),))
+
+    assert placed(*MIX, view=view).occupied == placed(*MIX, view=view, options=FAST).occupied
+
+
+def test_the_fast_placement_stands_when_the_time_is_over() -> None:
+    late = place(
+        ClusterView(),
+        node_pools=(pool(),),
+        instance_types=synthetic_instance_types(),
+        demands=MIX,
+        options=OPTIMAL,
+        expired=lambda: True,
+    )
+
+    assert late.planned == placed(*MIX, options=FAST).planned
+    assert "the time for it was over: the fast placement stands" in said(late)
+
+
+def test_what_breaks_a_rule_is_not_used() -> None:
+    with patch("reconciler.placement.place.violations", lambda *_args, **_named: ("node-1: broken",)):
+        placement = placed(*MIX)
+
+    assert placement.planned == placed(*MIX, options=FAST).planned
+    assert "what was cheaper broke a rule: the fast placement stands" in said(placement)
+
+
+def test_limits_of_a_pool_hold() -> None:
+    roomy = placed(*MIX, options=FAST)
+    cores = sum(item.requests.get(CPU) for item in roomy.planned) // 1000
+    limited = node_pool("general", requirements=pool().template.requirements, limits={"cpu": str(int(cores * 1.2))})
+
+    placement = placed(*MIX, pools=(limited,))
+
+    assert (
+        violations(
+            ClusterView(),
+            node_pools=(limited,),
+            instance_types=synthetic_instance_types(),
+            demands=MIX,
+            placement=placement,
+        )
+        == ()
+    )
+
+
+def test_without_the_solver_says_what_to_do() -> None:
+    with patch.dict(sys.modules, {"highspy": None}), pytest.raises(Invalid) as caught:
+        placed(*MIX)
+
+    assert "highspy cannot be loaded" in str(caught.value)
+    assert caught.value.hint == "install it (pip install highspy), or set placement.mode: fast"
+
+
+def test_the_fast_mode_needs_no_solver() -> None:
+    with patch.dict(sys.modules, {"highspy": None}):
+        assert placed(*MIX, options=FAST).planned
