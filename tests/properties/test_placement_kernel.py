@@ -36,7 +36,8 @@ def test_numpy_and_the_loops_as_written_agree(world: World, most: int | None) ->
     looped = placed_with(kernel.plain(), world, most)
     assert looped == placed_with(None, world, most)
     # An integer of numpy's own equals ours, but fails later, where only ours will do.
-    held = [holding.count for bin_ in (*looped.occupied, *looped.planned) for holding in bin_.holdings]
+    of_each = [*(item.holdings for item in looped.occupied), *(item.holdings for item in looped.planned)]
+    held = [holding.count for holdings in of_each for holding in holdings]
     assert all(type(count) is int for count in held)
 
 
