@@ -5,7 +5,7 @@ Used by topology, which makes them, and by all who place by them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,9 +28,11 @@ class Selection:
     selectors: tuple[LabelSelector | None, ...]
 
     def selects(self, shape: PodShape) -> bool:
-        if self.namespaces is not None and shape.namespace not in self.namespaces:
+        return self.selects_labels(shape.namespace, dict(shape.labels))
+
+    def selects_labels(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        if self.namespaces is not None and namespace not in self.namespaces:
             return False
-        labels = dict(shape.labels)
         return all(selector is not None and selector.matches(labels) for selector in self.selectors)
 
 

@@ -1,4 +1,5 @@
-"""The two loops over planned nodes that most time goes to, written so that they can be compiled. Used by fill and enlarge.
+"""The loops over planned nodes that most time goes to, written so that they can be compiled. Used by fill,
+enlarge and planned.
 
 numba compiles them where it is there and the placement is large enough to pay for loading it; fill and enlarge have the same
 in numpy, and a test holds both to the same answers. Nothing here allocates, so that the compiled code is tight.

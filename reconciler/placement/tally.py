@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import is_not
 
 from reconciler.model.pods import Pod, PodShape
 
@@ -39,20 +41,16 @@ class Tally:
 
     def __init__(self) -> None:
         self._flocks: dict[Alike, Flock] = {}
-        self._counted: set[int] = set()
         self._pods: Sequence[Pod] = ()
         """Kept so that their identity, by which they were counted, and that of their shapes stays their own."""
 
     def count(self, pods: Sequence[Pod]) -> list[Flock]:
         """Flocks of these pods. An unchanged pod must be the same object as before to be known again."""
         if pods is not self._pods:
-            now = set(map(id, pods))
-            gone, come = self._counted - now, now - self._counted
-            if gone:
-                self._add([pod for pod in self._pods if id(pod) in gone], -1)
-            if come:
-                self._add([pod for pod in pods if id(pod) in come], 1)
-            self._counted, self._pods = now, pods
+            gone, come = _changes(self._pods, pods)
+            self._add(gone, -1)
+            self._add(come, 1)
+            self._pods = pods
             if gone:
                 self._flocks = {key: flock for key, flock in self._flocks.items() if flock.nodes}
         return list(self._flocks.values())
@@ -69,3 +67,15 @@ class Tally:
             if flock is None:
                 flock = flocks[key] = Flock(pod.shape, pod.is_daemon, pod.deleting, daemon_set)
             flock.add(node, amount)
+
+
+def _changes(before: Sequence[Pod], after: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
+    """Objects that went and that came. Where as many are there as before, most are in the same place: then nothing is
+    looked up."""
+    if len(before) == len(after):
+        places = list(compress(range(len(after)), map(is_not, before, after)))
+        if len(places) <= len(after) // 10:
+            return [before[place] for place in places], [after[place] for place in places]
+    there, now = dict(zip(map(id, before), before, strict=True)), dict(zip(map(id, after), after, strict=True))
+    gone = [there[key] for key in there.keys() - now.keys()]
+    return gone, [pod for key, pod in now.items() if key not in there]

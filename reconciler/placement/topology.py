@@ -130,8 +130,12 @@ class Topology:
     def _selecting(self, shape: PodShape) -> list[int]:
         """Counters whose selections the shape is in; which depends on its namespace and labels only, so that few are asked."""
         known = self._selecting_known.setdefault((shape.namespace, shape.labels), [0, []])
+        labels = dict(shape.labels)
         for number in range(known[0], len(self.counters)):
-            if all(selection.selects(shape) for selection in self.counters[number].counted.selections):
+            for selection in self.counters[number].counted.selections:
+                if not selection.selects_labels(shape.namespace, labels):
+                    break
+            else:
                 known[1].append(number)
         known[0] = len(self.counters)
         found: list[int] = known[1]

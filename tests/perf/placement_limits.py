@@ -25,19 +25,19 @@ class MixLimit:
     large: bool = False
 
 
-# About half of the speed and a little over the price that were measured. What the product is after: 20, 30 and 50 times as
-# fast at 1,000, 5,000 and 20,000 pods, and 1.15 of the bound.
+# About half of the speed and a little over the price that were measured, on a machine with other work. What the product is
+# after: 20, 30 and 50 times as fast at 1,000, 5,000 and 20,000 pods, and 1.15 of the bound.
 MIXES = (
     MixLimit(1000, faster=6, dearer=1.12),
-    MixLimit(5000, faster=8, dearer=1.1),
+    MixLimit(5000, faster=12, dearer=1.1),
     MixLimit(20_000, faster=10, dearer=1.15, large=True),
     MixLimit(50_000, faster=10, dearer=1.15, large=True),
 )
-OPTIMAL_MIXES = (1000, 5000)
+OPTIMAL_MIXES = (1000,)
 OPTIMAL_DEARER = 1.05
 """What the optimising mode pays at most, times the lower bound; on buffers too. It has no limit in seconds: see docs/placement.md."""
-BUFFERS_SECONDS = 0.25
-CLUSTER_SECONDS = {"first": 4.0, "changed": 2.0, "unchanged": 0.05}
+BUFFERS_SECONDS = 0.5
+CLUSTER_SECONDS = {"first": 4.0, "changed": 1.0, "unchanged": 0.05}
 CLUSTER_PEAK = 600
 
 

@@ -36,8 +36,9 @@ def test_numpy_and_the_loops_as_written_agree(world: World, most: int | None) ->
     looped = placed_with(kernel.plain(), world, most)
     assert looped == placed_with(None, world, most)
     # An integer of numpy's own equals ours, but fails later, where only ours will do.
-    held = [*(item.holdings for item in looped.occupied), *(item.holdings for item in looped.planned)]
-    assert all(type(holding.count) is int for holdings in held for holding in holdings)
+    of_each = [*(item.holdings for item in looped.occupied), *(item.holdings for item in looped.planned)]
+    held = [holding.count for holdings in of_each for holding in holdings]
+    assert all(type(count) is int for count in held)
 
 
 @settings(max_examples=100, deadline=None)

@@ -38,3 +38,15 @@ def test_the_deployment_has_settings_that_exist(tmp_path: Path) -> None:
     deployment = yaml.safe_load((CONFIG / "deploy" / "deployment.yaml").read_text())
     mounts = {mount["mountPath"] for mount in deployment["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]}
     assert settings.git.state in mounts
+
+
+def test_the_deployment_takes_over_what_the_image_compiled() -> None:
+    """numba reads its cache only where it can write, and the image's own files cannot be written to."""
+    image = (CONFIG.parent / "Dockerfile").read_text()
+    folder = next(word for word in image.split() if word.startswith("NUMBA_CACHE_DIR=")).partition("=")[2]
+    pod = yaml.safe_load((CONFIG / "deploy" / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+    daemon, first = pod["containers"][0], pod["initContainers"][0]
+    volume = next(mount["name"] for mount in daemon["volumeMounts"] if mount["mountPath"] == folder)
+    copied_to = next(mount["mountPath"] for mount in first["volumeMounts"] if mount["name"] == volume)
+    assert first["image"] == daemon["image"]
+    assert first["command"][-2:] == [f"{folder}/.", copied_to]

@@ -1,0 +1,49 @@
+"""Compiles the loops of kernel before anybody waits for them, into numba's cache: `python -m reconciler.placement.ahead`.
+
+Called when the image is built. What it does is a placement just large enough for the loops, so that they are compiled for
+the very kinds of arrays that every other placement hands to them.
+"""
+
+from __future__ import annotations
+
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.nodes import InstanceType, NodeClaimTemplate, NodeClassRef, NodePool, Offering
+from reconciler.model.placement import Placement
+from reconciler.model.pods import PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.placement.kernel import WORTH_COMPILING
+from reconciler.placement.place import place
+
+
+def compile_ahead() -> Placement:
+    """Places many different groups, some of which make nodes larger that are planned for others."""
+    types = [
+        InstanceType(
+            name=f"size-{cpu}",
+            architecture="amd64",
+            operating_systems=("linux",),
+            capacity=Resources.parse({"cpu": str(cpu), "memory": f"{4 * cpu}Gi", "pods": "110"}),
+            overhead=Resources(),
+            offerings=(Offering("zone", "on-demand", cpu / 20),),
+        )
+        for cpu in (2, 4, 8)
+    ]
+    template = NodeClaimTemplate(node_class=NodeClassRef("example.com", "NodeClass", "default"))
+    demands = [
+        Demand(
+            ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "default", f"group-{number:03}"),
+            (ChunkGroup(_shape(f"{300 + 7 * number}m", f"{number + 1}Mi"), 3),),
+        )
+        for number in range(WORTH_COMPILING)
+    ]
+    return place(ClusterView(), node_pools=[NodePool("general", template)], instance_types=types, demands=demands)
+
+
+def _shape(cpu: str, memory: str) -> PodShape:
+    return PodShape("default", Resources.parse({"cpu": cpu, "memory": memory, "pods": "1"}))
+
+
+if __name__ == "__main__":
+    compile_ahead()

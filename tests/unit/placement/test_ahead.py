@@ -1,0 +1,57 @@
+"""The loops that an image is built with are those that every placement then uses."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+from reconciler.model.placement import Placement
+from reconciler.model.view import ClusterView
+from reconciler.placement import kernel
+from reconciler.placement.ahead import compile_ahead
+from reconciler.placement.kernel import Kernel
+from reconciler.placement.place import PlacementOptions, place
+from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
+from tests.unit.placement.worlds import catalogue
+
+
+def test_compiling_ahead_runs_every_loop() -> None:
+    used = set()
+
+    def noting(name: str) -> Any:
+        loop = getattr(kernel.plain(), name)
+
+        def noted(*arguments: Any) -> Any:
+            used.add(name)
+            return loop(*arguments)
+
+        return noted
+
+    loops = Kernel(**{name: noting(name) for name in Kernel.__slots__})
+    with patch("reconciler.placement.place.compiled", lambda: loops):
+        placement = compile_ahead()
+    assert used == set(Kernel.__slots__)
+    assert not placement.unplaced
+
+
+def test_each_loop_is_compiled_for_one_kind_of_arguments() -> None:
+    """Otherwise what was compiled ahead would not be what a daemon needs."""
+    compile_ahead()
+    assert placement_of_a_mix().planned
+    loops = kernel.compiled()
+    assert loops is not None, "numba is a dependency: its wheel should be there"
+    assert {name: len(getattr(loops, name).signatures) for name in Kernel.__slots__} == dict.fromkeys(
+        Kernel.__slots__, 1
+    )
+
+
+def placement_of_a_mix() -> Placement:
+    """Pods under every kind of rule that the loops look at."""
+    with patch("reconciler.placement.place.WORTH_COMPILING", 0):
+        return place(
+            ClusterView(),
+            node_pools=(pool(),),
+            instance_types=catalogue(("zone-a", "zone-b")),
+            demands=demands_of(decoded(pod_manifests(100))),
+            options=PlacementOptions(include_pending=True, chunks_per_node=3),
+        )
