@@ -227,10 +227,9 @@ def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluste
         return EmbeddedCluster.from_snapshot(
             snapshot, clock, delays=delays, inventory=_inventory(settings), provisions_pending=True
         )
-    # It begins with nothing at all: a snapshot has the namespaces of its cluster, here the repository's are made.
-    return EmbeddedCluster(
-        clock, delays=delays, inventory=_inventory(settings), provisions_pending=True, makes_namespaces=True
-    )
+    # A snapshot has the namespaces of its cluster; here, where there is nothing at all, the repository's are made.
+    options = {"provisions_pending": True, "makes_namespaces": True}
+    return EmbeddedCluster(clock, delays=delays, inventory=_inventory(settings), **options)
 
 
 def _inventory(settings: Settings) -> InventoryParent:
