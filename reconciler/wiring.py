@@ -223,13 +223,11 @@ def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluste
     from reconciler.cluster.embedded_karpenter import Delays  # noqa: PLC0415 - see above
 
     delays = Delays(launch=settings.embedded.launch_delay, register=settings.embedded.register_delay)
+    parent = _inventory(settings)
     if snapshot:
-        return EmbeddedCluster.from_snapshot(
-            snapshot, clock, delays=delays, inventory=_inventory(settings), provisions_pending=True
-        )
-    # A snapshot has the namespaces of its cluster; here, where there is nothing at all, the repository's are made.
-    options = {"provisions_pending": True, "makes_namespaces": True}
-    return EmbeddedCluster(clock, delays=delays, inventory=_inventory(settings), **options)
+        return EmbeddedCluster.from_snapshot(snapshot, clock, delays=delays, inventory=parent, provisions_pending=True)
+    # A snapshot has its cluster's namespaces; here, where there is nothing, the repository's are made.
+    return EmbeddedCluster(clock, delays=delays, inventory=parent, provisions_pending=True, makes_namespaces=True)
 
 
 def _inventory(settings: Settings) -> InventoryParent:
