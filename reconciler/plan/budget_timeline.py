@@ -19,7 +19,7 @@ from reconciler.model.changes import BudgetOutcome
 from reconciler.model.nodes import NodePool
 from reconciler.model.timelines import UNBOUNDED, BudgetCells, BudgetSpan
 from reconciler.plan.disruption_budgets import PoolState, Terms, reasons_of, terms_of
-from reconciler.timetable.windows import instant_of, open_ticks, ticks
+from reconciler.timetable.windows import instant_of, open_edges, ticks
 
 Schedule = tuple[str, timedelta]
 _MOST_SMALL_RANKS = 250
@@ -144,6 +144,6 @@ class _Windows:
         """Where the windows open and close, in turn."""
         found = self._edges.get((schedule, duration))
         if found is None:
-            found = np.array(open_ticks(schedule, duration, self.first, self.last), np.int64).ravel()
+            found = open_edges(schedule, duration, self.first, self.last)
             self._edges[schedule, duration] = found
         return found

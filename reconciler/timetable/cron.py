@@ -21,6 +21,8 @@ from reconciler.model.errors import Invalid
 SEARCH_YEARS = 5
 """The parser gives up when there is no hit until the end of the fifth year after the one in which it begins to look."""
 LAST_YEAR = 9999
+_EVERY_MONTH_HAS = frozenset(range(1, 29))
+"""Days of the month; each weekday is among them."""
 _SECOND = timedelta(seconds=1)
 _MOST_DIGITS = 18
 _SPACE = re.compile(r"[^\S\x1c-\x1f]+")
@@ -83,6 +85,8 @@ class DayRule:
 
     def matches_in(self, year: int) -> bool:
         """Whether any day of the year matches; any year, also one that has no date here."""
+        if self.months and self.days >= _EVERY_MONTH_HAS and self.weekdays:
+            return True
         # Four centuries repeat exactly, weekdays too.
         alike = 2000 + year % 400
         return any(self.days_of(alike, month) for month in self.months)

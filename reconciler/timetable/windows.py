@@ -13,11 +13,16 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
+import numpy as np
+import numpy.typing as npt
+
 from reconciler.timetable.cron import LAST_YEAR, SEARCH_YEARS, Cron, DayRule, parse_cron
 
 Span = tuple[datetime, datetime]
 Ticks = tuple[int, int]
 """A span in whole microseconds since 1970 UTC: what arithmetic over many spans works on."""
+Edges = npt.NDArray[np.int64]
+"""Where spans that are apart begin and end, in turn, in the same unit."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -49,22 +54,21 @@ def is_open(schedule: str, duration: timedelta, at: datetime) -> bool:
 
 def open_spans(schedule: str, duration: timedelta, start: datetime, end: datetime) -> tuple[Span, ...]:
     """The parts of [start, end) in which a window is open: ascending, apart from each other. Raises `Invalid`."""
-    return tuple(
-        (instant_of(first), instant_of(last))
-        for first, last in open_ticks(schedule, duration, ticks(start), ticks(end))
-    )
+    edges = [instant_of(edge) for edge in open_edges(schedule, duration, ticks(start), ticks(end)).tolist()]
+    return tuple(zip(edges[::2], edges[1::2], strict=True))
 
 
-def open_ticks(schedule: str, duration: timedelta, start: int, end: int) -> tuple[Ticks, ...]:
-    """`open_spans` in ticks."""
+def open_edges(schedule: str, duration: timedelta, start: int, end: int) -> Edges:
+    """`open_spans` in ticks: where windows open and close, in turn."""
     cron, length = parse_cron(schedule), duration // _TICK
+    always: Edges = np.array([start, end], np.int64)
     if start >= end:
-        return ()
+        return always[:0]
     if cron.every is not None:
-        return ((start, end),) if cron.every <= duration else ()
+        return always if cron.every <= duration else always[:0]
     if cron.never_fires:
-        return ((start, end),)
-    return tuple(_cut(_windows(cron, length, start, end), start, end))
+        return always
+    return _cut(_windows(cron, length, start, end), start, end)
 
 
 def _joined(spans: Iterable[Ticks]) -> list[Ticks]:
@@ -84,31 +88,29 @@ def _joined(spans: Iterable[Ticks]) -> list[Ticks]:
     return joined
 
 
-def _cut(spans: list[Ticks], start: int, end: int) -> list[Ticks]:
+def _cut(windows: Edges, start: int, end: int) -> Edges:
     """What lies in [start, end) of spans that are apart: only those at the ends can reach out of it."""
-    first = next((index for index, (_, closes) in enumerate(spans) if closes > start), len(spans))
-    last = next((index for index in range(len(spans), 0, -1) if spans[index - 1][0] < end), 0)
-    inside = spans[first:last]
-    if inside:
-        inside[0] = (max(inside[0][0], start), inside[0][1])
-        inside[-1] = (inside[-1][0], min(inside[-1][1], end))
-    return inside
+    opens, closes = windows[::2], windows[1::2]
+    first = int(np.searchsorted(closes, start, side="right"))
+    last = int(np.searchsorted(opens, end))
+    return np.clip(windows[2 * first : 2 * last], start, end)
 
 
-def _windows(cron: Cron, length: int, start: int, end: int) -> list[Ticks]:
+def _windows(cron: Cron, length: int, start: int, end: int) -> Edges:
     """Every window that reaches into [start, end), and the spans that are open for want of a hit; ascending and apart."""
-    windows: list[Ticks] = []
+    windows: Edges = np.empty(0, np.int64)
     are_apart = True
     if length:
         pattern = _day_pattern(cron.hours, cron.minutes, length)
         first_day = max(start - length, FIRST_TICK) // _DAY
         days = _matching_days(cron.rule, first_day, min(end, LAST_TICK) // _DAY)
-        windows = [(day * _DAY + opens, day * _DAY + closes) for day in days for opens, closes in pattern]
+        windows = np.add.outer(np.array(days, np.int64) * _DAY, np.array(pattern, np.int64).ravel()).ravel()
         are_apart = pattern[-1][1] < pattern[0][0] + _DAY
     dormant = _dormant(cron, length, start, end)
     if are_apart and not dormant:
         return windows
-    return _joined(sorted(windows + dormant))
+    spans = [*zip(windows[::2].tolist(), windows[1::2].tolist(), strict=True), *dormant]
+    return np.array(_joined(sorted(spans)), np.int64).ravel()
 
 
 @lru_cache(maxsize=256)
