@@ -17,7 +17,7 @@ from reconciler.manifests.structure import nearest
 from reconciler.manifests.time_pattern import FIELDS, BadField, bad_values, pattern_of
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
-from reconciler.model.schedules import Behavior, Schedule
+from reconciler.model.schedules import NO_PLACES, Behavior, Schedule
 from reconciler.model.view import Manifest
 
 GROUP = "autoscaling.karpenter.sh"
@@ -46,10 +46,6 @@ def _check_pattern(inspection: Inspection, pattern: Mapping[str, Any], path: Pat
     for name in FIELDS:
         for error in bad_values(name, pattern[name]) if name in pattern else ():
             inspection.report(error.code, (*path, name), error.message, hint=error.hint)
-
-
-NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})
-"""Files that stand among the zones of some machines and name no place; no two machines need to mean the same by them."""
 
 
 _COPIES = ("posix/", "right/")

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from reconciler.model.refs import ObjectRef, SourcePosition
 
+NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})
+"""Files that stand among the zones of some machines and name no place; no two machines need to mean the same by them."""
+
 
 @dataclass(frozen=True, slots=True)
 class TimePattern:

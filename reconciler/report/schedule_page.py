@@ -8,6 +8,7 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from reconciler.model.findings import Finding
+from reconciler.model.schedules import NO_PLACES
 from reconciler.model.timelines import ScheduleTimeline
 from reconciler.report.page import finding_row
 from reconciler.report.schedule_chart import schedule_chart
@@ -32,13 +33,9 @@ spec:
 """What the editor begins with where there is no schedule yet."""
 
 
-_NO_PLACES = frozenset({"Factory", "localtime"})
-"""Files of the database that are no zones of IANA's."""
-
-
 def time_zones() -> list[str]:
     """The names that a schedule may have for its time zone: the page takes no others, though browsers do."""
-    return sorted(available_timezones() - _NO_PLACES)
+    return sorted(available_timezones() - NO_PLACES)
 
 
 def schedule_page(
