@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from reconciler.placement.label_table import Mask
 from reconciler.placement.requirements import Requirements
@@ -36,11 +36,13 @@ class Options:
 
     @property
     def sizes(self) -> list[Size]:
-        """Those that are of use; a choice is a place."""
-        every = [
-            (-chunks, price, place) for place, (chunks, price) in enumerate(zip(self.chunks, self.prices, strict=True))
-        ]
-        return [Size(-falling, price, place) for falling, price, place in _useful(every)]
+        """Those that hold something and for which no other holds as much for less, smallest first; a choice is a place."""
+        useful: list[Size] = []
+        falling = (-chunks for chunks in self.chunks)
+        for chunks, price, place in sorted(zip(falling, self.prices, range(len(self.prices)), strict=True)):
+            if chunks and (not useful or price < useful[-1].price):
+                useful.append(Size(-chunks, price, place))
+        return useful[::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +54,13 @@ class Size:
     choice: int
 
 
-def cheapest_mix(count: int, sizes: Sequence[Size]) -> Mix:
-    """Nodes to make for `count` chunks as (choice, chunks in it), fullest first; empty when no size holds any.
+def mix_of(count: int, useful: Sequence[Size]) -> Mix:
+    """Nodes to make for `count` chunks as (choice, chunks in it), fullest first; empty when there is no size.
 
     Exact for equal chunks up to a few times the largest size, by dynamic programming over (price, nodes); beyond that
     most are taken of the size with the lowest price a chunk. Of equal prices fewer nodes win, then the first choice.
+    useful: sizes as `Options.sizes` has them, none better than another in both ways.
     """
-    return mix_of(count, undominated(sizes))
-
-
-def mix_of(count: int, useful: Sequence[Size]) -> Mix:
-    """The same for sizes of which none is dominated."""
     if not useful:
         return []
     best = min(useful, key=lambda size: (size.price / size.chunks, -size.chunks))
@@ -80,21 +78,6 @@ def mix_of(count: int, useful: Sequence[Size]) -> Mix:
 
 def mix_price(mix: Sequence[tuple[int, int]], prices: Sequence[int]) -> int:
     return sum(prices[choice] for choice, _ in mix)
-
-
-def undominated(sizes: Sequence[Size]) -> list[Size]:
-    """Sizes that hold something and for which no other holds as much for less, smallest first."""
-    useful = _useful([(-size.chunks, size.price, size.choice, size) for size in sizes])
-    return [size for *_, size in useful]
-
-
-def _useful(sizes: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The same by chunks (negative), price and choice."""
-    kept: list[tuple[Any, ...]] = []
-    for size in sorted(sizes):
-        if size[0] and (not kept or size[1] < kept[-1][1]):
-            kept.append(size)
-    return kept[::-1]
 
 
 def _exact(count: int, sizes: Sequence[Size]) -> list[Size]:

@@ -7,11 +7,20 @@ from itertools import combinations_with_replacement
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.placement.sizing import Size, cheapest_mix, mix_price
+from reconciler.placement.requirements import ANYWHERE
+from reconciler.placement.sizing import Mix, Options, Size, mix_of, mix_price
 
 sizes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 50)), min_size=1, max_size=4).map(
     lambda pairs: [Size(chunks, price, number) for number, (chunks, price) in enumerate(pairs)]
 )
+
+
+def cheapest_mix(count: int, sizes: list[Size]) -> Mix:
+    """As make has it: of the sizes in the order of their numbers those of use, and the mix of them."""
+    kinds = list(range(len(sizes)))
+    assert kinds == [size.choice for size in sizes]
+    chunks, prices = [size.chunks for size in sizes], [size.price for size in sizes]
+    return mix_of(count, Options([0] * len(sizes), kinds, chunks, prices, {}, ANYWHERE).sizes)
 
 
 def brute_force(count: int, options: list[Size]) -> int | None:
