@@ -72,7 +72,7 @@ def object_changes(declared: Declared, view: ClusterView, applyset_id: str, drif
             findings.append(refused)
             continue
         change = _change(item, live, applyset_id, reduced=view.reduced)
-        if change is not None and live is not None and _has_drifted(change, live):
+        if change is not None and live is not None and _was_applied(change.manifest, live):
             if drift_of(annotations_of(item.manifest), drift) is Drift.REPORT:
                 findings.append(drift_finding(item, change.changes, live))
                 continue
@@ -148,9 +148,9 @@ def _change(
     return ObjectChange(item.ref, Action.UPDATE, changes, manifest, item.position, reason)
 
 
-def _has_drifted(change: ObjectChange, live: LiveObject) -> bool:
-    """Whether the very same manifest was applied before."""
-    return annotations_of(live.body).get(HASH_ANNOTATION) == annotations_of(change.manifest).get(HASH_ANNOTATION)
+def _was_applied(manifest: Manifest | None, live: LiveObject) -> bool:
+    """Whether the very same manifest was applied before, so that what differs was changed in the cluster."""
+    return annotations_of(live.body).get(HASH_ANNOTATION) == annotations_of(manifest).get(HASH_ANNOTATION)
 
 
 def _differences(
@@ -164,7 +164,7 @@ def _differences(
     comparison = Comparison(drops_empty=not item.ref.group)
     hash_path = path_text(("metadata", "annotations", HASH_ANNOTATION))
     found = comparison.differences(compared, _with_annotations(live.body))
-    if annotations_of(live.body).get(HASH_ANNOTATION) == annotations_of(manifest)[HASH_ANNOTATION]:
+    if _was_applied(manifest, live):
         # The same manifest was applied: what a snapshot does not show was left out of it, not taken away in the cluster.
         return tuple(change for change in found if not (reduced and change.before is None))
     # The hash says that the manifest is another one; which fields, the other differences say, or who owns what.
