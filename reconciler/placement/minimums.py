@@ -8,27 +8,27 @@ included, which is known only when all is placed. Then all is placed again with 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from reconciler.model.placement import Placement
-
-Attempt = Callable[[Mapping[str, int]], tuple[Placement, dict[str, int]]]
+Answer = TypeVar("Answer")
+Attempt = Callable[[Mapping[str, int]], tuple[Answer, dict[str, int]]]
 """Places everything with at most so many new nodes by pool; the second: how many nodes there are of pools of which some have
 too few values."""
 
 
-def within_minimums(attempt: Attempt) -> Placement:
+def within_minimums(attempt: Attempt[Answer]) -> Answer:
     """The first answer if all is well in it; else the one with the most nodes of each pool, by halving, pool after pool."""
     most: dict[str, int] = {}
-    placement, short = attempt(most)
+    answer, short = attempt(most)
     while short:
         pool = min(short)
         # What halving found may turn out wrong when another pool changes: then none of it is sure.
         most[pool] = 0 if pool in most else _most(attempt, most, pool, short[pool])
-        placement, short = attempt(most)
-    return placement
+        answer, short = attempt(most)
+    return answer
 
 
-def _most(attempt: Attempt, most: Mapping[str, int], pool: str, too_many: int) -> int:
+def _most(attempt: Attempt[Answer], most: Mapping[str, int], pool: str, too_many: int) -> int:
     enough = 0
     while too_many - enough > 1:
         half = (enough + too_many) // 2

@@ -15,23 +15,19 @@ _ROUNDING = 1e-9
 
 def optimal_placement(
     state: State,
+    fast: Placement,
     finished: Callable[[], Placement],
     broken: Callable[[Placement], bool],
     *,
     per_node: int | None,
     expired: Callable[[], bool],
 ) -> Placement:
-    """finished: the placement as the state has it; broken: whether the checker finds something in it. Never dearer than the
+    """fast: the placement as the state has it; finished: the same again, when the state is another; broken: whether the checker finds something in it. Never dearer than the
     fast placement, which stands where the other is not valid."""
-    accounts, assumptions = state.limits.accounts(), set(state.topology.assumptions)
-    fast = finished()
     if not fast.planned:
         return fast
     if not all(node.price_known for node in fast.planned):
         return _with(fast, "placement.mode optimal: some prices are not known: the fast placement stands")
-    state.limits.restore(accounts)
-    state.topology.assumptions.clear()
-    state.topology.assumptions.update(assumptions)
     packing = optimize(state, per_node=per_node, expired=expired)
     packed = fast if packing.reason else finished()
     reason = packing.reason or _objection(packed, fast, broken)

@@ -77,6 +77,18 @@ def place(
     known = memory.recall(view, node_pools, instance_types, demands, overlays, options)
     if known is not None:
         return known
+
+    def broken(placement: Placement) -> bool:
+        found = violations(
+            view,
+            node_pools=node_pools,
+            instance_types=instance_types,
+            demands=demands,
+            placement=placement,
+            overlays=overlays,
+        )
+        return bool(found)
+
     return memory.keep(
         _place(
             view,
@@ -86,6 +98,7 @@ def place(
             overlays=overlays,
             options=options,
             memory=memory,
+            broken=broken,
             expired=expired,
         )
     )
@@ -100,20 +113,9 @@ def _place(
     overlays: Sequence[NodeOverlay],
     options: PlacementOptions,
     memory: Memory,
+    broken: Callable[[Placement], bool],
     expired: Callable[[], bool],
 ) -> Placement:
-    def broken(placement: Placement) -> bool:
-        found = violations(
-            given[0],
-            node_pools=node_pools,
-            instance_types=given[1],
-            demands=given[2],
-            placement=placement,
-            overlays=overlays,
-        )
-        return bool(found)
-
-    given = (view, instance_types, demands)
     attached = with_attachments(view, instance_types, demands)
     view, instance_types, demands = attached.view, attached.instance_types, attached.demands
     drafts = drafts_of(demands, include_pending=options.include_pending)
@@ -138,9 +140,8 @@ def _place(
         tuple((pool.name, unused(pool)) for pool in sorted(node_pools, key=_name) if not usable(pool)),
         options.chunks_per_node,
     )
-    tried: list[tuple[State, list[Unplaced]]] = []
 
-    def attempt(most_nodes: Mapping[str, int]) -> tuple[Placement, dict[str, int]]:
+    def attempt(most_nodes: Mapping[str, int]) -> tuple[tuple[State, list[Unplaced], Placement], dict[str, int]]:
         state = _state(
             view,
             node_pools,
@@ -156,19 +157,17 @@ def _place(
         state.topology.assumptions.update(attached.assumptions)
         missing = place_best(state, batches, per_node=options.chunks_per_node)
         unplaced = _unplaced(state, batches, missing, circumstances)
-        tried.append((state, unplaced))
-        planned, short = _planned(state, batches, options)
-        return _placement(state, batches, planned, unplaced), short
+        placement, short = _placement(state, batches, unplaced, options)
+        return (state, unplaced, placement), short
 
-    placement = within_minimums(attempt)
+    state, unplaced, placement = within_minimums(attempt)
     if not options.optimal:
         return placement
-    state, unplaced = tried[-1]
 
     def finished() -> Placement:
-        return _placement(state, batches, _planned(state, batches, options)[0], unplaced)
+        return _placement(state, batches, unplaced, options)[0]
 
-    return optimal_placement(state, finished, broken, per_node=options.chunks_per_node, expired=expired)
+    return optimal_placement(state, placement, finished, broken, per_node=options.chunks_per_node, expired=expired)
 
 
 def _name(pool: NodePool) -> str:
@@ -248,28 +247,25 @@ def _unplaced(
     return sorted(unplaced, key=lambda item: (item.demand, item.group))
 
 
-def _planned(
-    state: State, batches: Sequence[Batch], options: PlacementOptions
-) -> tuple[list[PlannedNode], dict[str, int]]:
-    """The nodes to be made; and how many there are of each pool that has one with too few values left for its minValues."""
+def _placement(
+    state: State, batches: Sequence[Batch], unplaced: Sequence[Unplaced], options: PlacementOptions
+) -> tuple[Placement, dict[str, int]]:
+    """The placement as the state has it, which stays as it is; and how many nodes are to be made of each pool that has one
+    with too few values left for its minValues."""
     holdings = _holdings(state, batches)
     planned: list[PlannedNode] = []
     short: set[str] = set()
     made: dict[str, int] = {}
+    accounts = state.limits.accounts()
     offerer = Offerer(state, options.instance_types)
     for index in range(state.planned.count):
-        node, meets_minimums = offerer.planned_node(index, holdings[len(state.bins) + index])
-        made[node.node_pool] = made.get(node.node_pool, 0) + 1
+        offered, meets_minimums = offerer.planned_node(index, holdings[len(state.bins) + index])
+        made[offered.node_pool] = made.get(offered.node_pool, 0) + 1
         if not meets_minimums:
-            short.add(node.node_pool)
-        planned.append(in_its_pool(node))
-    return planned, {name: made[name] for name in short}
-
-
-def _placement(
-    state: State, batches: Sequence[Batch], planned: list[PlannedNode], unplaced: Sequence[Unplaced]
-) -> Placement:
-    holdings = _holdings(state, batches)
+            short.add(offered.node_pool)
+        planned.append(in_its_pool(offered))
+    # Alternatives use up limits for each other only.
+    state.limits.restore(accounts)
     occupied = []
     for number, origin in enumerate(state.bins.origins):
         if number in holdings:
@@ -283,7 +279,9 @@ def _placement(
         )
     )
     occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
-    return Placement(tuple(occupied), tuple(planned), tuple(unplaced), tuple(sorted(state.topology.assumptions)))
+    assumptions = tuple(sorted(state.topology.assumptions))
+    placement = Placement(tuple(occupied), tuple(planned), tuple(unplaced), assumptions)
+    return placement, {name: made[name] for name in short}
 
 
 def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding, ...]]:

@@ -105,6 +105,23 @@ def test_the_fast_placement_stands_when_the_time_is_over() -> None:
     assert "the time for it was over: the fast placement stands" in said(late)
 
 
+def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fast_placement_stands() -> None:
+    roomy = placed(*MIX, options=FAST)
+    cores = sum(item.requests.get(CPU) for item in roomy.planned) // 1000
+    limited = node_pool("general", requirements=pool().template.requirements, limits={"cpu": str(cores * 4)})
+
+    late = place(
+        ClusterView(),
+        node_pools=(limited,),
+        instance_types=synthetic_instance_types(),
+        demands=MIX,
+        options=OPTIMAL,
+        expired=lambda: True,
+    )
+
+    assert late.planned == placed(*MIX, pools=(limited,), options=FAST).planned
+
+
 def test_what_breaks_a_rule_is_not_used() -> None:
     with patch("reconciler.placement.place.violations", lambda *_args, **_named: ("node-1: broken",)):
         placement = placed(*MIX)
