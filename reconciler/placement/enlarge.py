@@ -72,8 +72,15 @@ def _scan_by_kernel(
     assert state.kernel is not None
     planned, blueprints = state.planned, state.blueprints
     index, chunks = state.kernel.cheapest(
-        *(planned.blueprint, joined, planned.price, blueprints.starts, blueprints.ends, blueprints.types),
-        *(blueprints.type_prices, blueprints.room, state.taken(task.batch), planned.used, task.batch.needs.request),
+        *(planned.blueprint, joined, planned.place, planned.type, planned.price, blueprints.starts, blueprints.ends),
+        *(
+            blueprints.types,
+            blueprints.type_prices,
+            blueprints.room,
+            state.taken(task.batch),
+            planned.used,
+            task.batch.needs.request,
+        ),
         *(*caps.arguments(state), planned.count, count, limit),
     )
     # Uncompiled, the loop hands back numpy's own integers, which must not get out of arrays.
@@ -101,6 +108,9 @@ def _scan(
         fits = times(blueprint.room[None, :, :] - taken[members][:, None, :], batch.needs.request)
         fits = np.minimum(fits, allowed[members][:, None])
         fits = np.where((blueprint.room[None, :, :] >= planned.used[members][:, None, :]).all(axis=2), fits, 0)
+        # As it is a node takes no more, unless it could not be bought as that any longer.
+        at = np.where(planned.blueprint[members] == number, planned.type[members], -1)
+        fits = np.where((blueprint.types + state.blueprints.type_base[blueprint.pool])[None, :] == at[:, None], 0, fits)
         more = np.maximum(blueprint.type_prices[None, :] - planned.price[members][:, None], 0)
         if state.limits.is_limited(blueprint.offers.pool.name):
             fits = np.where(_within_limits(state, blueprint, planned.type[members]), fits, 0)

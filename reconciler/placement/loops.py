@@ -43,10 +43,8 @@ def cap_on(hosts: Numbers, column: int, rows: Numbers, kinds: Numbers, bounds: N
             allowed = PLENTY if counted <= bound else 0
         elif kind == TOGETHER:
             allowed = PLENTY if counted > 0 else 0
-        elif counted > 0:
-            allowed = 0
         else:
-            allowed = 1 if kind == APART_ITSELF else PLENTY
+            allowed = 0 if counted > 0 else 1 if kind == APART_ITSELF else PLENTY
         cap = min(cap, allowed)
     return cap
 
@@ -178,13 +176,9 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop over plain arrays, for th
         fits[node] = 0
         if joined[blueprint[node]] < 0 or not bought_as[row[node]]:
             continue
-        if count == 1 and best >= 0 and len(rows) == 0 and len(more) == 0:
-            amount = fits_in(room[kind[node]], taken[node], request, least)
-            if amount >= least:
-                continue
-        else:
-            amount = fits_in(room[kind[node]], taken[node], request, PLENTY)
-        if amount <= 0:
+        uncapped = count == 1 and len(rows) == 0 and len(more) == 0
+        amount = fits_in(room[kind[node]], taken[node], request, least if uncapped else PLENTY)
+        if amount <= 0 or (uncapped and amount >= least):
             continue
         amount = min(amount, cap_on(hosts, base + node, rows, kinds, bounds))
         if len(more) > 0:
@@ -274,6 +268,8 @@ def fill(  # noqa: PLR0917 - as above
 def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
     blueprint: Numbers,
     joined: Numbers,
+    place: Numbers,
+    kind: Numbers,
     price: Numbers,
     starts: Numbers,
     ends: Numbers,
@@ -299,8 +295,13 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
         after = joined[blueprint[node]]
         if after < 0:
             continue
-        low, high = starts[after], ends[after]
-        before = price[node]
+        low, high, before = starts[after], ends[after], price[node]
+        if after == blueprint[node]:
+            low = high = low + place[node]
+            while low > starts[after] and type_prices[low - 1] == before:
+                low = high = low - 1
+            if types[low] == kind[node]:
+                low = high = low + 1  # as it is it takes no more
         while low < high:  # the first type that is no cheaper than the present one
             middle = (low + high) // 2
             if type_prices[middle] < before:
@@ -376,7 +377,7 @@ def grow(  # noqa: PLR0917 - as above
     while count > 0:
         limit = (prices[count] / count) * (1 + ROUNDING) + ROUNDING
         node, chunks = cheapest(
-            *(blueprint, joined, price, starts, ends, types, type_prices, room, taken, used, request),
+            *(blueprint, joined, place, kind, price, starts, ends, types, type_prices, room, taken, used, request),
             *(hosts, base, rows, kinds, bounds, more, planned, count, limit),
         )
         if node < 0:
