@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reconciler.placement.candidates import NoRows, PoolOffers
 from reconciler.placement.counters import Inclusion
 from reconciler.placement.label_table import Amounts, Cell, Mask
+from reconciler.placement.loops import Numbers
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import NodeTerm, tolerated
-
-Numbers = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -87,7 +85,8 @@ class Blueprint:
 class Blueprints:
     """All that came up in this placement, by number; with their types in one line, for loops over many nodes.
 
-    starts, ends: where the types of each blueprint lie in types, rows (both numbered through all pools) and type_prices.
+    spans: by blueprint where its types begin and end in the line, and its pool; line: types and rows (both numbered through all
+    pools) and prices.
     """
 
     def __init__(self, offers: Sequence[PoolOffers], limited: Sequence[bool], columns: int) -> None:
@@ -103,11 +102,8 @@ class Blueprints:
         self.room: Amounts = np.ascontiguousarray(
             np.concatenate(rooms) if rooms else np.zeros((0, columns), dtype=np.int64)
         )
-        self.starts: Numbers = np.zeros(0, dtype=np.int64)
-        self.ends: Numbers = np.zeros(0, dtype=np.int64)
-        self.types: Numbers = np.zeros(0, dtype=np.int64)
-        self.rows: Numbers = np.zeros(0, dtype=np.int64)
-        self.type_prices: Numbers = np.zeros(0, dtype=np.int64)
+        self.spans: Numbers = np.zeros((3, 0), dtype=np.int64)
+        self.line: Numbers = np.zeros((3, 0), dtype=np.int64)
 
     def get(self, pool: int, rows: Mask, own: Requirements, wanted: Requirements) -> Blueprint:
         key = (pool, rows.tobytes(), own, wanted)
@@ -138,12 +134,11 @@ class Blueprints:
             type_rows=np.asarray(order, dtype=np.int64),
             type_prices=np.asarray(offers.prices[order], dtype=np.int64),
             room=np.ascontiguousarray(offers.room[types]),
-            start=len(self.types),
+            start=self.line.shape[1],
         )
         self.list.append(made)
-        self.starts = np.append(self.starts, len(self.types))
-        self.types = np.append(self.types, made.types + self.type_base[pool])
-        self.rows = np.append(self.rows, made.type_rows + self.row_base[pool])
-        self.type_prices = np.append(self.type_prices, made.type_prices)
-        self.ends = np.append(self.ends, len(self.types))
+        types_and_rows = (made.types + self.type_base[pool], made.type_rows + self.row_base[pool], made.type_prices)
+        self.line = np.concatenate([self.line, np.array(types_and_rows, dtype=np.int64)], axis=1)
+        span = np.array([[made.start], [self.line.shape[1]], [pool]], dtype=np.int64)
+        self.spans = np.concatenate([self.spans, span], axis=1)
         return made

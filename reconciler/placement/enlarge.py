@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.placement.amounts import times
-from reconciler.placement.blueprints import Blueprint, Numbers
+from reconciler.placement.batches import Batch
+from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.host_caps import HostCaps, Task, host_caps
 from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.loops import NODES, Numbers
+from reconciler.placement.planned import counted_of, part_of
 from reconciler.placement.shapes import Wish
 from reconciler.placement.state import State
 
@@ -23,23 +26,44 @@ class Growth:
     blueprint: Blueprint
 
 
-def grow_at(state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, count: int, prices: Numbers) -> int:
+def grow_at(
+    state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, count: int, prices: Numbers
+) -> tuple[int, bool]:
     """Makes planned nodes larger for up to `count` chunks, one after another, as long as that is no dearer than new ones for all
-    that is left; returns how many found a place. prices: of new nodes, by number of chunks. Only where no limit of a pool
-    and no minValues may come to stand in the way."""
+    that is left; only one, where pools have limits, since those change what new ones cost. Only where the kernel is there and
+    no minValues may come to stand in the way.
+
+    prices: of new nodes, by number of chunks. Returns how many chunks found a place, and whether the cheapest growth is left
+    since a limit keeps the node from the type it would be (see `cheapest_growth`)."""
     assert state.kernel is not None
-    planned, batch, placed, again = state.planned, task.batch, 0, True
+    planned, batch, placed = state.planned, task.batch, 0
     meeting = state.meetings.get(batch.needs, wish, task.where)
     joined = _in_pools(state, meeting.joined(), pools)
-    while again and planned.count and placed < count:
-        found, again = state.kernel.grow(
-            *planned.found[1:3],
-            planned.found[3:],
-            *(prices, joined, state.taken(batch), *host_caps(state, task).arguments(state)),
-            *(planned.count, count - placed, state.blueprints.starts, state.blueprints.ends, *planned.arguments(batch)),
+    limited = not state.limited.isdisjoint(pools)
+    while planned.count:
+        caps, lines = host_caps(state, task), state.blueprints
+        found, again, blocked = state.kernel.grow(
+            *(planned.found, planned.marks, planned.loads, lines.spans, lines.line, lines.room, joined),
+            *(batch.needs.request, part_of(batch), counted_of(batch)),
+            *(state.topology.hosts.table, len(state.bins), caps.rules, caps.more, *state.running_limits.now()),
+            *(planned.count, count - placed, prices),
         )
-        placed += state.note_found(batch, found) if found else 0
-    return placed
+        if found:
+            node, _, *was = planned.found[NODES:, 0].tolist()
+            placed += state.note_found(batch, found)
+            if limited:
+                _charge_growth(state, node, *was)
+        if limited or not again:
+            return placed, bool(blocked)
+    return placed, False
+
+
+def _charge_growth(state: State, index: int, blueprint: int, place: int) -> None:
+    """The pool is charged for the larger type instead of the one before."""
+    was = state.blueprints.list[blueprint]
+    before, after = was.types[place], state.planned.type[index] - state.blueprints.type_base[was.pool]
+    capacities = was.offers.capacities
+    state.charge(was.offers.pool.name, capacities[after], capacities[before], nodes=0)
 
 
 def cheapest_growth(
@@ -50,8 +74,7 @@ def cheapest_growth(
     if not planned.count:
         return None
     joined = _in_pools(state, state.meetings.get(task.batch.needs, wish, task.where).joined(), pools)
-    limited = not state.limited.isdisjoint(pools)
-    scan = _scan if state.kernel is None or limited else _scan_by_kernel
+    scan = _scan if state.kernel is None else _scan_by_kernel
     best = scan(state, task, joined, host_caps(state, task), count, limit=limit)
     if best is None:
         return None
@@ -70,18 +93,13 @@ def _scan_by_kernel(
     state: State, task: Task, joined: Amounts, caps: HostCaps, count: int, *, limit: float
 ) -> tuple[int, int] | None:
     assert state.kernel is not None
-    planned, blueprints = state.planned, state.blueprints
+    planned = state.planned
+    lines = state.blueprints
     index, chunks = state.kernel.cheapest(
-        *(planned.blueprint, joined, planned.place, planned.type, planned.price, blueprints.starts, blueprints.ends),
-        *(
-            blueprints.types,
-            blueprints.type_prices,
-            blueprints.room,
-            state.taken(task.batch),
-            planned.used,
-            task.batch.needs.request,
-        ),
-        *(*caps.arguments(state), planned.count, count, limit),
+        *(planned.marks, planned.loads, lines.spans, lines.line, lines.room, joined),
+        *(task.batch.needs.request, counted_of(task.batch)),
+        *(state.topology.hosts.table, len(state.bins), caps.rules, caps.more, *state.running_limits.now()),
+        *(planned.count, count, limit),
     )
     # Uncompiled, the loop hands back numpy's own integers, which must not get out of arrays.
     return None if index < 0 else (int(index), int(chunks))
@@ -125,25 +143,35 @@ def _scan(
 
 def _within_limits(state: State, blueprint: Blueprint, held: Amounts) -> Mask:
     """For nodes that are of these types (numbered through all pools) now, which types would not break the pool's limits."""
-    offers = blueprint.offers
-    base = state.blueprints.type_base[blueprint.pool]
-    name = offers.pool.name
+    base, limits = state.blueprints.type_base[blueprint.pool], state.running_limits
     known = {
-        kind: [
-            state.limits.shortage(name, offers.capacities[other], offers.capacities[kind - base], nodes=0) is None
-            for other in blueprint.types.tolist()
-        ]
-        for kind in np.unique(held).tolist()
+        kind: limits.larger_types(blueprint.pool, kind - base)[blueprint.types] for kind in np.unique(held).tolist()
     }
     return np.array([known[kind] for kind in held.tolist()], dtype=np.bool_)
 
 
+def blueprint_within_limits(state: State, batch: Batch, growth: Growth) -> Blueprint:
+    """What a node is to be once it has grown: with no type that would break the pool's limits, if it would be bought as that, or
+    if minValues of the pool are to be met within the limits."""
+    blueprint, planned = growth.blueprint, state.planned
+    if blueprint.pool not in state.limited:
+        return blueprint
+    used = planned.used_with(batch, growth.index, growth.chunks)
+    kept = (
+        planned.blueprint[growth.index] == blueprint.number
+        and (blueprint.room[planned.place[growth.index]] >= used).all()
+    )
+    place = int(planned.place[growth.index]) if kept else int(blueprint.cheapest(used[None, :])[0])
+    held = int(planned.type[growth.index]) - state.blueprints.type_base[blueprint.pool]
+    is_within = state.running_limits.larger_types(blueprint.pool, held)[blueprint.types[place]]
+    return blueprint if is_within and not blueprint.offers.minimums else growable(state, growth.index, blueprint)
+
+
 def growable(state: State, index: int, blueprint: Blueprint) -> Blueprint:
     """Without the types that would break the pool's limits in place of what the node would be bought as now."""
-    offers = blueprint.offers
-    if not state.limits.is_limited(offers.pool.name):
+    if blueprint.pool not in state.limited:
         return blueprint
-    held = offers.capacities[offers.offerings.types_of[state.planned.primary(index)]]
-    fits = [state.limits.shortage(offers.pool.name, capacity, held, nodes=0) is None for capacity in offers.capacities]
-    rows = blueprint.rows & np.array(fits, dtype=np.bool_)[offers.offerings.types_of]
+    held = int(state.planned.type[index]) - state.blueprints.type_base[blueprint.pool]
+    fits = state.running_limits.larger_types(blueprint.pool, held)
+    rows = blueprint.rows & fits[blueprint.offers.offerings.types_of]
     return state.blueprints.get(blueprint.pool, rows, blueprint.own, blueprint.wanted)

@@ -16,7 +16,9 @@ from reconciler.placement.bins import HELD, OTHER
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.host_caps import Task, existing_caps, host_caps
 from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.loops import COUNTS, NODES
 from reconciler.placement.meetings import Meeting
+from reconciler.placement.planned import counted_of, part_of
 from reconciler.placement.shapes import Wish
 from reconciler.placement.state import State
 
@@ -96,11 +98,12 @@ def fill_planned(state: State, task: Task, wish: Wish, count: int) -> int:
     meeting = state.meetings.get(batch.needs, wish, task.where)
     if state.kernel is None or state.minimums or task.single:
         return _put_with_minimums(state, task, meeting, _chosen(state, task, meeting, count))
+    joined = meeting.joined()  # first, since it may make new blueprints
+    caps, lines = host_caps(state, task), state.blueprints
     found = state.kernel.fill(
-        *planned.found[:3],
-        planned.found[3:],
-        *(meeting.joined(), meeting.bought_as, state.taken(batch), *host_caps(state, task).arguments(state)),
-        *(planned.count, count, state.blueprints.starts, *planned.arguments(batch)),
+        *(planned.found, planned.marks, planned.loads, lines.spans, lines.line, lines.room),
+        *(joined, meeting.bought_as, batch.needs.request, part_of(batch), counted_of(batch)),
+        *(state.topology.hosts.table, len(state.bins), caps.rules, caps.more, planned.count, count),
     )
     return state.note_found(batch, found) if found else 0
 
@@ -126,12 +129,13 @@ def _chosen(state: State, task: Task, meeting: Meeting, count: int) -> list[tupl
     kernel, planned, batch = state.kernel, state.planned, task.batch
     if kernel is None or task.single:
         return choose_planned(_left_over(state, task, meeting), count, single=task.single)
+    caps = host_caps(state, task)
     found = kernel.choose(
-        *planned.found[:3],
-        *(planned.blueprint, meeting.joined(), planned.row, meeting.bought_as, planned.type, state.blueprints.room),
-        *(state.taken(batch), batch.needs.request, *host_caps(state, task).arguments(state), planned.count, count),
+        *(planned.found, planned.marks, planned.loads, state.blueprints.room),
+        *(meeting.joined(), meeting.bought_as, batch.needs.request, counted_of(batch)),
+        *(state.topology.hosts.table, len(state.bins), caps.rules, caps.more, planned.count, count),
     )
-    return list(zip(*planned.found[1:3, :found].tolist(), strict=True))
+    return list(zip(*planned.found[[NODES, COUNTS], :found].tolist(), strict=True))
 
 
 def _left_over(state: State, task: Task, meeting: Meeting) -> Amounts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,25 +35,19 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class HostCaps:
-    """rows (of the topology's host counts), kinds and bounds of the rules; more: further caps by planned node, empty when
-    there are none."""
+    """rules: row of the topology's host counts, kind and bound of each, as the loops take them; more: further caps by planned
+    node, empty when there are none."""
 
-    rows: NDArray[np.int64]
-    kinds: NDArray[np.int64]
-    bounds: NDArray[np.int64]
+    rules: NDArray[np.int64]
     more: Amounts
 
     def on(self, hosts: Amounts, first: int, count: int) -> Amounts | None:
         """By bin for `count` of them from number `first`; None for no cap at all. `more` is not looked at."""
         caps: Amounts | None = None
-        for row, kind, bound in zip(self.rows.tolist(), self.kinds.tolist(), self.bounds.tolist(), strict=True):
+        for row, kind, bound in self.rules.T.tolist():
             allowed = _allowed(hosts[row, first : first + count], kind, bound)
             caps = allowed if caps is None else np.minimum(caps, allowed)
         return caps
-
-    def arguments(self, state: State) -> tuple[Any, ...]:
-        """As the loops take them."""
-        return state.topology.hosts.table, len(state.bins), self.rows, self.kinds, self.bounds, self.more
 
 
 def _allowed(counted: Amounts, kind: int, bound: int) -> Amounts:
@@ -69,7 +62,7 @@ def _allowed(counted: Amounts, kind: int, bound: int) -> Amounts:
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-UNCAPPED = HostCaps(_NONE, _NONE, _NONE, _NONE)
+UNCAPPED = HostCaps(np.zeros((3, 0), dtype=np.int64), _NONE)
 
 
 def host_caps(state: State, task: Task) -> HostCaps:
@@ -88,7 +81,7 @@ def host_caps(state: State, task: Task) -> HostCaps:
     if ports:
         free = [0 if ports_clash(ports, taken) else 1 for taken in state.planned.ports]
         more = np.minimum(more, np.array(free, dtype=np.int64))
-    return HostCaps(rules.rows, rules.kinds, rules.bounds, more)
+    return HostCaps(rules.rules, more)
 
 
 def rule_caps(state: State, task: Task) -> HostCaps:
@@ -109,12 +102,8 @@ def _rule_caps(state: State, task: Task) -> HostCaps:
         return UNCAPPED
     rows = [state.topology.counters[rule.counter].host_row for rule in rules]
     bounds = [host_bound(state, rule, bare=task.bare) for rule in rules]
-    return HostCaps(
-        np.array(rows, dtype=np.int64),
-        np.array([_kind(rule) for rule in rules], dtype=np.int64),
-        np.array(bounds, dtype=np.int64),
-        _NONE,
-    )
+    kinds = [_kind(rule) for rule in rules]
+    return HostCaps(np.array([rows, kinds, bounds], dtype=np.int64), _NONE)
 
 
 def _kind(rule: Rule) -> int:

@@ -15,7 +15,19 @@ from reconciler.placement import loops
 WORTH_COMPILING = 400
 """Batches from which on loading the compiled loops takes less time than they save."""
 
-_PARTS = ("cap_on", "fits_in", "holds", "choose", "put_one", "put", "fill", "cheapest", "grow")
+_PARTS = (
+    "cap_on",
+    "fits_in",
+    "holds",
+    "is_within",
+    "set_place",
+    "put_one",
+    "put",
+    "choose",
+    "fill",
+    "cheapest",
+    "grow",
+)
 """In the order in which they call each other."""
 
 
@@ -23,11 +35,11 @@ _PARTS = ("cap_on", "fits_in", "holds", "choose", "put_one", "put", "fill", "che
 class Kernel:
     """See loops."""
 
-    choose: Callable[..., int]
     put: Callable[..., None]
+    choose: Callable[..., int]
     fill: Callable[..., int]
     cheapest: Callable[..., tuple[int, int]]
-    grow: Callable[..., tuple[int, bool]]
+    grow: Callable[..., tuple[int, bool, bool]]
 
 
 @lru_cache(maxsize=1)
@@ -54,4 +66,4 @@ def _compile(njit: Any, *, cache: bool) -> Kernel:
 
 def plain() -> Kernel:
     """The same loops as they are, for tests."""
-    return Kernel(loops.choose, loops.put, loops.fill, loops.cheapest, loops.grow)
+    return Kernel(loops.put, loops.choose, loops.fill, loops.cheapest, loops.grow)

@@ -1,15 +1,16 @@
 """The loops over planned nodes that most time goes to, written so that they can be compiled. Used by kernel.
 
 fill, enlarge and planned have the same in numpy, and a test holds both to the same answers. They are all in this file, since
-numba's cache looks at no other when it asks whether what it compiled is still good. Arguments mean the same in all of them:
+numba's cache looks at no other when it asks whether what it compiled is still good. Nothing here allocates. Arguments, by name:
 
-- of planned nodes, one entry each: blueprint, place, kind (the type, numbered through all pools), row, price, used, lean;
-  empty, minimum, running: the parts of what is on them; taken: what of it counts here
-- of blueprints, in one line: starts, ends, types, type_rows, type_prices; room: by type
-- of a meeting: joined (the blueprint after chunks came, by the one before; -1: they may not come), bought_as
-- of rules on the hostname: hosts (counts), base (the column of the first planned node), rows, kinds, bounds; more: caps of
-  other kinds, empty for none
-- to write to: nodes, counts: what came where; was: blueprint and place of those before; fits: a number for each node
+- marks, loads: planned nodes, in columns: what each is, and by part and resource what is on it
+- spans, line, room: blueprints: where each begins and ends in the line of their types; room by type
+- joined: by number of a blueprint that of the one after the chunks came, -1: they may not come; bought_as: by row, whether a node
+  that is one may take them and stay it
+- request, part, counted: what a chunk asks for, the part as which it counts, and the part that counts against the room for it
+- hosts, base, rules, more: on the hostname: counts, the column of the first planned node, rules; caps by node, empty for none
+- capacities, spare: by type and limited resource; what is left of each by pool
+- found: to write to, in columns
 """
 
 from __future__ import annotations
@@ -21,8 +22,18 @@ from numpy.typing import NDArray
 
 SPREAD_ITSELF, SPREAD_OTHERS, APART_ITSELF, APART_OTHERS, TOGETHER = range(5)
 """Kinds of rules on the hostname, as numbers."""
-EMPTY, MINIMUM, RUNNING = range(3)
-"""Parts of what is on a node, as numbers: KeepEmpty chunks, KeepMinimum chunks and pending pods."""
+HOST_ROW, RULE_KIND, BOUND = range(3)
+"""Rows of `rules`."""
+EMPTY, MINIMUM, RUNNING, USED, LEAN = range(5)
+"""Parts of `loads`: what KeepEmpty chunks, KeepMinimum chunks and pending pods take; all of it together; without what runs."""
+BLUEPRINT, PLACE, KIND, ROW, PRICE = range(5)
+"""Rows of `marks`: place: which of the blueprint's types; kind, row: that type and its cheapest row, numbered through all pools."""
+START, END, POOL = range(3)
+"""Rows of `spans`."""
+TYPES, TYPE_ROWS, TYPE_PRICES = range(3)
+"""Rows of `line`."""
+FITS, NODES, COUNTS, WAS_BLUEPRINT, WAS_PLACE = range(5)
+"""Rows of `found`: a number for each node; then, for as many nodes as were found, which, how many chunks, and what they were."""
 ROUNDING = 1e-9
 """Prices a chunk are fractions; those that differ by less count as equal."""
 
@@ -31,12 +42,12 @@ Numbers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 
-def cap_on(hosts: Numbers, column: int, rows: Numbers, kinds: Numbers, bounds: Numbers) -> int:
+def cap_on(hosts: Numbers, column: int, rules: Numbers) -> int:
     """As `HostCaps.on`, for one bin."""
     cap = PLENTY
-    for rule in range(len(rows)):
-        counted = hosts[rows[rule], column]
-        kind, bound = kinds[rule], bounds[rule]
+    for rule in range(rules.shape[1]):
+        counted = hosts[rules[HOST_ROW, rule], column]
+        kind, bound = rules[RULE_KIND, rule], rules[BOUND, rule]
         if kind == SPREAD_ITSELF:
             allowed = max(0, bound - counted)
         elif kind == SPREAD_OTHERS:
@@ -49,11 +60,13 @@ def cap_on(hosts: Numbers, column: int, rows: Numbers, kinds: Numbers, bounds: N
     return cap
 
 
-def fits_in(room: Numbers, taken: Numbers, request: Numbers, most: int) -> int:
+def fits_in(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
+    room: Numbers, kind: int, taken: Numbers, node: int, request: Numbers, most: int
+) -> int:
     """As `times`, up to `most`; division only where it is called for."""
     for column in range(len(request)):
         if request[column] > 0:
-            free = room[column] - taken[column]
+            free = room[kind, column] - taken[node, column]
             if free < request[column]:
                 return 0
             if most > 1:
@@ -61,51 +74,56 @@ def fits_in(room: Numbers, taken: Numbers, request: Numbers, most: int) -> int:
     return most
 
 
-def put_one(  # noqa: PLR0917 - plain arrays, for the compiler
+def holds(room: Numbers, kind: int, used: Numbers, node: int) -> bool:
+    for column in range(room.shape[1]):  # noqa: SIM110 - generators are slow once compiled
+        if room[kind, column] < used[node, column]:
+            return False
+    return True
+
+
+def is_within(capacities: Numbers, spare: Numbers, pool: int, now: int, then: int) -> bool:
+    """Whether a node that is of type `now` may become one of type `then` by the limits of its pool."""
+    for column in range(capacities.shape[1]):
+        more = capacities[then, column] - capacities[now, column]
+        if more > 0 and more > spare[pool, column]:
+            return False
+    return True
+
+
+def set_place(  # noqa: PLR0917 - as above
+    marks: Numbers, node: int, number: int, at: int, start: int, line: Numbers
+) -> None:
+    """From now on a node is of blueprint `number`, of the type at this place in the line."""
+    marks[BLUEPRINT, node], marks[PLACE, node], marks[KIND, node] = number, at - start, line[TYPES, at]
+    marks[ROW, node], marks[PRICE, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at]
+
+
+def put_one(  # noqa: PLR0917 - as above
     node: int,
     count: int,
     number: int,
-    start: int,
     request: Numbers,
     part: int,
-    empty: Numbers,
-    minimum: Numbers,
-    running: Numbers,
-    used: Numbers,
-    lean: Numbers,
-    blueprint: Numbers,
-    place: Numbers,
-    kind: Numbers,
-    row: Numbers,
-    price: Numbers,
-    types: Numbers,
-    type_rows: Numbers,
-    type_prices: Numbers,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
     room: Numbers,
 ) -> None:
     """As `PlannedNodes._put`, for one node, which is of blueprint `number` from now on."""
     for column in range(len(request)):
-        amount = request[column] * count
-        if part == EMPTY:
-            empty[node, column] += amount
-        elif part == MINIMUM:
-            minimum[node, column] += amount
-        else:
-            running[node, column] += amount
-        lean[node, column] = empty[node, column] + minimum[node, column]
-        used[node, column] = empty[node, column] + max(running[node, column], minimum[node, column])
-    stays = blueprint[node] == number
-    at = start + place[node] if stays else start
-    while True:  # the first that holds it; if it does not fit where it is, from the start
-        if holds(room[types[at]], used[node]):
-            break
-        if stays:
-            stays = False
-            at = start
-        else:
+        loads[part, node, column] += request[column] * count
+        empty, minimum, running = loads[EMPTY, node, column], loads[MINIMUM, node, column], loads[RUNNING, node, column]
+        loads[LEAN, node, column] = empty + minimum
+        loads[USED, node, column] = empty + max(running, minimum)
+    used, start = loads[USED], spans[START, number]
+    at = start
+    if marks[BLUEPRINT, node] == number and holds(room, line[TYPES, start + marks[PLACE, node]], used, node):
+        at = start + marks[PLACE, node]
+    else:
+        while not holds(room, line[TYPES, at], used, node):
             at += 1
-    blueprint[node], place[node] = number, at - start
-    kind[node], row[node], price[node] = types[at], type_rows[at], type_prices[at]
+    set_place(marks, node, number, at, start, line)
 
 
 def put(  # noqa: PLR0917 - as above
@@ -113,74 +131,50 @@ def put(  # noqa: PLR0917 - as above
     counts: Numbers,
     was: Numbers,
     number: int,
-    start: int,
     request: Numbers,
     part: int,
-    empty: Numbers,
-    minimum: Numbers,
-    running: Numbers,
-    used: Numbers,
-    lean: Numbers,
-    blueprint: Numbers,
-    place: Numbers,
-    kind: Numbers,
-    row: Numbers,
-    price: Numbers,
-    types: Numbers,
-    type_rows: Numbers,
-    type_prices: Numbers,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
     room: Numbers,
 ) -> None:
-    """As `PlannedNodes._put`: all of these nodes are of blueprint `number` from now on."""
+    """As `PlannedNodes._put`: all of these nodes are of blueprint `number` from now on. was: what they were before."""
     for position in range(len(nodes)):
         node = nodes[position]
-        was[0, position], was[1, position] = blueprint[node], place[node]
-        put_one(
-            *(node, counts[position], number, start, request, part, empty, minimum, running, used, lean),
-            *(blueprint, place, kind, row, price, types, type_rows, type_prices, room),
-        )
+        was[0, position], was[1, position] = marks[BLUEPRINT, node], marks[PLACE, node]
+        put_one(node, counts[position], number, request, part, marks, loads, spans, line, room)
 
 
-def holds(size: Numbers, used: Numbers) -> bool:
-    for column in range(len(size)):  # noqa: SIM110 - generators are slow once compiled
-        if size[column] < used[column]:
-            return False
-    return True
-
-
-def choose(  # noqa: C901, PLR0912, PLR0917 - one loop over plain arrays, for the compiler
-    fits: Numbers,
-    nodes: Numbers,
-    counts: Numbers,
-    blueprint: Numbers,
-    joined: Numbers,
-    row: Numbers,
-    bought_as: Flags,
-    kind: Numbers,
+def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
+    found: Numbers,
+    marks: Numbers,
+    loads: Numbers,
     room: Numbers,
-    taken: Numbers,
+    joined: Numbers,
+    bought_as: Flags,
     request: Numbers,
+    counted: int,
     hosts: Numbers,
     base: int,
-    rows: Numbers,
-    kinds: Numbers,
-    bounds: Numbers,
+    rules: Numbers,
     more: Numbers,
     planned: int,
     count: int,
 ) -> int:
-    """Nodes that take chunks as they are, as `choose_planned` has it: the one that takes all that is left and fewest beyond,
-    else the one that takes most; the first of equals. Returns how many."""
+    """Of the `planned` nodes those that take chunks as they are, as `choose_planned` has it: the one that takes all that is left
+    and fewest beyond, else the one that takes most; the first of equals. Returns how many."""
+    fits, blueprint, kind, row, taken = found[FITS], marks[BLUEPRINT], marks[KIND], marks[ROW], loads[counted]
     best, least = -1, PLENTY
+    uncapped = count == 1 and rules.shape[1] == 0 and len(more) == 0
     for node in range(planned):
         fits[node] = 0
         if joined[blueprint[node]] < 0 or not bought_as[row[node]]:
             continue
-        uncapped = count == 1 and len(rows) == 0 and len(more) == 0
-        amount = fits_in(room[kind[node]], taken[node], request, least if uncapped else PLENTY)
+        amount = fits_in(room, kind[node], taken, node, request, least if uncapped else PLENTY)
         if amount <= 0 or (uncapped and amount >= least):
             continue
-        amount = min(amount, cap_on(hosts, base + node, rows, kinds, bounds))
+        amount = min(amount, cap_on(hosts, base + node, rules))
         if len(more) > 0:
             amount = min(amount, more[node])
         if amount <= 0:
@@ -191,11 +185,9 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop over plain arrays, for th
             if count == 1 and amount == 1:
                 break
     if count == 1:
-        if best < 0:
-            return 0
-        nodes[0], counts[0] = best, 1
-        return 1
-    found = 0
+        found[NODES, 0], found[COUNTS, 0] = best, 1
+        return 1 if best >= 0 else 0
+    number = 0
     while count > 0:
         best, least, largest, most = -1, PLENTY, -1, 0
         for node in range(planned):
@@ -208,88 +200,67 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop over plain arrays, for th
             largest, most = best, count
         if largest < 0:
             break
-        nodes[found], counts[found] = largest, most
+        found[NODES, number], found[COUNTS, number] = largest, most
         fits[largest] = 0
-        found += 1
+        number += 1
         count -= most
-    return found
+    return number
 
 
 def fill(  # noqa: PLR0917 - as above
-    fits: Numbers,
-    nodes: Numbers,
-    counts: Numbers,
-    was: Numbers,
+    found: Numbers,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
+    room: Numbers,
     joined: Numbers,
     bought_as: Flags,
-    taken: Numbers,
+    request: Numbers,
+    part: int,
+    counted: int,
     hosts: Numbers,
     base: int,
-    rows: Numbers,
-    kinds: Numbers,
-    bounds: Numbers,
+    rules: Numbers,
     more: Numbers,
     planned: int,
     count: int,
-    starts: Numbers,
-    request: Numbers,
-    part: int,
-    empty: Numbers,
-    minimum: Numbers,
-    running: Numbers,
-    used: Numbers,
-    lean: Numbers,
-    blueprint: Numbers,
-    place: Numbers,
-    kind: Numbers,
-    row: Numbers,
-    price: Numbers,
-    types: Numbers,
-    type_rows: Numbers,
-    type_prices: Numbers,
-    room: Numbers,
 ) -> int:
     """Chooses nodes that take chunks as they are and puts them there; returns how many nodes."""
-    found = choose(
-        *(fits, nodes, counts, blueprint, joined, row, bought_as, kind, room, taken, request),
-        *(hosts, base, rows, kinds, bounds, more, planned, count),
+    number = choose(
+        found, marks, loads, room, joined, bought_as, request, counted, hosts, base, rules, more, planned, count
     )
-    for position in range(found):
-        node = nodes[position]
-        was[0, position], was[1, position] = blueprint[node], place[node]
-        number = joined[blueprint[node]]
-        put_one(
-            *(node, counts[position], number, starts[number], request, part, empty, minimum, running, used, lean),
-            *(blueprint, place, kind, row, price, types, type_rows, type_prices, room),
-        )
-    return found
+    for position in range(number):
+        node, chunks = found[NODES, position], found[COUNTS, position]
+        before = marks[BLUEPRINT, node]
+        found[WAS_BLUEPRINT, position], found[WAS_PLACE, position] = before, marks[PLACE, node]
+        put_one(node, chunks, joined[before], request, part, marks, loads, spans, line, room)
+    return number
 
 
 def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
-    blueprint: Numbers,
-    joined: Numbers,
-    place: Numbers,
-    kind: Numbers,
-    price: Numbers,
-    starts: Numbers,
-    ends: Numbers,
-    types: Numbers,
-    type_prices: Numbers,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
     room: Numbers,
-    taken: Numbers,
-    used: Numbers,
+    joined: Numbers,
     request: Numbers,
+    counted: int,
     hosts: Numbers,
     base: int,
-    rows: Numbers,
-    kinds: Numbers,
-    bounds: Numbers,
+    rules: Numbers,
     more: Numbers,
+    capacities: Numbers,
+    spare: Numbers,
     planned: int,
     count: int,
     limit: float,
 ) -> tuple[int, int]:
     """(node, chunks) of the growth that costs least a chunk, the node -1 for none below the limit; see enlarge."""
+    blueprint, place, kind, price = marks[BLUEPRINT], marks[PLACE], marks[KIND], marks[PRICE]
+    used, taken = loads[USED], loads[counted]
+    starts, ends, types, prices = spans[START], spans[END], line[TYPES], line[TYPE_PRICES]
     best, best_each, best_chunks = -1, limit, 0
     for node in range(planned):
         after = joined[blueprint[node]]
@@ -298,102 +269,90 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
         low, high, before = starts[after], ends[after], price[node]
         if after == blueprint[node]:
             low = high = low + place[node]
-            while low > starts[after] and type_prices[low - 1] == before:
+            while low > starts[after] and prices[low - 1] == before:
                 low = high = low - 1
             if types[low] == kind[node]:
                 low = high = low + 1  # as it is it takes no more
         while low < high:  # the first type that is no cheaper than the present one
             middle = (low + high) // 2
-            if type_prices[middle] < before:
+            if prices[middle] < before:
                 low = middle + 1
             else:
                 high = middle
-        if low == ends[after] or (type_prices[low] - before) / count >= best_each:
+        if low == ends[after] or (prices[low] - before) / count >= best_each:
             continue
-        cap = min(count, cap_on(hosts, base + node, rows, kinds, bounds))
+        cap = min(count, cap_on(hosts, base + node, rules))
         if len(more) > 0:
             cap = min(cap, more[node])
         if cap <= 0:
             continue
         node_each, node_chunks = np.inf, 0
         for at in range(low, ends[after]):
-            growth = type_prices[at] - before
+            growth = prices[at] - before
             lowest = growth / cap
             if lowest >= best_each or lowest > node_each:
                 break
-            size = room[types[at]]
-            if not holds(size, used[node]):
+            if not holds(room, types[at], used, node):
                 continue
-            chunks = fits_in(size, taken[node], request, cap)
-            if chunks <= 0:
+            amount = fits_in(room, types[at], taken, node, request, cap)
+            if amount <= 0 or not is_within(capacities, spare, spans[POOL, after], kind[node], types[at]):
                 continue
-            each = growth / chunks
-            if each < node_each or (each == node_each and chunks > node_chunks):
-                node_each, node_chunks = each, chunks
+            each = growth / amount
+            if each < node_each or (each == node_each and amount > node_chunks):
+                node_each, node_chunks = each, amount
         if node_each < best_each:
             best, best_each, best_chunks = node, node_each, node_chunks
     return best, best_chunks
 
 
 def grow(  # noqa: PLR0917 - as above
-    nodes: Numbers,
-    counts: Numbers,
-    was: Numbers,
-    prices: Numbers,
+    found: Numbers,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
+    room: Numbers,
     joined: Numbers,
-    taken: Numbers,
-    hosts: Numbers,
-    base: int,
-    rows: Numbers,
-    kinds: Numbers,
-    bounds: Numbers,
-    more: Numbers,
-    planned: int,
-    count: int,
-    starts: Numbers,
-    ends: Numbers,
     request: Numbers,
     part: int,
-    empty: Numbers,
-    minimum: Numbers,
-    running: Numbers,
-    used: Numbers,
-    lean: Numbers,
-    blueprint: Numbers,
-    place: Numbers,
-    kind: Numbers,
-    row: Numbers,
-    price: Numbers,
-    types: Numbers,
-    type_rows: Numbers,
-    type_prices: Numbers,
-    room: Numbers,
-) -> tuple[int, bool]:
+    counted: int,
+    hosts: Numbers,
+    base: int,
+    rules: Numbers,
+    more: Numbers,
+    capacities: Numbers,
+    spare: Numbers,
+    planned: int,
+    count: int,
+    prices: Numbers,
+) -> tuple[int, bool, bool]:
     """Makes one node after another larger, as long as that is no dearer than the price of new ones for all that is left.
 
-    prices: of new nodes, by number of chunks. Returns how many nodes grew, no node twice, and whether it ended since one
-    that grew may grow again: what counts on it must be noted first."""
-    found = 0
+    prices: of new nodes, by number of chunks. Returns how many nodes grew, no node twice; whether there may be more to grow, once
+    what was done is noted; and whether it ended since a limit keeps one from the type it would be."""
+    number = 0
     while count > 0:
         limit = (prices[count] / count) * (1 + ROUNDING) + ROUNDING
         node, chunks = cheapest(
-            *(blueprint, joined, place, kind, price, starts, ends, types, type_prices, room, taken, used, request),
-            *(hosts, base, rows, kinds, bounds, more, planned, count, limit),
+            *(marks, loads, spans, line, room, joined, request, counted, hosts, base, rules, more),
+            *(capacities, spare, planned, count, limit),
         )
         if node < 0:
-            return found, False
-        for position in range(found):
-            if nodes[position] == node:
-                return found, True
-        nodes[found], counts[found] = node, chunks
-        was[0, found], was[1, found] = blueprint[node], place[node]
-        number = joined[blueprint[node]]
-        put_one(
-            *(node, chunks, number, starts[number], request, part, empty, minimum, running, used, lean),
-            *(blueprint, place, kind, row, price, types, type_rows, type_prices, room),
-        )
-        found += 1
+            return number, False, False
+        for position in range(number):
+            if found[NODES, position] == node:
+                return number, True, False
+        before, place, kind = marks[BLUEPRINT, node], marks[PLACE, node], marks[KIND, node]
+        after = joined[before]
+        put_one(node, chunks, after, request, part, marks, loads, spans, line, room)
+        if not is_within(capacities, spare, spans[POOL, after], kind, marks[KIND, node]):
+            put_one(node, -chunks, before, request, part, marks, loads, spans, line, room)
+            set_place(marks, node, before, spans[START, before] + place, spans[START, before], line)
+            return number, False, True
+        found[NODES, number], found[COUNTS, number] = node, chunks
+        found[WAS_BLUEPRINT, number], found[WAS_PLACE, number] = before, place
+        number += 1
         count -= chunks
-        if len(more) > 0:
-            return found, count > 0
-    return found, False
+        if len(more) > 0 or capacities.shape[1] > 0:
+            return number, count > 0, False
+    return number, False, False

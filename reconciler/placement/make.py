@@ -14,10 +14,9 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
-from reconciler.placement.enlarge import cheapest_growth, grow_at, growable
+from reconciler.placement.enlarge import blueprint_within_limits, cheapest_growth, grow_at
 from reconciler.placement.fill import fill_planned, meets_minimums, most_with_minimums
 from reconciler.placement.host_caps import Task
-from reconciler.placement.label_table import Mask
 from reconciler.placement.loops import ROUNDING
 from reconciler.placement.options import options_of
 from reconciler.placement.shapes import Wish
@@ -50,8 +49,8 @@ def _weight_order(state: State, number: int) -> tuple[int, str]:
 
 
 def _from_pools(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int) -> int:
-    if state.kernel is not None and not (task.single or state.minimums) and state.limited.isdisjoint(pools):
-        return _in_one_go(state, task, wish, pools, count)
+    if state.kernel is not None and not (task.single or state.minimums):
+        return _in_strides(state, task, wish, pools, count)
     placed = 0
     while placed < count:
         options = options_of(state, task, wish, pools)
@@ -64,15 +63,26 @@ def _from_pools(state: State, task: Task, wish: Wish, pools: tuple[int, ...], co
     return placed
 
 
-def _in_one_go(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int) -> int:
-    """The same where nothing but the chunks themselves changes which sizes new nodes may have."""
-    options = options_of(state, task, wish, pools)
-    if options is None:
-        prices = np.full(count + 1, PLENTY, dtype=np.int64)
-        return grow_at(state, task, wish, pools, count=count, prices=prices)
-    mixes = _mixes(state, options)
-    placed = grow_at(state, task, wish, pools, count=count, prices=mixes.prices(count))
-    return placed if placed == count else placed + _open(state, task, options, mixes.mix(count - placed))
+def _in_strides(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int) -> int:
+    """The same, with as many planned nodes made larger at once as can be."""
+    limited = not state.limited.isdisjoint(pools)
+    placed = 0
+    while placed < count:
+        left = count - placed
+        options = options_of(state, task, wish, pools)
+        mixes = None if options is None else _mixes(state, options)
+        prices = np.full(left + 1, PLENTY, dtype=np.int64) if mixes is None else mixes.prices(left)
+        grown, blocked = grow_at(state, task, wish, pools, count=left, prices=prices)
+        if blocked:
+            grown += _enlarge(state, task, wish, pools, count=left - grown, price=int(prices[left - grown]))
+        placed += grown
+        if placed == count or (grown and limited):
+            continue
+        opened = 0 if mixes is None else _open(state, task, options, mixes.mix(count - placed))
+        placed += opened
+        if not opened:
+            break
+    return placed
 
 
 def _mixes(state: State, options: Options) -> Mixes:
@@ -144,16 +154,9 @@ def empty_node(state: State, pool: int, options: Options) -> Blueprint:
     """What a new node of the pool is to be, for chunks that have these options."""
     offers = state.offers[pool]
     rows = options.rows[pool]
-    if state.limits.is_limited(offers.pool.name):
-        rows = rows & _allowed_types(state, pool)[offers.offerings.types_of]
+    if pool in state.limited:
+        rows = rows & state.running_limits.new_types(pool)[offers.offerings.types_of]
     return state.blueprints.get(pool, rows, offers.own_labels(options.wanted), options.wanted)
-
-
-def _allowed_types(state: State, pool: int) -> Mask:
-    """Types of which one more node would stay inside the pool's limits."""
-    offers = state.offers[pool]
-    fits = [state.limits.shortage(offers.pool.name, capacity) is None for capacity in offers.capacities]
-    return np.array(fits, dtype=np.bool_)
 
 
 def _enlarge(state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, count: int, price: int) -> int:
@@ -161,7 +164,7 @@ def _enlarge(state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, co
     growth = cheapest_growth(state, task, wish, pools, count, limit=(price / count) * (1 + ROUNDING) + ROUNDING)
     if growth is None:
         return 0
-    blueprint = growable(state, growth.index, growth.blueprint)
+    blueprint = blueprint_within_limits(state, task.batch, growth)
     amount = most_with_minimums(state, blueprint, growth.index, task.batch, growth.chunks)
     if amount:
         grow(state, task.batch, growth.index, blueprint, amount)

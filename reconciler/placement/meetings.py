@@ -8,9 +8,10 @@ import numpy as np
 
 from reconciler.model.requirements import Toleration
 from reconciler.placement.amounts import PLENTY
-from reconciler.placement.blueprints import Blueprint, Blueprints, Numbers
+from reconciler.placement.blueprints import Blueprint, Blueprints
 from reconciler.placement.candidates import NoRows
 from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.loops import Numbers
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import Needs, Wish, tolerated
 

@@ -11,7 +11,7 @@ from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.meetings import Meeting
 from reconciler.placement.shapes import Wish, ports_clash
 from reconciler.placement.sizing import Options
-from reconciler.placement.state import State
+from reconciler.placement.state import Asked, State
 
 
 def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> Options | None:
@@ -25,9 +25,7 @@ def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> 
     known = None if ports else state.options.get(key)
     if known is None:
         known = state.options[key] = _options_in(state, task, meeting, pools, cap=cap)
-    if not state.limited.isdisjoint(pools):
-        return known.only([place for place in range(len(known.kinds)) if _is_within_limits(state, known, place)])
-    return known
+    return known if state.limited.isdisjoint(pools) else _within_limits(state, known, key)
 
 
 def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ...], *, cap: int) -> Options:
@@ -50,9 +48,20 @@ def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ..
     return found
 
 
-def _is_within_limits(state: State, options: Options, place: int) -> bool:
-    offers = state.offers[options.pools[place]]
-    return state.limits.shortage(offers.pool.name, offers.capacities[options.kinds[place]]) is None
+def _within_limits(state: State, options: Options, key: Asked) -> Options:
+    """The options that pools' limits leave at the moment; the same object for as long as they leave the same."""
+    allowed = {pool: state.running_limits.new_types(pool) for pool in options.rows if pool in state.limited}
+    if all(mask.all() for mask in allowed.values()):
+        return options
+    left = b"".join(mask.tobytes() for mask in allowed.values())
+    if (key, left) not in state.limited_options:
+        places = [
+            place
+            for place, (pool, kind) in enumerate(zip(options.pools, options.kinds, strict=True))
+            if pool not in allowed or allowed[pool][kind]
+        ]
+        state.limited_options[key, left] = options.only(places)
+    return state.limited_options[key, left]
 
 
 def new_node_cap(state: State, task: Task) -> int:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import HostPort
 from reconciler.placement.batches import Batch
-from reconciler.placement.blueprints import Blueprint, Blueprints, Numbers
+from reconciler.placement.blueprints import Blueprint, Blueprints
 from reconciler.placement.counters import Inclusion
 from reconciler.placement.kernel import Kernel
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.loops import EMPTY, MINIMUM, RUNNING
+from reconciler.placement.loops import BLUEPRINT, EMPTY, LEAN, MINIMUM, RUNNING, USED, Numbers
 from reconciler.placement.requirements import Requirements
 
 _FIRST_ROWS = 64
@@ -59,22 +58,21 @@ class PlannedNodes:
         self.blueprints = blueprints
         self._kernel = kernel
         self.count = 0
-        self.blueprint: Numbers = np.full(_FIRST_ROWS, -1, dtype=np.int64)
-        self.place: Numbers = np.zeros(_FIRST_ROWS, dtype=np.int64)
-        self.type: Numbers = np.zeros(_FIRST_ROWS, dtype=np.int64)
-        self.row: Numbers = np.zeros(_FIRST_ROWS, dtype=np.int64)
-        self.price: Numbers = np.zeros(_FIRST_ROWS, dtype=np.int64)
-        self.empty: Amounts = np.zeros((_FIRST_ROWS, columns), dtype=np.int64)
-        self.minimum: Amounts = np.zeros((_FIRST_ROWS, columns), dtype=np.int64)
-        self.running: Amounts = np.zeros((_FIRST_ROWS, columns), dtype=np.int64)
-        self.used: Amounts = np.zeros((_FIRST_ROWS, columns), dtype=np.int64)
-        self.lean: Amounts = np.zeros((_FIRST_ROWS, columns), dtype=np.int64)
-        self.found: Numbers = np.zeros((5, _FIRST_ROWS), dtype=np.int64)
-        """For the loops to write to: a number for each node; nodes, chunks, and what blueprint and place of them were."""
+        self._columns = columns
         self.ports: list[tuple[HostPort, ...]] = []
         self.census: dict[int, int] = {}
         self.census_version = 0
         """Grows whenever a blueprint comes or goes, so that what follows from the census can be kept."""
+        self._make_rows(_FIRST_ROWS)
+
+    def _make_rows(self, rows: int) -> None:
+        """Empty ones, in arrays as the loops take them; the rest are views of these."""
+        self.marks: Numbers = np.zeros((5, rows), dtype=np.int64)
+        self.marks[BLUEPRINT] = -1
+        self.loads: Amounts = np.zeros((5, rows, self._columns), dtype=np.int64)
+        self.found: Numbers = np.zeros((5, rows), dtype=np.int64)
+        self.blueprint, self.place, self.type, self.row, self.price = self.marks
+        self.used, self.lean = self.loads[USED], self.loads[LEAN]
 
     def __len__(self) -> int:
         return self.count
@@ -96,7 +94,11 @@ class PlannedNodes:
         if self._kernel is None:
             self._put(batch, blueprint, nodes, amounts, was)
         else:
-            self._kernel.put(nodes, amounts, was, blueprint.number, blueprint.start, *self.arguments(batch))
+            lines = self.blueprints
+            self._kernel.put(
+                *(nodes, amounts, was, blueprint.number, batch.needs.request, part_of(batch)),
+                *(self.marks, self.loads, lines.spans, lines.line, lines.room),
+            )
         return self.took(batch, blueprint, nodes, amounts, was)
 
     def took(self, batch: Batch, blueprint: Blueprint, nodes: Numbers, counts: Numbers, was: Numbers) -> Before:
@@ -113,15 +115,6 @@ class PlannedNodes:
             for index in nodes.tolist():
                 self.ports[index] = (*self.ports[index], *ports)
         return Before(nodes, counts, was[0], was[1], len(ports))
-
-    def arguments(self, batch: Batch) -> tuple[Any, ...]:
-        """As the loops take them, for putting chunks somewhere: what they ask for, what is on the nodes, the blueprints."""
-        lines = self.blueprints
-        return (
-            *(batch.needs.request, self._part(batch), self.empty, self.minimum, self.running, self.used, self.lean),
-            *(self.blueprint, self.place, self.type, self.row, self.price),
-            *(lines.types, lines.rows, lines.type_prices, lines.room),
-        )
 
     def _put(self, batch: Batch, blueprint: Blueprint, nodes: Numbers, counts: Numbers, was: Numbers) -> None:
         """As the loop; `was` is filled in with what blueprint and place of the nodes were."""
@@ -141,8 +134,7 @@ class PlannedNodes:
         if before.blueprint is None:
             self.count -= len(nodes)
             del self.ports[self.count :]
-            for array in (self.empty, self.minimum, self.running, self.used, self.lean):
-                array[nodes] = 0
+            self.loads[:, nodes] = 0
             self.blueprint[nodes] = -1
             return
         self._add(batch, nodes, -before.counts)
@@ -158,28 +150,26 @@ class PlannedNodes:
     def _set_places(self, nodes: Numbers, blueprint: Blueprint, places: Numbers) -> None:
         lines, at = self.blueprints, places + blueprint.start
         self.place[nodes] = places
-        self.type[nodes] = lines.types[at]
-        self.row[nodes] = lines.rows[at]
-        self.price[nodes] = lines.type_prices[at]
-
-    @staticmethod
-    def _part(batch: Batch) -> int:
-        """As which part of what is on a node its chunks count."""
-        return RUNNING if batch.pods else MINIMUM if batch.keeps_minimum else EMPTY
+        self.type[nodes], self.row[nodes], self.price[nodes] = lines.line[:, at]
 
     def _add(self, batch: Batch, nodes: Numbers, counts: Numbers) -> None:
-        part = (self.empty, self.minimum, self.running)[self._part(batch)]
-        part[nodes] += batch.needs.request * counts[:, None]
-        self.lean[nodes] = self.empty[nodes] + self.minimum[nodes]
-        self.used[nodes] = self.empty[nodes] + np.maximum(self.running[nodes], self.minimum[nodes])
+        self.loads[part_of(batch), nodes] += batch.needs.request * counts[:, None]
+        empty, minimum, running = self.loads[:USED, nodes]
+        self.lean[nodes] = empty + minimum
+        self.used[nodes] = empty + np.maximum(running, minimum)
+
+    def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
+        """What would be on a node if so many chunks came to it."""
+        parts = self.loads[:USED, index].copy()
+        parts[part_of(batch)] += batch.needs.request * count
+        return np.asarray(parts[EMPTY] + np.maximum(parts[MINIMUM], parts[RUNNING]), dtype=np.int64)
 
     def _add_rows(self, fresh: int) -> None:
-        while self.count + fresh > len(self.blueprint):
-            for name in ("blueprint", "place", "type", "row", "price", "empty", "minimum", "running", "used", "lean"):
-                array = getattr(self, name)
-                setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
-            self.found = np.zeros((5, len(self.blueprint)), dtype=np.int64)
-            self.blueprint[self.count :] = -1
+        rows = len(self.blueprint)
+        if self.count + fresh > rows:
+            marks, loads = self.marks, self.loads
+            self._make_rows(2 * (self.count + fresh))
+            self.marks[:, :rows], self.loads[:, :rows] = marks, loads
         self.count += fresh
 
     def _count(self, blueprint: int, more: int) -> None:
@@ -261,3 +251,13 @@ class PlannedNodes:
 
     def with_blueprint(self, blueprint: int) -> list[int]:
         return [int(index) for index in np.flatnonzero(self.blueprint[: self.count] == blueprint)]
+
+
+def part_of(batch: Batch) -> int:
+    """As which part of what is on a node its chunks count."""
+    return RUNNING if batch.pods else MINIMUM if batch.keeps_minimum else EMPTY
+
+
+def counted_of(batch: Batch) -> int:
+    """The part of what is on a node that counts against its room for them (see `Recreation`)."""
+    return LEAN if batch.keeps_minimum else USED

@@ -63,6 +63,16 @@ class PoolLimits:
         name, mark, _ = pool.partition(RESERVATION_MARK)
         return bool(mark) or name in self._limits or pool in self._most
 
+    def left(self, pool: str) -> dict[str, int]:
+        """By limited resource what may still be used of it; below 0 where it is over the limit."""
+        name, _, _ = pool.partition(RESERVATION_MARK)
+        used = self._used.get(name, {})
+        return {resource: limit - used.get(resource, 0) for resource, limit in self._limits.get(name, {}).items()}
+
+    def allows_node(self, pool: str) -> bool:
+        """Whether the number of nodes is not in the way of one more, whatever it is."""
+        return self.shortage(pool, NOTHING) is None
+
     def shortage(
         self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1
     ) -> Shortage | None:

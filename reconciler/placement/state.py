@@ -21,12 +21,17 @@ from reconciler.placement.counters import Domain, Inclusion
 from reconciler.placement.kernel import Kernel
 from reconciler.placement.kin import Course
 from reconciler.placement.label_table import Amounts
+from reconciler.placement.loops import NODES
 from reconciler.placement.meetings import Meetings
-from reconciler.placement.planned import Before, PlannedNodes
+from reconciler.placement.planned import Before, PlannedNodes, counted_of
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
+from reconciler.placement.running_limits import RunningLimits
 from reconciler.placement.shapes import Needs
 from reconciler.placement.sizing import Mixes, Options
 from reconciler.placement.topology import Topology
+
+Asked = tuple[int, tuple[int, ...], bytes, int, bool]
+"""What options of new nodes are asked for: meeting, pools, request, cap and host ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,7 @@ class State:
         self.running = bins.running.copy()
         self.ports = dict(bins.ports)
         limited = [limits.is_limited(item.pool.name) for item in offers]
+        self.running_limits = RunningLimits(offers, limits)
         self.limited = frozenset(number for number, is_limited in enumerate(limited) if is_limited)
         """Numbers of the pools that have limits."""
         self.minimums = any(item.minimums for item in offers)
@@ -103,8 +109,10 @@ class State:
         self.planned = PlannedNodes(self.blueprints, len(columns.names), kernel)
         self.meetings = Meetings(self.blueprints)
         self.kernel = kernel
-        self.options: dict[tuple[int, tuple[int, ...], bytes, int, bool], Options] = {}
-        """Sizes of new nodes that were worked out, by meeting, pools, request, cap and host ports (see options)."""
+        self.options: dict[Asked, Options] = {}
+        """Sizes of new nodes that were worked out, whatever the limits are (see options)."""
+        self.limited_options: dict[tuple[Asked, bytes], Options] = {}
+        """Those that limits leave, by the types that these allow."""
         self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
         """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see
         spread)."""
@@ -171,7 +179,8 @@ class State:
 
     def taken(self, batch: Batch) -> Amounts:
         """What counts against the room of each planned node for this batch (see `Recreation`)."""
-        return self.planned.lean if batch.keeps_minimum else self.planned.used
+        taken: Amounts = self.planned.loads[counted_of(batch)]
+        return taken
 
     def ports_of(self, number: int) -> tuple[HostPort, ...]:
         if number < len(self.bins):
@@ -218,7 +227,7 @@ class State:
     def note_found(self, batch: Batch, found: int) -> int:
         """Notes what a loop put on so many planned nodes, and returns how many chunks that were."""
         planned = self.planned
-        written = planned.found[1:, :found].copy()
+        written = planned.found[NODES:, :found].copy()
         nodes, counts, was = written[0], written[1], written[2:]
         after = planned.blueprint[nodes].tolist()
         for number in dict.fromkeys(after):
