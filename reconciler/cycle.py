@@ -306,6 +306,7 @@ class Cycle:
             demands=state.demands,
             placement=placement,
             overlays=state.effective.node_overlays,
+            spot_share=self._rules.placement.spot_share,
         )
 
     def _make_plan(self, state: PassState) -> PassState:

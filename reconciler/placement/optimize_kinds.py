@@ -146,7 +146,8 @@ def _told(
 def _kind_of(state: State, made: _Kinds, batch: Batch, meeting: Meeting, *, pool: int, per_node: int | None) -> int:
     shape = batch.needs.shape
     rules = state.topology.rules(shape, chunks_only=batch.keeps_minimum)
-    capped = per_node is not None and batch.count > per_node
+    most = batch.most_on_new_node(per_node)
+    capped = most is not None and batch.count > most
     counters = state.topology.counters
     counted = [
         number
@@ -179,9 +180,10 @@ def _shares(kinds: Sequence[Kind], *, per_node: int | None) -> tuple[Amounts, Am
             if isinstance(rule, SpreadRule) and rule.counts_itself:
                 columns.setdefault(rule, []).append(number)
                 bounds[rule] = rule.max_skew
-        if per_node is not None and kind.batch.count > per_node:
+        most = kind.batch.most_on_new_node(per_node)
+        if most is not None and kind.batch.count > most:
             columns.setdefault(kind.batch.demand, []).append(number)
-            bounds[kind.batch.demand] = per_node
+            bounds[kind.batch.demand] = most
     shares = np.zeros((len(kinds), len(columns)), dtype=np.int64)
     for position, members in enumerate(columns.values()):
         shares[members, position] = 1
