@@ -21,7 +21,7 @@ from reconciler.placement.attachments import with_attachments
 from reconciler.placement.batches import UNLIMITED, Batch, drafts_of
 from reconciler.placement.best import place_best
 from reconciler.placement.bins import Bins, bins_of, frame_of
-from reconciler.placement.candidates import pool_offers, usable
+from reconciler.placement.candidates import Told, pool_offers, usable
 from reconciler.placement.checker import violations
 from reconciler.placement.daemons import daemons_of
 from reconciler.placement.excuses import Circumstances, excuses_of, unused
@@ -137,8 +137,8 @@ def _place(
     broken: Callable[[Placement], bool],
     expired: Callable[[], bool],
 ) -> Placement:
-    attached = with_attachments(view, instance_types, demands)
-    view, instance_types, demands = attached.view, attached.instance_types, attached.demands
+    attached = with_attachments(view, node_pools, instance_types, demands)
+    view, demands = attached.view, attached.demands
     drafts = drafts_of(demands, include_pending=options.include_pending)
     shapes = [draft.shape for draft in drafts]
     columns = ResourceColumns(shape.requests for shape in shapes)
@@ -175,6 +175,7 @@ def _place(
             batches=allowed,
             memory=memory,
             most_nodes=most_nodes,
+            told=attached.told,
         )
         state.topology.assumptions.update(attached.assumptions)
         missing = place_best(state, allowed, per_node=options.chunks_per_node)
@@ -216,16 +217,17 @@ def _state(
     batches: Sequence[Batch],
     memory: Memory,
     most_nodes: Mapping[str, int],
+    told: Told,
 ) -> State:
     sold = (tuple(instance_types), options.back_offs)
     catalogue = memory.once("catalogue", sold, lambda: offerings_of(instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
-    pools = (*sold, tuple(node_pools), tuple(overlays), view.daemon_sets, columns.names)
+    pools = (*sold, tuple(node_pools), tuple(overlays), view.daemon_sets, columns.names, told)
     every = memory.once(
         "offers",
         pools,
         lambda: {
-            pool.name: pool_offers(pool, catalogue, daemons, overlays, columns)
+            pool.name: pool_offers(pool, catalogue, daemons, overlays, columns, told=told)
             for pool in sorted(node_pools, key=_name)
         },
     )

@@ -90,7 +90,7 @@ def offerings_of_bin(origin: BinOrigin) -> list[SpotOffering]:
 
 
 def _values(cell: Cell) -> Collection[str]:
-    """ "" where nothing tells."""
+    """An empty one where nothing tells."""
     values = [value for value in cell if value is not None] if isinstance(cell, tuple) else [cell] if cell else []
     return values or [""]
 

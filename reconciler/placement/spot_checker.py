@@ -25,16 +25,7 @@ def spot_violations(
     share: float,
 ) -> Iterable[str]:
     """totals: chunks of each demand that is no pending pod."""
-    held: Counter[tuple[ObjectRef, str, str]] = Counter()
-    for occupied in placement.occupied:
-        site = existing.get((occupied.node, occupied.node_claim if occupied.node is None else None))
-        for holding in occupied.holdings if site is not None else ():
-            for name, zone in _spot(site):
-                held[holding.demand, name, zone] += holding.count
-    for planned in placement.planned:
-        for holding in planned.holdings if SPOT in planned.capacity_types else ():
-            for name, zone in product(planned.instance_types, planned.zones):
-                held[holding.demand, name, zone] += holding.count
+    held = _held(existing, placement)
     said = {(item.demand, item.chunks) for item in placement.crowded}
     found = set()
     for demand, total in totals.items():
@@ -46,6 +37,23 @@ def spot_violations(
                 yield f"{demand}: {most} of {total} chunks may come to stand on one spot offering, {allowed} are allowed"
     for demand, chunks in sorted(said - found):
         yield f"{demand}: {chunks} chunks are said to crowd one spot offering, which they do not"
+
+
+def _held(
+    existing: Mapping[tuple[str | None, str | None], Site], placement: Placement
+) -> Counter[tuple[ObjectRef, str, str]]:
+    """How many chunks of each demand may come to be at each type and zone."""
+    held: Counter[tuple[ObjectRef, str, str]] = Counter()
+    for occupied in placement.occupied:
+        site = existing.get((occupied.node, occupied.node_claim if occupied.node is None else None))
+        for holding in occupied.holdings if site is not None else ():
+            for name, zone in _spot(site):
+                held[holding.demand, name, zone] += holding.count
+    for planned in placement.planned:
+        for holding in planned.holdings if SPOT in planned.capacity_types else ():
+            for name, zone in product(planned.instance_types, planned.zones):
+                held[holding.demand, name, zone] += holding.count
+    return held
 
 
 def _spot(site: Site | None) -> Iterable[tuple[str, str]]:

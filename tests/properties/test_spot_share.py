@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.unit.placement.worlds import ZONES, World, carried_out, worlds
 
+Thing = TypeVar("Thing")
 SHARES = st.sampled_from([0.05, 0.2, 0.34, 0.5, 0.75])
 
 
@@ -94,11 +96,11 @@ def test_placements_on_demand_are_the_same_with_and_without(world: World, share:
 @settings(max_examples=40, deadline=None)
 @given(world=worlds(), share=SHARES, turn=st.integers(0, 5))
 def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, share: float, turn: int) -> None:
-    def turned(things: tuple[object, ...]) -> tuple[object, ...]:
+    def turned(things: tuple[Thing, ...]) -> tuple[Thing, ...]:
         return (*things[turn:], *things[:turn])
 
     view = replace(world.view, nodes=turned(world.view.nodes), pods=turned(world.view.pods))
-    other = World(view, turned(world.node_pools), turned(world.instance_types), turned(world.demands))  # type: ignore[arg-type]
+    other = World(view, turned(world.node_pools), turned(world.instance_types), turned(world.demands))
 
     assert placed(other, share) == placed(world, share)
 

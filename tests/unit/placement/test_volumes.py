@@ -207,7 +207,42 @@ def test_a_node_takes_no_more_volumes_than_its_driver_can_attach() -> None:
     (planned,) = placement.planned
     assert sum(holding.count for holding in planned.holdings) == 2
     assert planned.requests.names() == ("cpu", "memory", "pods"), "nobody sells a node by the volumes it attaches"
-    assert "how many volumes of ebs.csi.aws.com a new node can have attached is not known" in placement.assumptions[0]
+    assert placement.assumptions == (), "the node that is there tells of its type"
+
+
+DATABASE = with_claims("data-0", "data-1", pod_shape=shape("100m"))
+PAIRS = tuple(waiting(f"data-{number}") for number in range(2))
+
+
+@pytest.mark.parametrize(
+    ("there", "limits", "fits", "words"),
+    [
+        ((node(),), {"node-1": 1}, False, ""),
+        ((node(), node("node-2")), {"node-1": 1, "node-2": 9}, False, ""),
+        ((node(pool="other"),), {"node-1": 1}, False, ""),
+        ((node(), node("node-2", pool="other")), {"node-1": 9, "node-2": 1}, True, ""),
+        ((node(instance_type="other"),), {"node-1": 1}, False, "no more than 1, the least on the nodes it has"),
+        ((node(instance_type="other"),), {"node-1": 2}, True, "no more than 2, the least on the nodes it has"),
+        ((node(pool="other", instance_type="other"),), {"node-1": 1}, True, "as many as its pods need"),
+    ],
+    ids=["its type", "the least of its type", "its type elsewhere", "its pool's own", "too few in its pool", "its pool", "none"],
+)  # fmt: skip
+def test_a_new_node_attaches_as_many_volumes_as_nodes_like_it(
+    there: tuple[Node, ...],
+    limits: dict[str, int],
+    fits: bool,
+    words: str,  # noqa: FBT001 - what the case expects
+) -> None:
+    there = tuple(replace(item, unschedulable=True) for item in there)
+    said = tuple(VolumeLimits(name, ((EBS, limit),)) for name, limit in limits.items())
+    placement = placed(Storage((), PAIRS, (WAITING,), said), pending("db", DATABASE), nodes=there)
+    assert bool(placement.planned) == fits
+    assert words in " ".join(placement.assumptions)
+    if not fits:
+        (left,) = placement.unplaced
+        assert any("volumes of ebs.csi.aws.com" in excuse.example for excuse in left.excuses)
+    if not words:
+        assert placement.assumptions == ()
 
 
 def test_spread_looks_at_zones_that_the_volume_is_not_in() -> None:
