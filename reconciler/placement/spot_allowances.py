@@ -64,12 +64,19 @@ def _missing(answer: Attempt) -> int:
 def _allowances(
     answer: Attempt, before: Allowances, limits: Mapping[ObjectRef, int], *, always: bool
 ) -> dict[ObjectRef, Allowance]:
-    """Those from before, and what this placement shows to be needed beside them."""
+    """Those from before, and what this placement shows to be needed beside them. Where one demand has to move, all that are on new
+    spot nodes are limited, since it takes others' places."""
     found = dict(before)
-    for node in answer.placement.planned:
-        for demand, count in _counts(node.holdings).items() if SPOT in node.capacity_types else ():
-            if demand in limits and (always or count > limits[demand]):
-                found[demand] = Allowance(limits[demand], found.get(demand, Allowance()).bins)
+    on_spot = [
+        (demand, count)
+        for node in answer.placement.planned
+        if SPOT in node.capacity_types
+        for demand, count in _counts(node.holdings).items()
+        if demand in limits
+    ]
+    if always or any(count > limits[demand] for demand, count in on_spot):
+        for demand, _ in on_spot:
+            found[demand] = Allowance(limits[demand], found.get(demand, Allowance()).bins)
     for demand, bins in _fuller_bins(answer, limits).items():
         known = found.get(demand, Allowance())
         # New nodes will be needed in their place.

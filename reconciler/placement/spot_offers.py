@@ -22,7 +22,8 @@ def offered_within_share(
 ) -> tuple[Sequence[Offered], tuple[Crowding, ...]]:
     """Planned nodes in their order. holdings: by bin, planned ones after those that are there; totals: chunks of each demand.
 
-    Demands that keep within the share with the lists that all nodes would have anyway are not touched. minValues come first: a
+    Demands that keep within the share with the lists that all nodes would have anyway are not touched, unless they share new nodes
+    with others. minValues come first: a
     node whose shorter list has too few of what they ask for keeps its long one."""
     held = [holdings[len(state.bins) + index] for index in range(state.planned.count)]
     untouched = state.limits.accounts()
@@ -39,10 +40,25 @@ def offered_within_share(
     if not crowded:
         return wide, ()
     state.limits.restore(untouched)
-    accounts = accounts_of_bins({item.demand: item.allowed for item in crowded}, state.bins.origins, holdings)
+    touched = _touched({item.demand for item in crowded}, held, limits)
+    accounts = accounts_of_bins({demand: limits[demand] for demand in sorted(touched)}, state.bins.origins, holdings)
     lists = narrowed_lists(state, [item.node for item in wide], accounts, most_types=offerer.most_types)
     offered = []
     for index, long in enumerate(wide):
         short = offerer.planned_node(index, held[index], lists.get(index))
         offered.append(short if short.meets_minimums or not long.meets_minimums else long)
     return offered, over(limits, offered)
+
+
+def _touched(
+    crowded: set[ObjectRef], held: Sequence[Sequence[Holding]], limits: Mapping[ObjectRef, int]
+) -> set[ObjectRef]:
+    """Demands that share a new node with those, or with others that do, and so on."""
+    together = [{holding.demand for holding in holdings} & limits.keys() for holdings in held]
+    touched, size = set(crowded), 0
+    while len(touched) > size:
+        size = len(touched)
+        for demands in together:
+            if demands & touched:
+                touched |= demands
+    return touched

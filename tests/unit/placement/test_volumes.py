@@ -230,8 +230,8 @@ PAIRS = tuple(waiting(f"data-{number}") for number in range(2))
 def test_a_new_node_attaches_as_many_volumes_as_nodes_like_it(
     there: tuple[Node, ...],
     limits: dict[str, int],
-    fits: bool,
-    words: str,  # noqa: FBT001 - what the case expects
+    fits: bool,  # noqa: FBT001 - what the case expects
+    words: str,
 ) -> None:
     there = tuple(replace(item, unschedulable=True) for item in there)
     said = tuple(VolumeLimits(name, ((EBS, limit),)) for name, limit in limits.items())
