@@ -15,7 +15,7 @@ from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.placement.candidates import PoolType, Told
-from reconciler.placement.examples import least_of_claim, pool_types, young_nodes
+from reconciler.placement.examples import pool_types, with_least, young_nodes
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.resource_claims import DEVICES, with_devices
 from reconciler.placement.volume_limits import ATTACHABLE, VolumesToCome, plenty
@@ -164,12 +164,7 @@ def _with_limits(view: ClusterView, drivers: Sequence[str], told: Told) -> Clust
     return replace(
         view,
         nodes=tuple(replace(node, allocatable=node.allocatable + left(node)) for node in view.nodes),
-        node_claims=tuple(
-            replace(claim, allocatable=claim.allocatable + (least_of_claim(claim, told) or plenty(drivers)))
-            if claim.allocatable
-            else claim
-            for claim in view.node_claims
-        ),
+        node_claims=with_least(view, told, plenty(drivers)),
     )
 
 

@@ -9,7 +9,7 @@ then has would be made in vain.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, InstanceType, NodeClaim, NodePool
 from reconciler.model.quantity import Resources
@@ -53,8 +53,19 @@ def young_nodes(view: ClusterView) -> dict[str, PoolType]:
     }
 
 
-def least_of_claim(claim: NodeClaim, told: Told) -> Resources | None:
-    """Of each resource the least of what a NodeClaim may become; None when nothing is known of that."""
+def with_least(view: ClusterView, told: Told, otherwise: Resources) -> tuple[NodeClaim, ...]:
+    """NodeClaims that are launched and have no node yet promise the least of what they may become; otherwise: where nothing is
+    known of that. What a node has is its own to say."""
+    there = {node.name for node in view.nodes}
+    return tuple(
+        replace(claim, allocatable=claim.allocatable + (_least(claim, told) or otherwise))
+        if claim.allocatable and claim.node_name not in there
+        else claim
+        for claim in view.node_claims
+    )
+
+
+def _least(claim: NodeClaim, told: Told) -> Resources | None:
     pool = claim.label(NODEPOOL_LABEL) or ""
     named = claim.label(INSTANCE_TYPE_LABEL)
     listed = [

@@ -20,7 +20,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.candidates import PoolType, Told
-from reconciler.placement.examples import examples_of, least_of_claim, young_nodes
+from reconciler.placement.examples import examples_of, with_least, young_nodes
 from reconciler.placement.shapes import NODE_NAME_FIELD
 from reconciler.placement.volumes import Obstacle
 
@@ -58,12 +58,7 @@ def with_devices(view: ClusterView, kinds: Sequence[PoolType], demands: Sequence
         return Equipped(view, judged, {}, sentences)
     told, young = judge.told(view, kinds), young_nodes(view)
     nodes = tuple(judge.equipped(node, told.get(young.get(node.name, NO_KIND))) for node in view.nodes)
-    claims = tuple(
-        replace(claim, allocatable=claim.allocatable + (least_of_claim(claim, told) or Resources()))
-        if claim.allocatable
-        else claim
-        for claim in view.node_claims
-    )
+    claims = with_least(view, told, Resources())
     return Equipped(replace(view, nodes=nodes, node_claims=claims), judged, told, sentences)
 
 

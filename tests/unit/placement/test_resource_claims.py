@@ -129,6 +129,10 @@ def test_chunks_stay_with_a_node_while_it_comes_up_and_brings_its_devices() -> N
         assert not placement.planned
         assert not placement.unplaced
 
+    used = ResourceClaim("shop", "other", ClaimSpec(), allocated=((DRIVER, "b", "gpu-0"),))
+    taken = again(replace(steps[3], devices=replace(brought, claims=(used,))))
+    assert "b" not in on(taken), "another pod was quicker"
+
     late = again(replace(asked, node_claims=(registered,), nodes=(*asked.nodes, node("b"))))
     assert not late.planned, "a node that is up without devices makes its kind unknown"
     assert sum(item.count for item in late.unplaced) == 1

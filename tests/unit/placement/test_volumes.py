@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
+from reconciler.model.nodes import HOSTNAME_LABEL, INITIALIZED_LABEL, NODEPOOL_LABEL, ZONE_LABEL, Node, NodeClaim
 from reconciler.model.placement import Placement
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, TopologySpread
 from reconciler.model.refs import ObjectRef
@@ -49,9 +49,15 @@ def pending(name: str, pod_shape: PodShape) -> Demand:
     return Demand(ObjectRef("", "Pod", "shop", name), (ChunkGroup(pod_shape, 1),), 1)
 
 
-def placed(storage: Storage, *demands: Demand, nodes: Sequence[Node] = (), pods: Sequence[Pod] = ()) -> Placement:
+def placed(
+    storage: Storage,
+    *demands: Demand,
+    nodes: Sequence[Node] = (),
+    pods: Sequence[Pod] = (),
+    node_claims: Sequence[NodeClaim] = (),
+) -> Placement:
     """Placed and found right by the checker."""
-    view = ClusterView(nodes=tuple(nodes), pods=tuple(pods), storage=storage)
+    view = ClusterView(nodes=tuple(nodes), pods=tuple(pods), node_claims=tuple(node_claims), storage=storage)
     pools = (node_pool(),)
     placement = place(
         view,
@@ -243,6 +249,26 @@ def test_a_new_node_attaches_as_many_volumes_as_nodes_like_it(
         assert any("volumes of ebs.csi.aws.com" in excuse.example for excuse in left.excuses)
     if not words:
         assert placement.assumptions == ()
+
+
+def test_a_node_that_comes_up_attaches_what_nodes_like_it_do() -> None:
+    """Its CSINode is not there yet; once it is, what is attached counts."""
+    young = replace(node("young"), labels=tuple(pair for pair in node().labels if pair[0] != INITIALIZED_LABEL))
+    full = replace(node("full"), unschedulable=True)
+    said = (VolumeLimits("full", ((EBS, 1),)),)
+    demands = [pending(f"db-{number}", with_claims(f"data-{number}", pod_shape=shape("100m"))) for number in range(2)]
+    claim = NodeClaim("claim", node_name="young", allocatable=young.allocatable, labels=((NODEPOOL_LABEL, "general"),))
+
+    def on_young(limits: tuple[VolumeLimits, ...], *there: Pod) -> int:
+        nodes = (full, young)
+        storage = Storage((), (*PAIRS, waiting("old")), (WAITING,), limits)
+        placement = placed(storage, *demands, nodes=nodes, pods=there, node_claims=(claim,))
+        return sum(holding.count for item in placement.occupied for holding in item.holdings)
+
+    assert on_young(said) == 1
+    assert on_young((*said, VolumeLimits("young", ((EBS, 2),)))) == 2
+    old = pod("old", node="young", pod_shape=with_claims("old", pod_shape=shape("100m")))
+    assert on_young((*said, VolumeLimits("young", ((EBS, 1),))), old) == 0
 
 
 def test_spread_looks_at_zones_that_the_volume_is_not_in() -> None:
