@@ -163,7 +163,11 @@ def _place(
     )
 
     def attempt(most_nodes: Mapping[str, int], allowances: Allowances) -> tuple[_Attempt, dict[str, int]]:
-        allowed = [replace(batch, allowance=allowances.get(batch.demand, UNLIMITED)) for batch in batches]
+        allowed = (
+            [replace(batch, allowance=allowances.get(batch.demand, UNLIMITED)) for batch in batches]
+            if allowances
+            else batches
+        )
         state = _state(
             view,
             node_pools,
@@ -187,7 +191,7 @@ def _place(
         return within_minimums(lambda most_nodes: attempt(most_nodes, allowances))
 
     found = within({})
-    limits = limits_of(totals_of(batches), options.spot_share)
+    limits = limits_of(totals_of(batches), options.spot_share) if options.spot_share < 1 else {}
     if limits:
         found = within_share(found, within, limits, always=options.optimal)
     if not options.optimal:
@@ -248,7 +252,7 @@ def _state(
     limits = PoolLimits(node_pools, view, instance_types, reservations.left, most_nodes)
     offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
     kernel = compiled() if len(batches) >= WORTH_COMPILING else None
-    shared_out = options.chunks_per_node is not None or any(batch.allowance != UNLIMITED for batch in batches)
+    shared_out = options.chunks_per_node is not None or any(batch.allowance is not UNLIMITED for batch in batches)
     return State(bins, offers, topology, limits, columns, kernel=kernel, shared_out=shared_out)
 
 

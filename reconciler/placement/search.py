@@ -71,7 +71,7 @@ class Search:
             alike: tuple[object, ...] = (
                 *(batch.needs.shape, batch.pods, batch.keeps_minimum, batch.opens_nodes, batch.priority),
                 batch.number
-                if batch.whole is not None or self._per_node is not None or batch.allowance != UNLIMITED
+                if batch.whole is not None or self._per_node is not None or batch.allowance is not UNLIMITED
                 else None,
             )
             kinds[batch.number] = known.setdefault(alike, batch.number)
