@@ -6,6 +6,9 @@ and are grouped by identity first.
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import Any
+
 from reconciler.cluster.wire import PodWire
 from reconciler.manifests.pod_spec import shape_of
 from reconciler.manifests.pod_wire import PodSpecWire
@@ -17,6 +20,7 @@ _COMPARED = tuple(
     # What differs from pod to pod without changing its shape. Volumes are looked at apart.
     if name not in {"node_name", "priority", "scheduling_gates", "volumes"}
 )
+_SHARED = tuple(item.name for item in fields(PodShape) if item.compare and item.name != "requests")
 _MOST = 20_000
 
 
@@ -26,6 +30,7 @@ class ShapePool:
     def __init__(self) -> None:
         self._siblings: dict[tuple[str, str, str], tuple[PodWire, PodShape]] = {}
         self._shapes: dict[PodShape, PodShape] = {}
+        self._parts: dict[Any, Any] = {}
 
     def shape_of(self, pod: PodWire, owner_kind: str, owner_name: str) -> PodShape:
         """The pod's shape, the same object for equal shapes. Raises `Invalid`."""
@@ -39,10 +44,20 @@ class ShapePool:
         if max(len(self._shapes), len(self._siblings)) > _MOST:
             self._shapes.clear()  # most belong to pods that are long gone
             self._siblings.clear()
-        shape = self._shapes.setdefault(shape, shape)
+            self._parts.clear()
+        known = self._shapes.get(shape)
+        if known is None:
+            known = self._with_shared_parts(shape)
+            self._shapes[known] = known
+        shape = known
         if owner_name:
             self._siblings[key] = (pod, shape)
         return shape
+
+    def _with_shared_parts(self, shape: PodShape) -> PodShape:
+        """Shapes that differ in what they request only are common: what else they say is the very same object for all of them."""
+        parts: dict[str, Any] = {name: part for name in _SHARED if (part := getattr(shape, name))}
+        return replace(shape, **{name: self._parts.setdefault(part, part) for name, part in parts.items()})
 
 
 def _alike(one: PodWire, other: PodWire) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
+from typing import cast
 
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Requirement, Toleration
@@ -96,6 +97,16 @@ class PodShape:
     runtime_class: str = ""
     attachment_terms: tuple[NodeSelectorTerm, ...] = ()
     obstacle: str = ""
+    _hash: int | None = field(init=False, repr=False, compare=False, default=None)
+    """Kept, since there are many parts to look at, and shapes are looked up again and again."""
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash(tuple(getattr(self, name) for name in _COMPARED)))
+        return cast("int", self._hash)
+
+
+_COMPARED = tuple(item.name for item in fields(PodShape) if item.compare)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,27 @@ the very kinds of arrays that every other placement hands to them.
 from __future__ import annotations
 
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.nodes import InstanceType, NodeClaimTemplate, NodeClassRef, NodePool, Offering
+from reconciler.model.nodes import (
+    INSTANCE_TYPE_LABEL,
+    InstanceType,
+    NodeClaimTemplate,
+    NodeClassRef,
+    NodePool,
+    Offering,
+)
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.kernel import WORTH_COMPILING
 from reconciler.placement.place import place
 
 
-def compile_ahead() -> Placement:
-    """Places many different groups, some of which make nodes larger that are planned for others."""
+def compile_ahead() -> list[Placement]:
+    """Places many different groups, some of which make nodes larger that are planned for others: in a pool without minValues,
+    and in one with some, where other loops are used."""
     types = [
         InstanceType(
             name=f"size-{cpu}",
@@ -30,7 +39,9 @@ def compile_ahead() -> Placement:
         )
         for cpu in (2, 4, 8)
     ]
-    template = NodeClaimTemplate(node_class=NodeClassRef("example.com", "NodeClass", "default"))
+    node_class = NodeClassRef("example.com", "NodeClass", "default")
+    two_types = Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, min_values=2)
+    templates = [NodeClaimTemplate(node_class=node_class, requirements=kept) for kept in ((), (two_types,))]
     demands = [
         Demand(
             ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "default", f"group-{number:03}"),
@@ -38,7 +49,10 @@ def compile_ahead() -> Placement:
         )
         for number in range(WORTH_COMPILING)
     ]
-    return place(ClusterView(), node_pools=[NodePool("general", template)], instance_types=types, demands=demands)
+    return [
+        place(ClusterView(), node_pools=[NodePool("general", template)], instance_types=types, demands=demands)
+        for template in templates
+    ]
 
 
 def _shape(cpu: str, memory: str) -> PodShape:

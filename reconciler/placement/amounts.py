@@ -34,9 +34,9 @@ class ResourceColumns:
         return vector
 
     def request(self, resources: Resources) -> Amounts:
-        """As `vector`; a request beyond what is counted fits nowhere."""
+        """As `vector`, and as shared; a request beyond what is counted fits nowhere."""
         vector = self.vector(resources)
-        return np.where(vector >= LARGEST, PLENTY // 2, vector)
+        return np.where(vector >= LARGEST, PLENTY // 2, vector) if LARGEST in vector.tolist() else vector
 
     def matrix(self, lists: Iterable[Resources]) -> Amounts:
         rows = [self.vector(resources) for resources in lists]

@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.counters import Domain, Kin, Rule, SpreadRule
+from reconciler.placement.counters import Domain, Rule, SpreadRule
 from reconciler.placement.host_caps import least_on_hosts
+from reconciler.placement.kin import Kin
 from reconciler.placement.state import Saved, State
 
 

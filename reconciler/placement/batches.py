@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
@@ -17,13 +19,12 @@ from reconciler.model.refs import ObjectRef
 from reconciler.placement.shapes import Needs
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """One group of one demand in a batch."""
 
     demand: ObjectRef
     group: int
-    count: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,11 @@ class Allowance:
 UNLIMITED = Allowance()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Batch:
-    """Equal chunks. pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
+    """Equal chunks; never changed once made (a frozen class takes three times as long to make, and there are thousands).
+
+    pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
     allocatable less daemons; opens_nodes: new nodes may be made; whole: batches of one demand share the number, None when
     each stands alone; preferences: needs with wishes made rules, firmest first, for new nodes; allowance: of its demand."""
 
@@ -57,7 +60,7 @@ class Batch:
     count: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "count", sum([member.count for member in self.members]))
+        self.count = sum([member.size for member in self.members])
 
     @property
     def demand(self) -> ObjectRef:
@@ -71,8 +74,7 @@ class Batch:
         return min(own, per_node)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A batch before its shape's needs are known."""
 
     shape: PodShape
@@ -87,7 +89,7 @@ class Draft:
 def drafts_of(demands: Sequence[Demand], *, include_pending: bool) -> list[Draft]:
     pending = [demand for demand in demands if demand.is_pending_pod]
     others = sorted(
-        (demand for demand in demands if not demand.is_pending_pod), key=lambda item: (-item.priority, _order(item.ref))
+        (demand for demand in demands if not demand.is_pending_pod), key=lambda item: (-item.priority, _BY_NAME(item))
     )
     drafts = _pending_drafts(pending, include_pending=include_pending)
     for number, demand in enumerate(others):
@@ -111,7 +113,7 @@ def _pending_drafts(pending: Iterable[Demand], *, include_pending: bool) -> list
     together: dict[tuple[int, int, bool], tuple[PodShape, list[Member]]] = {}
     equal: dict[PodShape, PodShape] = {}
     same: dict[int, PodShape] = {}  # by identity, since hashing a shape is slow
-    for demand in sorted(pending, key=lambda item: _order(item.ref)):
+    for demand in sorted(pending, key=_BY_NAME):
         for index, group in enumerate(demand.groups):
             shape = same.get(id(group.shape))
             if shape is None:
@@ -130,11 +132,11 @@ def _pending_drafts(pending: Iterable[Demand], *, include_pending: bool) -> list
             -draft.priority,
             -draft.shape.requests.get(CPU),
             -draft.shape.requests.get(MEMORY),
-            _order(draft.members[0].demand),
+            _BY_MEMBER(draft.members[0]),
         )
     )
     return drafts
 
 
-def _order(ref: ObjectRef) -> tuple[str, str, str, str]:
-    return (ref.namespace, ref.name, ref.kind, ref.group)
+_BY_NAME = attrgetter("ref.namespace", "ref.name", "ref.kind", "ref.group")
+_BY_MEMBER = attrgetter("demand.namespace", "demand.name", "demand.kind", "demand.group")

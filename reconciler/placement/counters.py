@@ -148,23 +148,3 @@ class TogetherRule:
 
 
 Rule = SpreadRule | ApartRule | TogetherRule
-
-
-@dataclass(slots=True)
-class Kin:
-    """What follows for all shapes that have the same labels and constraints, as far as it is known. number: of its own, to
-    know it by; the rules: with and without chunks only."""
-
-    shape: PodShape
-    number: int
-    own_rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
-    others_rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
-    rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
-    deciding_keys: tuple[str, ...] | None = None
-    counts_of: tuple[int, ...] | None = None
-
-    def forget(self) -> None:
-        """A new counter may count these shapes too, or keep them off."""
-        self.others_rules.clear()
-        self.rules.clear()
-        self.deciding_keys = self.counts_of = None

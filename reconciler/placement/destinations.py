@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.counters import Rule, TogetherRule
 from reconciler.placement.enlarge import growable
 from reconciler.placement.fill import existing_fits, most_with_minimums
 from reconciler.placement.host_caps import Task, host_caps
+from reconciler.placement.kin import Course
 from reconciler.placement.make import by_weight, empty_node, grow, most_on_new
 from reconciler.placement.options import options_of
 from reconciler.placement.requirements import ANYWHERE, Requirements
@@ -48,19 +48,18 @@ class Destination:
             state.charge(offers.pool.name, offers.capacities[self.kind])
 
 
-def destinations_of(state: State, batch: Batch, rules: tuple[Rule, ...], *, per_node: int | None) -> list[Destination]:
+def destinations_of(state: State, batch: Batch, course: Course, *, per_node: int | None) -> list[Destination]:
     """For one chunk, as things are; existing bins first, in the order in which they are preferred."""
-    keys = sorted({*state.topology.deciding_keys(batch.needs.shape), *(rule.key for rule in rules)} - {HOSTNAME_LABEL})
-    domains = _domains(state, batch, rules, keys)
+    domains = _domains(state, batch, course)
     task = Task(
         batch,
         ANYWHERE,
-        rules,
+        course,
         bare=bool(state.planned.count),
-        single=_is_first(state, [rule for rule in rules if rule.key == HOSTNAME_LABEL]),
+        single=_is_first(state, course.host_company),
         per_node=per_node,
     )
-    found = list(_existing(state, task, keys, domains))
+    found = list(_existing(state, task, course.keys, domains))
     if batch.opens_nodes and not batch.needs.shape.resource_claims:
         for wish in batch.needs.wishes:
             new = [*_planned(state, task, wish, domains), *_new(state, task, wish, domains)]
@@ -69,22 +68,21 @@ def destinations_of(state: State, batch: Batch, rules: tuple[Rule, ...], *, per_
     return found
 
 
-def _is_first(state: State, rules: Sequence[Rule]) -> bool:
+def _is_first(state: State, company: Sequence[TogetherRule]) -> bool:
     """Whether a chunk wants company of its own kind that is nowhere yet."""
-    together = [rule for rule in rules if isinstance(rule, TogetherRule)]
-    return bool(together) and all(
-        rule.counts_itself and not state.topology.counters[rule.counter].total for rule in together
+    return bool(company) and all(
+        rule.counts_itself and not state.topology.counters[rule.counter].total for rule in company
     )
 
 
-def _domains(state: State, batch: Batch, rules: Sequence[Rule], keys: Sequence[str]) -> list[Combination] | None:
+def _domains(state: State, batch: Batch, course: Course) -> list[Combination] | None:
     """Where rules on labels other than the hostname allow a chunk; None: anywhere, since nothing depends on it."""
-    if not keys:
+    if not course.keys:
         return None
-    judged = [rule for rule in rules if rule.key != HOSTNAME_LABEL]
-    combinations = combinations_of(state, batch, keys)
-    if _is_first(state, judged):
-        together = {rule.key for rule in judged if isinstance(rule, TogetherRule)}
+    judged: Sequence[Rule] = course.on_labels
+    combinations = combinations_of(state, batch, course.keys)
+    if _is_first(state, course.company):
+        together = {rule.key for rule in course.company}
         judged = [rule for rule in judged if not isinstance(rule, TogetherRule)]
         combinations = [item for item in combinations if None not in {item.value(key) for key in together}]
     return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed()
@@ -134,7 +132,7 @@ def _new(state: State, task: Task, wish: Wish, domains: Sequence[Combination] | 
     """The cheapest type of each pool among the heaviest that can make a node, in each domain."""
     state.weights = state.weights or by_weight(state)
     for where in _wheres(domains):
-        placed = Task(task.batch, where, task.rules, bare=True, single=task.single, per_node=task.per_node)
+        placed = Task(task.batch, where, task.course, bare=True, single=task.single, per_node=task.per_node)
         for pools in state.weights:
             options = options_of(state, placed, wish, pools)
             found = [] if options is None else _cheapest_of_pools(state, task.batch, options)

@@ -6,6 +6,8 @@ that fit the fullest, so that few nodes are protected.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from reconciler.placement.amounts import times
@@ -88,12 +90,25 @@ def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, singl
 
 def fill_planned(state: State, task: Task, wish: Wish, count: int) -> int:
     """Places up to `count` chunks in what is left over on planned nodes, without making any of them larger or dearer."""
-    if not state.planned.count or not count:
+    planned, batch = state.planned, task.batch
+    if not planned.count or not count:
         return 0
-    meeting = state.meetings.get(task.batch.needs, wish, task.where)
+    meeting = state.meetings.get(batch.needs, wish, task.where)
+    if state.kernel is None or state.minimums or task.single:
+        return _put_with_minimums(state, task, meeting, _chosen(state, task, meeting, count))
+    found = state.kernel.fill(
+        *planned.found[:3],
+        planned.found[3:],
+        *(meeting.joined(), meeting.bought_as, state.taken(batch), *host_caps(state, task).arguments(state)),
+        *(planned.count, count, state.blueprints.starts, *planned.arguments(batch)),
+    )
+    return state.note_found(batch, found) if found else 0
+
+
+def _put_with_minimums(state: State, task: Task, meeting: Meeting, chosen: Sequence[tuple[int, int]]) -> int:
     together: dict[int, tuple[list[int], list[int]]] = {}
     placed = 0
-    for index, wanted in _chosen(state, task, meeting, count):
+    for index, wanted in chosen:
         number = int(meeting.joined()[state.planned.blueprint[index]])
         amount = most_with_minimums(state, state.blueprints.list[number], index, task.batch, wanted)
         if amount:
@@ -109,25 +124,14 @@ def fill_planned(state: State, task: Task, wish: Wish, count: int) -> int:
 def _chosen(state: State, task: Task, meeting: Meeting, count: int) -> list[tuple[int, int]]:
     """Planned nodes and how many chunks come to each."""
     kernel, planned, batch = state.kernel, state.planned, task.batch
-    if kernel is None:
+    if kernel is None or task.single:
         return choose_planned(_left_over(state, task, meeting), count, single=task.single)
-    fits = np.zeros(planned.count, dtype=np.int64)
-    best = kernel.fullest(
-        fits,
-        planned.blueprint,
-        meeting.joined(),
-        planned.row,
-        meeting.bought_as,
-        planned.type,
-        state.blueprints.room,
-        state.taken(batch),
-        batch.needs.request,
-        *host_caps(state, task).arguments(state),
-        count == 1,
+    found = kernel.choose(
+        *planned.found[:3],
+        *(planned.blueprint, meeting.joined(), planned.row, meeting.bought_as, planned.type, state.blueprints.room),
+        *(state.taken(batch), batch.needs.request, *host_caps(state, task).arguments(state), planned.count, count),
     )
-    if count == 1 or best < 0:
-        return [(best, 1)] if best >= 0 else []
-    return choose_planned(fits, count, single=task.single)
+    return list(zip(*planned.found[1:3, :found].tolist(), strict=True))
 
 
 def _left_over(state: State, task: Task, meeting: Meeting) -> Amounts:

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.counters import ApartRule, Rule, SpreadRule, TogetherRule
-from reconciler.placement.kernel import APART_ITSELF, APART_OTHERS, SPREAD_ITSELF, SPREAD_OTHERS, TOGETHER
+from reconciler.placement.kin import Course
 from reconciler.placement.label_table import Amounts
+from reconciler.placement.loops import APART_ITSELF, APART_OTHERS, SPREAD_ITSELF, SPREAD_OTHERS, TOGETHER
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import ports_clash
 from reconciler.placement.state import State
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Task:
-    """One round of placing a batch. where: domains that chunks must go to; rules: all topology rules of the shape; bare:
+    """One round of placing a batch; never changed. where: domains that chunks must go to; course: the rules they are under; bare:
     new nodes may come up empty, so that no host can be taken for granted; single: everything on one node (the first of
     pods that want to be together); per_node: most chunks of one demand on a node."""
 
     batch: Batch
     where: Requirements
-    rules: tuple[Rule, ...]
+    course: Course
     bare: bool
     single: bool
     per_node: int | None
-
-    host_rules: tuple[Rule, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "host_rules", tuple([rule for rule in self.rules if rule.key == HOSTNAME_LABEL]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,7 @@ class HostCaps:
         return caps
 
     def arguments(self, state: State) -> tuple[Any, ...]:
-        """As the loops of kernel take them."""
+        """As the loops take them."""
         return state.topology.hosts.table, len(state.bins), self.rows, self.kinds, self.bounds, self.more
 
 
@@ -79,7 +74,7 @@ UNCAPPED = HostCaps(_NONE, _NONE, _NONE, _NONE)
 
 def host_caps(state: State, task: Task) -> HostCaps:
     """For planned nodes."""
-    rules = rule_caps(state, task) if task.host_rules else UNCAPPED
+    rules = rule_caps(state, task) if task.course.on_hosts else UNCAPPED
     ports = task.batch.needs.shape.host_ports
     most = task.batch.most_on_new_node(task.per_node)
     if not ports and most is None:
@@ -102,15 +97,15 @@ def rule_caps(state: State, task: Task) -> HostCaps:
     if not task.bare:
         return _rule_caps(state, task)
     # Where new nodes come up empty the bounds never change.
-    known = state.bare_caps.get((id(task.rules), task.single))
-    if known is None or known[0] is not task.rules:
-        known = state.bare_caps[id(task.rules), task.single] = (task.rules, _rule_caps(state, task))
-    caps: HostCaps = known[1]
+    known = state.bare_caps.get((task.course, task.single))
+    if known is None:
+        known = state.bare_caps[task.course, task.single] = _rule_caps(state, task)
+    caps: HostCaps = known
     return caps
 
 
 def _rule_caps(state: State, task: Task) -> HostCaps:
-    rules = [rule for rule in task.host_rules if not (isinstance(rule, TogetherRule) and task.single)]
+    rules = [rule for rule in task.course.on_hosts if not (isinstance(rule, TogetherRule) and task.single)]
     if not rules:
         return UNCAPPED
     rows = [state.topology.counters[rule.counter].host_row for rule in rules]

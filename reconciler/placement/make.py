@@ -14,17 +14,15 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
-from reconciler.placement.enlarge import cheapest_growth, growable
+from reconciler.placement.enlarge import cheapest_growth, grow_at, growable
 from reconciler.placement.fill import fill_planned, meets_minimums, most_with_minimums
 from reconciler.placement.host_caps import Task
 from reconciler.placement.label_table import Mask
+from reconciler.placement.loops import ROUNDING
 from reconciler.placement.options import options_of
 from reconciler.placement.shapes import Wish
-from reconciler.placement.sizing import Mix, Options, mix_of, mix_price
+from reconciler.placement.sizing import Mix, Mixes, Options, mix_price
 from reconciler.placement.state import State
-
-_ROUNDING = 1e-9
-"""Prices a chunk are fractions; those that differ by less count as equal."""
 
 
 def make_nodes(state: State, task: Task, count: int) -> int:
@@ -52,6 +50,8 @@ def _weight_order(state: State, number: int) -> tuple[int, str]:
 
 
 def _from_pools(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int) -> int:
+    if state.kernel is not None and not (task.single or state.minimums) and state.limited.isdisjoint(pools):
+        return _in_one_go(state, task, wish, pools, count)
     placed = 0
     while placed < count:
         options = options_of(state, task, wish, pools)
@@ -64,21 +64,30 @@ def _from_pools(state: State, task: Task, wish: Wish, pools: tuple[int, ...], co
     return placed
 
 
+def _in_one_go(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int) -> int:
+    """The same where nothing but the chunks themselves changes which sizes new nodes may have."""
+    options = options_of(state, task, wish, pools)
+    if options is None:
+        prices = np.full(count + 1, PLENTY, dtype=np.int64)
+        return grow_at(state, task, wish, pools, count=count, prices=prices)
+    mixes = _mixes(state, options)
+    placed = grow_at(state, task, wish, pools, count=count, prices=mixes.prices(count))
+    return placed if placed == count else placed + _open(state, task, options, mixes.mix(count - placed))
+
+
+def _mixes(state: State, options: Options) -> Mixes:
+    known = state.mixes.get(id(options))
+    if known is None:
+        known = state.mixes[id(options)] = Mixes(options)
+    return known
+
+
 def _priced_mix(state: State, options: Options | None, count: int, *, single: bool) -> tuple[Mix, int]:
     """The cheapest nodes for the chunks, and what they cost together (more than anything when there are none)."""
     if options is None:
         return [], PLENTY
-    if single:
-        mix = _single(options, count)
-        return mix, options.prices[mix[0][0]] if mix else PLENTY
-    known = state.mixes.get(id(options))
-    if known is None:
-        known = state.mixes[id(options)] = (options, options.sizes, {})
-    _, sizes, mixes = known
-    if count not in mixes:
-        mix = mix_of(count, sizes)
-        mixes[count] = (mix, mix_price(mix, options.prices) if mix else PLENTY)
-    return mixes[count]
+    mix = _single(options, count) if single else _mixes(state, options).mix(count)
+    return mix, mix_price(mix, options.prices) if mix else PLENTY
 
 
 def _single(options: Options, count: int) -> Mix:
@@ -99,7 +108,10 @@ def _open(state: State, task: Task, options: Options | None, mix: Mix) -> int:
         pool = options.pools[place]
         offers = state.offers[pool]
         if not state.limits.is_limited(offers.pool.name):
-            state.open_planned(task.batch, empty_node(state, pool, options), amounts)
+            empty_nodes = _mixes(state, options).empty_nodes
+            if pool not in empty_nodes:
+                empty_nodes[pool] = empty_node(state, pool, options)
+            state.open_planned(task.batch, empty_nodes[pool], amounts)
             placed += sum(amounts)
             continue
         capacity = offers.capacities[options.kinds[place]]
@@ -146,7 +158,7 @@ def _allowed_types(state: State, pool: int) -> Mask:
 
 def _enlarge(state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, count: int, price: int) -> int:
     """Makes one planned node larger if that is no dearer than `price` for all that is left, chunk for chunk."""
-    growth = cheapest_growth(state, task, wish, pools, count, limit=(price / count) * (1 + _ROUNDING) + _ROUNDING)
+    growth = cheapest_growth(state, task, wish, pools, count, limit=(price / count) * (1 + ROUNDING) + ROUNDING)
     if growth is None:
         return 0
     blueprint = growable(state, growth.index, growth.blueprint)

@@ -16,6 +16,7 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE
 from reconciler.model.placement import Holding, PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement
+from reconciler.placement.amounts import PLENTY
 from reconciler.placement.attachments import without_attachable
 from reconciler.placement.candidates import PoolOffers, node_class_label
 from reconciler.placement.label_table import Amounts, Mask
@@ -66,6 +67,8 @@ class Offerer:
         self.most_types = most_types
         self._state = state
         self._known: dict[tuple[int, int, int, bytes, bytes], Offer] = {}
+        self._holding: dict[int, list[bytes]] = {}
+        """By pool, which of its types hold what is on each planned node."""
         self._requests: dict[bytes, Resources] = {}
 
     def planned_node(self, index: int, holdings: tuple[Holding, ...], narrowed: Narrowed | None = None) -> Offered:
@@ -96,9 +99,14 @@ class Offerer:
         planned = self._state.planned
         if self._state.limits.is_limited(offers.pool.name):
             return _offer_of(self._state, self._bin(index, narrowed), self.most_types)
-        holding = (offers.room >= planned.used[index]).all(axis=1)
         primary, rows = (-1, b"") if narrowed is None else (narrowed.primary, narrowed.rows.tobytes())
-        key = (int(planned.blueprint[index]), int(planned.place[index]), primary, holding.tobytes(), rows)
+        key = (
+            int(planned.blueprint[index]),
+            int(planned.place[index]),
+            primary,
+            self._types_holding(planned.of(index).pool)[index],
+            rows,
+        )
         offer = self._known.get(key)
         if offer is None:
             offer = self._known[key] = _offer_of(self._state, self._bin(index, narrowed), self.most_types)
@@ -107,6 +115,13 @@ class Offerer:
     def _bin(self, index: int, narrowed: Narrowed | None) -> PlannedBin:
         found = self._state.planned.bin(index)
         return found if narrowed is None else replace(found, rows=found.rows & narrowed.rows, primary=narrowed.primary)
+
+    def _types_holding(self, pool: int) -> list[bytes]:
+        if pool not in self._holding:
+            used = self._state.planned.used[: self._state.planned.count]
+            holds = (self._state.offers[pool].room[None, :, :] >= used[:, None, :]).all(axis=2)
+            self._holding[pool] = [bytes(row) for row in np.packbits(holds, axis=1)]
+        return self._holding[pool]
 
 
 def _offer_of(state: State, planned: PlannedBin, most_types: int) -> Offer:
@@ -179,20 +194,22 @@ def _kinds(
 ) -> list[int]:
     """Types sold in all of the places, cheapest first; more than `most` only where minValues ask for more."""
     catalogue = offers.offerings
-    prices: dict[int, int] = {}
-    sold: dict[int, set[tuple[str, str]]] = {}
-    for row in np.flatnonzero(rows).tolist():
-        kind = int(catalogue.types_of[row])
-        sold.setdefault(kind, set()).add((catalogue.zones[row], catalogue.capacity_types[row]))
-        prices[kind] = min(prices.get(kind, int(offers.prices[row])), int(offers.prices[row]))
-    primary = int(catalogue.types_of[planned.primary])
-    held = offers.capacities[primary]
-    complete = sorted((kind for kind in sold if len(sold[kind]) == needed), key=lambda kind: (prices[kind], kind))
-    chosen = [
-        kind
-        for kind in complete
-        if kind == primary or limits.shortage(offers.pool.name, offers.capacities[kind], held, nodes=0) is None
-    ]
+    zones, capacity_types = catalogue.table.column(ZONE_LABEL), catalogue.table.column(CAPACITY_TYPE_LABEL)
+    places = len(zones[1]) * len(capacity_types[1])
+    sold_as = (catalogue.types_of * len(zones[1]) + zones[0]) * len(capacity_types[1]) + capacity_types[0]
+    sold = np.unique(sold_as[rows])
+    complete = np.flatnonzero(np.bincount(sold // places, minlength=len(catalogue.types)) == needed)
+    prices = np.full(len(catalogue.types), PLENTY, dtype=np.int64)
+    np.minimum.at(prices, catalogue.types_of[rows], offers.prices[rows])
+    chosen: list[int] = complete[np.lexsort((complete, prices[complete]))].tolist()
+    if limits.is_limited(offers.pool.name):
+        primary = int(catalogue.types_of[planned.primary])
+        held = offers.capacities[primary]
+        chosen = [
+            kind
+            for kind in chosen
+            if kind == primary or limits.shortage(offers.pool.name, offers.capacities[kind], held, nodes=0) is None
+        ]
     few = chosen[:most]
     if len(few) < len(chosen) and not _meets(offers, rows & np.isin(catalogue.types_of, few)):
         return chosen

@@ -82,9 +82,10 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
                 name, _ = _reservation(kind, offering)
                 # The same reservation may be told of in several places, some of them older: the least is sure.
                 reserved[name] = min(reserved.get(name, offering.reservation_capacity), offering.reservation_capacity)
+            sold_as = _offering_labels(offering)
             for system in kind.operating_systems:
                 rows.append((index, offering))
-                labels.append(own | {OPERATING_SYSTEM_LABEL: system} | _offering_labels(offering))
+                labels.append(own | {OPERATING_SYSTEM_LABEL: system} | sold_as)
     return Offerings(
         types=types,
         table=LabelTable(labels),

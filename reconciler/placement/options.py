@@ -61,7 +61,7 @@ def new_node_cap(state: State, task: Task) -> int:
     cap = PLENTY if most is None else most
     if task.batch.needs.shape.host_ports:
         cap = min(cap, 1)
-    for rule in task.host_rules:
+    for rule in task.course.on_hosts:
         cap = min(cap, allowed_on(rule, 0, host_bound(state, rule, bare=True), task.single))
     return cap
 

@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import groupby, islice, permutations
 
-from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.balance import Balance, expect_planned, spread_rules
 from reconciler.placement.batches import Batch
-from reconciler.placement.counters import Rule, SpreadRule, TogetherRule
+from reconciler.placement.counters import SpreadRule
 from reconciler.placement.fill import fill_existing, has_room
 from reconciler.placement.host_caps import Task
+from reconciler.placement.kin import Course
 from reconciler.placement.make import make_nodes
 from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.spread import place_over_domains
@@ -21,7 +21,6 @@ from reconciler.placement.stay import stay, stays_for, stays_of
 _ATTEMPTS = 4
 _MOST_REORDERED = 4
 """Batches that were there before, up to which all orders are tried in which they may stay."""
-_BY_DOMAIN = (SpreadRule, TogetherRule)
 
 
 class Packer:
@@ -33,8 +32,6 @@ class Packer:
         self._per_node = per_node
         self._stays = stays_of(state)
         self._unplaced: dict[int, int] = {}
-        self._known_keys: dict[tuple[int, tuple[str, ...]], tuple[Sequence[Rule], list[str]]] = {}
-        """By identity of the rules, which are kept beside it."""
         self.moving = 0
         """Chunks that did not stay where they were, when all were placed last; pods that wait for room are left aside."""
 
@@ -84,7 +81,9 @@ class Packer:
         """Spread rules that do not hold for what is placed now, by batch number."""
         # Pending pods that go on what is there are bound before any new node comes.
         later = [item for item in self._batches if item.opens_nodes or not item.pods]
-        rules = {item.number: spread for item in later if (spread := spread_rules(rules_of(self._state, item)))}
+        rules = {
+            item.number: spread for item in later if (spread := spread_rules(course_of_batch(self._state, item).rules))
+        }
         bins: dict[int, set[int]] = {}
         under: dict[SpreadRule, set[int]] = {}
         for put in self._state.puts():
@@ -170,8 +169,7 @@ class Packer:
         return stayed
 
     def _stay(self, batch: Batch) -> int:
-        rules = rules_of(self._state, batch)
-        return stay(self._state, batch, rules, self._stays, per_node=self._per_node)
+        return stay(self._state, batch, course_of_batch(self._state, batch), self._stays, per_node=self._per_node)
 
     def _place_whole(self, batches: Sequence[Batch], stayed: dict[int, int]) -> bool:
         """All chunks of a demand or none; returns whether all."""
@@ -216,10 +214,9 @@ class Packer:
         if not count:
             return 0
         state = self._state
-        rules = rules_of(state, batch)
-        keys = self._keys(batch, rules)
-        saved = state.save() if any(isinstance(rule, _BY_DOMAIN) for rule in rules) else None
-        placed = self._place_by_keys(batch, rules, keys, count, opening=False) if has_room(state, batch) else 0
+        course = course_of_batch(state, batch)
+        saved = state.save() if course.by_domain else None
+        placed = self._place_on(batch, course, count, opening=False) if has_room(state, batch) else 0
         if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
             return placed
         if saved is not None and placed:
@@ -227,37 +224,25 @@ class Packer:
             placed = 0
         else:
             placed += self._place_preferred(batch, count - placed)
-        return placed + self._place_by_keys(batch, rules, keys, count - placed, opening=True)
+        return placed + self._place_on(batch, course, count - placed, opening=True)
 
     def _place_preferred(self, batch: Batch, count: int) -> int:
         """Chunks that find no room, on new nodes that meet what they would rather have, as far as any can."""
         placed = 0
         for needs in batch.preferences:
             firmer = replace(batch, needs=needs, preferences=())
-            rules = rules_of(self._state, firmer)
             if placed < count:
-                keys = self._keys(firmer, rules)
-                placed += self._place_by_keys(firmer, rules, keys, count - placed, opening=True)
+                course = course_of_batch(self._state, firmer)
+                placed += self._place_on(firmer, course, count - placed, opening=True)
         return placed
 
-    def _keys(self, batch: Batch, rules: Sequence[Rule]) -> list[str]:
-        """Labels, hostname apart, on which it matters where chunks go."""
-        deciding = self._state.topology.deciding_keys(batch.needs.shape)
-        known = self._known_keys.get((id(rules), deciding))
-        if known is None:
-            keys = sorted({*deciding, *(rule.key for rule in rules)} - {HOSTNAME_LABEL})
-            known = self._known_keys[id(rules), deciding] = (rules, keys)
-        return known[1]
-
-    def _place_by_keys(
-        self, batch: Batch, rules: tuple[Rule, ...], keys: Sequence[str], count: int, *, opening: bool
-    ) -> int:
+    def _place_on(self, batch: Batch, course: Course, count: int, *, opening: bool) -> int:
         def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
-            task = Task(batch, where, rules, bare=may_open, single=False, per_node=self._per_node)
+            task = Task(batch, where, course, bare=may_open, single=False, per_node=self._per_node)
             return _fill(self._state, task, amount, opening=may_open)
 
-        if keys:
-            return place_over_domains(self._state, batch, rules, keys, fill, count=count, opening=opening)
+        if course.keys:
+            return place_over_domains(self._state, batch, course, fill, count=count, opening=opening)
         return fill(ANYWHERE, count, opening)
 
 
@@ -270,21 +255,21 @@ def _same_whole(one: Batch, other: Batch) -> bool:
     return one.whole is not None and one.whole == other.whole
 
 
-def rules_of(state: State, batch: Batch) -> tuple[Rule, ...]:
-    """Topology rules that chunks of the batch are under: their shape's own and those of pods that keep it off."""
-    return state.topology.rules(batch.needs.shape, chunks_only=batch.keeps_minimum)
+def course_of_batch(state: State, batch: Batch) -> Course:
+    """The topology rules that chunks of the batch are under: their shape's own and those of pods that keep it off."""
+    return state.topology.course(batch.needs.shape, chunks_only=batch.keeps_minimum)
 
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
-    hosts = [rule for rule in task.host_rules if isinstance(rule, TogetherRule)]
-    if hosts and all(rule.counts_itself and not state.topology.counters[rule.counter].total for rule in hosts):
+    company = task.course.host_company
+    if company and all(rule.counts_itself and not state.topology.counters[rule.counter].total for rule in company):
         return _first_on_a_host(state, task, count, opening=opening)
     placed = 0
     while placed < count:
         # With each round the emptiest host may hold more, which lets a spread constraint allow more on all of them.
         step = fill_existing(state, task, count - placed)
         placed += step
-        if not step or not task.host_rules:
+        if not step or not task.course.on_hosts:
             break
     if opening and placed < count:
         placed += make_nodes(state, task, count - placed)

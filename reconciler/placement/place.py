@@ -277,7 +277,7 @@ def _unplaced(
         excuses = excuses_of(state, batch, circumstances)
         left = missing[number]
         for member in reversed(batch.members):
-            count = min(left, member.count)
+            count = min(left, member.size)
             if count:
                 unplaced.append(Unplaced(member.demand, member.group, count, excuses))
                 left -= count
@@ -333,7 +333,7 @@ def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding
             while left:
                 if not waiting:
                     member = next(members)
-                    waiting = member.count
+                    waiting = member.size
                 assert member is not None
                 taken = min(left, waiting)
                 held.append(Holding(member.demand, member.group, taken))

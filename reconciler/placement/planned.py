@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from reconciler.model.pods import HostPort
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint, Blueprints, Numbers
 from reconciler.placement.counters import Inclusion
-from reconciler.placement.kernel import EMPTY, MINIMUM, RUNNING, Kernel
+from reconciler.placement.kernel import Kernel
 from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.loops import EMPTY, MINIMUM, RUNNING
 from reconciler.placement.requirements import Requirements
 
 _FIRST_ROWS = 64
@@ -49,14 +51,15 @@ class PlannedNodes:
     cheapest that holds what is in it); type, row, price: of that one (types and rows are numbered through all pools).
 
     empty, minimum, running: what its KeepEmpty chunks, KeepMinimum chunks and pending pods take; used: all of it together;
-    lean: without what runs. ports: by row. census: how many nodes each blueprint has.
+    lean: without what runs. ports: by row. census: how many nodes each blueprint has. Rows past `count` are empty, with -1 for a
+    blueprint.
     """
 
     def __init__(self, blueprints: Blueprints, columns: int, kernel: Kernel | None = None) -> None:
         self.blueprints = blueprints
         self._kernel = kernel
         self.count = 0
-        self.blueprint: Numbers = np.zeros(_FIRST_ROWS, dtype=np.int64)
+        self.blueprint: Numbers = np.full(_FIRST_ROWS, -1, dtype=np.int64)
         self.place: Numbers = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.type: Numbers = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.row: Numbers = np.zeros(_FIRST_ROWS, dtype=np.int64)
@@ -66,6 +69,8 @@ class PlannedNodes:
         self.running: Amounts = np.zeros((_FIRST_ROWS, columns), dtype=np.int64)
         self.used: Amounts = np.zeros((_FIRST_ROWS, columns), dtype=np.int64)
         self.lean: Amounts = np.zeros((_FIRST_ROWS, columns), dtype=np.int64)
+        self.found: Numbers = np.zeros((5, _FIRST_ROWS), dtype=np.int64)
+        """For the loops to write to: a number for each node; nodes, chunks, and what blueprint and place of them were."""
         self.ports: list[tuple[HostPort, ...]] = []
         self.census: dict[int, int] = {}
         self.census_version = 0
@@ -91,29 +96,35 @@ class PlannedNodes:
         if self._kernel is None:
             self._put(batch, blueprint, nodes, amounts, was)
         else:
-            lines = self.blueprints
-            self._kernel.put(
-                nodes,
-                amounts,
-                batch.needs.request,
-                self._part(batch),
-                *(self.empty, self.minimum, self.running, self.used, self.lean),
-                *(self.blueprint, self.place, self.type, self.row, self.price, was),
-                blueprint.number,
-                *(blueprint.start, lines.types, lines.rows, lines.type_prices, lines.room),
-            )
-        for number in was[0].tolist():
-            if number >= 0:
-                self._count(number, -1)
-        self._count(blueprint.number, len(nodes))
+            self._kernel.put(nodes, amounts, was, blueprint.number, blueprint.start, *self.arguments(batch))
+        return self.took(batch, blueprint, nodes, amounts, was)
+
+    def took(self, batch: Batch, blueprint: Blueprint, nodes: Numbers, counts: Numbers, was: Numbers) -> Before:
+        """Notes chunks that came to nodes, which are of this blueprint now. was: their blueprints and places before."""
+        number = blueprint.number
+        for other in was[0].tolist():
+            if other == number:
+                continue
+            if other >= 0:
+                self._count(other, -1)
+            self._count(number, 1)
         ports = batch.needs.shape.host_ports
         if ports:
-            for index in indices:
+            for index in nodes.tolist():
                 self.ports[index] = (*self.ports[index], *ports)
-        return Before(nodes, amounts, was[0], was[1], len(ports))
+        return Before(nodes, counts, was[0], was[1], len(ports))
+
+    def arguments(self, batch: Batch) -> tuple[Any, ...]:
+        """As the loops take them, for putting chunks somewhere: what they ask for, what is on the nodes, the blueprints."""
+        lines = self.blueprints
+        return (
+            *(batch.needs.request, self._part(batch), self.empty, self.minimum, self.running, self.used, self.lean),
+            *(self.blueprint, self.place, self.type, self.row, self.price),
+            *(lines.types, lines.rows, lines.type_prices, lines.room),
+        )
 
     def _put(self, batch: Batch, blueprint: Blueprint, nodes: Numbers, counts: Numbers, was: Numbers) -> None:
-        """As the loop of kernel; `was` is filled in with what blueprint and place of the nodes were."""
+        """As the loop; `was` is filled in with what blueprint and place of the nodes were."""
         was[0], was[1] = self.blueprint[nodes], self.place[nodes]
         self._add(batch, nodes, counts)
         self.blueprint[nodes] = blueprint.number
@@ -130,6 +141,9 @@ class PlannedNodes:
         if before.blueprint is None:
             self.count -= len(nodes)
             del self.ports[self.count :]
+            for array in (self.empty, self.minimum, self.running, self.used, self.lean):
+                array[nodes] = 0
+            self.blueprint[nodes] = -1
             return
         self._add(batch, nodes, -before.counts)
         self.blueprint[nodes] = before.blueprint
@@ -164,10 +178,8 @@ class PlannedNodes:
             for name in ("blueprint", "place", "type", "row", "price", "empty", "minimum", "running", "used", "lean"):
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
-        rows = slice(self.count, self.count + fresh)
-        for array in (self.empty, self.minimum, self.running, self.used, self.lean):
-            array[rows] = 0
-        self.blueprint[rows] = -1
+            self.found = np.zeros((5, len(self.blueprint)), dtype=np.int64)
+            self.blueprint[self.count :] = -1
         self.count += fresh
 
     def _count(self, blueprint: int, more: int) -> None:

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.balance import expect_planned
 from reconciler.placement.batches import UNLIMITED, Batch
 from reconciler.placement.counters import SpreadRule
 from reconciler.placement.destinations import Destination, destinations_of
 from reconciler.placement.outcome import Outcome, outcome_of
-from reconciler.placement.pack import Packer, rules_of
+from reconciler.placement.pack import Packer, course_of_batch
 from reconciler.placement.state import State
 
 MOST_WAYS = 1500
@@ -46,12 +45,9 @@ class Search:
         self._best = better_than
         self._best_steps: list[Step] | None = None
         self._steps: list[Step] = []
-        self._rules = {batch.number: rules_of(state, batch) for batch in batches}
+        self._courses = {batch.number: course_of_batch(state, batch) for batch in batches}
         self._over_hosts = [
-            rule
-            for rules in self._rules.values()
-            for rule in rules
-            if isinstance(rule, SpreadRule) and rule.key == HOSTNAME_LABEL
+            rule for course in self._courses.values() for rule in course.on_hosts if isinstance(rule, SpreadRule)
         ]
         self._kinds = self._kinds_of_batches()
         self._rate = _least_prices(state)
@@ -126,7 +122,7 @@ class Search:
                 continue
             kinds.add(self._kinds[number])
             batch = self._batches[number]
-            moves = destinations_of(self._state, batch, self._rules[number], per_node=self._per_node)
+            moves = destinations_of(self._state, batch, self._courses[number], per_node=self._per_node)
             found += [(move.extra, Step(batch, move)) for move in moves]
             if moves and self._is_alone(batch):
                 found = [(move.extra, Step(batch, move)) for move in moves]
@@ -135,7 +131,7 @@ class Search:
 
     def _is_alone(self, batch: Batch) -> bool:
         """Whether no rule has to do with its chunks, so that it is all one when they come."""
-        return not self._rules[batch.number] and not self._state.topology.counts_of(batch.needs.shape)
+        return not self._courses[batch.number].rules and not self._state.topology.counts_of(batch.needs.shape)
 
     def _is_hopeless(self, left: Counter[int], extra: int) -> bool:
         if any(self._best.missing):

@@ -35,9 +35,9 @@ class Wish:
     soft_taints: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Needs:
-    """A shape and what follows from it. terms: at least one must hold."""
+    """A shape and what follows from it; never changed. terms: at least one must hold."""
 
     shape: PodShape
     request: Amounts
@@ -64,20 +64,30 @@ class KnownNeeds:
         self._known: dict[int, Needs] = {}
         """By identity, since hashing a shape is slow; needs keep their shape, so that its identity stays its own."""
         self._alike: dict[tuple[object, ...], Needs] = {}
+        self._same: dict[tuple[int, ...], Needs] = {}
+        """By identity of what a shape asks of nodes, which many shapes share (see cluster's shapes); kept by the needs."""
 
     def of(self, shape: PodShape) -> Needs:
         needs = self._known.get(id(shape))
         if needs is None:
             request = self._request(shape.requests)
-            key = (
-                *(shape.node_selector, shape.required_node_terms, shape.preferred_node_terms),
-                *(shape.attachment_terms, shape.obstacle),
-            )
-            alike = self._alike.get(key)
-            if alike is None:
-                alike = self._alike[key] = needs_of(shape, request)
+            alike = self._alike_of(shape, request)
             needs = self._known[id(shape)] = Needs(shape, request, alike.terms, alike.wishes)
         return needs
+
+    def _alike_of(self, shape: PodShape, request: Amounts) -> Needs:
+        parts = (
+            *(shape.node_selector, shape.required_node_terms, shape.preferred_node_terms),
+            *(shape.attachment_terms, shape.obstacle),
+        )
+        same = tuple(map(id, parts))
+        known = self._same.get(same)
+        if known is None:
+            known = self._alike.get(parts)
+            if known is None:
+                known = self._alike[parts] = needs_of(shape, request)
+            self._same[same] = known
+        return known
 
 
 def _terms(shape: PodShape, places: Sequence[NodeSelectorTerm]) -> Iterable[NodeTerm]:

@@ -12,12 +12,12 @@ from itertools import product
 
 import numpy as np
 
-from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.candidates import NoRows
 from reconciler.placement.counters import ApartRule, Domain, Rule, SpreadRule, TogetherRule
 from reconciler.placement.host_caps import allowed_on
+from reconciler.placement.kin import Course
 from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, one_of
 from reconciler.placement.state import State
 
@@ -58,11 +58,16 @@ class Shares:
 
     def allows(self, combination: Combination) -> bool:
         """Whether a chunk may go there, if nothing else is made."""
-        bounds = [
-            self._bound(rule, self._counts[number], self._domains_with(number, rule, combination))
-            for number, rule in enumerate(self._rules)
-        ]
-        return self._load(combination, self._counts, bounds) is not None
+        for number, rule in enumerate(self._rules):
+            value = combination.by_key[rule.key]
+            if value is None:
+                if isinstance(rule, ApartRule):
+                    continue
+                return False
+            bound = self._bound_with(number, rule, combination, value) if isinstance(rule, SpreadRule) else 0
+            if allowed_on(rule, self._counts[number].get(value, 0), bound, first=False) < 1:
+                return False
+        return True
 
     def allowed(self) -> list[Combination]:
         """Where one more chunk may go, if a node comes up wherever one can be made."""
@@ -72,15 +77,14 @@ class Shares:
         ]
         return [item for item in self._combinations if self._load(item, self._counts, bounds) is not None]
 
-    def _domains_with(self, number: int, rule: Rule, combination: Combination) -> set[Domain]:
-        if not isinstance(rule, SpreadRule):
-            return self._lasting[number]
+    def _bound_with(self, number: int, rule: SpreadRule, combination: Combination, value: str) -> int:
+        """With a chunk there, and with no other domain than those that are there already."""
+        counts, domains = self._counts[number], self._lasting[number]
         if not self._opening:
-            return self._domains(number, rule, {})
-        value = combination.value(rule.key)
-        if not combination.makeable or value is None or value in self._lasting[number]:
-            return self._lasting[number]
-        return self._lasting[number] | {value}
+            domains = self._domains(number, rule, {})
+        elif combination.makeable and value not in domains:
+            domains = domains | {value}
+        return self._bound(rule, counts, domains)
 
     @staticmethod
     def _seen(state: State, rule: Rule) -> set[Domain]:
@@ -149,49 +153,42 @@ class Shares:
         return load
 
 
-def place_over_domains(
-    state: State, batch: Batch, rules: Sequence[Rule], keys: Sequence[str], fill: Fill, *, count: int, opening: bool
-) -> int:
-    """Places up to `count` chunks under rules on `keys`, existing bins before new nodes."""
-    rules = [rule for rule in rules if rule.key != HOSTNAME_LABEL]
-    together = [rule for rule in rules if isinstance(rule, TogetherRule)]
-    first = bool(together) and all(
-        rule.counts_itself and not state.topology.counters[rule.counter].total for rule in together
-    )
-    if first:
-        return _first_together(state, batch, rules, keys, fill, count=count, opening=opening)
-    combinations = combinations_of(state, batch, keys)
-    return _place(state, rules, combinations, fill, count=count, opening=opening)
+def place_over_domains(state: State, batch: Batch, course: Course, fill: Fill, *, count: int, opening: bool) -> int:
+    """Places up to `count` chunks under rules on labels, existing bins before new nodes."""
+    counters = state.topology.counters
+    if course.company and all(rule.counts_itself and not counters[rule.counter].total for rule in course.company):
+        return _first_together(state, batch, course, fill, count=count, opening=opening)
+    combinations = combinations_of(state, batch, course.keys)
+    if not course.shared:
+        return _place_freely(state, course.on_labels, combinations, fill, count=count, opening=opening)
+    return _place_in_shares(state, course.on_labels, combinations, fill, count=count, opening=opening)
 
 
-def _first_together(
-    state: State, batch: Batch, rules: Sequence[Rule], keys: Sequence[str], fill: Fill, *, count: int, opening: bool
-) -> int:
+def _first_together(state: State, batch: Batch, course: Course, fill: Fill, *, count: int, opening: bool) -> int:
     """Pods that want each other's company and have none yet: the domain that takes most of them, the first of equals."""
-    together = {rule.key for rule in rules if isinstance(rule, TogetherRule)}
-    others = [rule for rule in rules if not isinstance(rule, TogetherRule)]
+    together = {rule.key for rule in course.company}
+    others = [rule for rule in course.on_labels if not isinstance(rule, TogetherRule)]
+    place_others = _place_in_shares if course.shared else _place_freely
     groups: dict[tuple[str | None, ...], list[Combination]] = {}
-    for combination in combinations_of(state, batch, keys):
+    for combination in combinations_of(state, batch, course.keys):
         values = tuple(combination.value(key) for key in sorted(together))
         if None not in values:
             groups.setdefault(values, []).append(combination)
     best: tuple[int, list[Combination]] = (0, [])
     for group in groups.values():
         saved = state.save()
-        placed = _place(state, others, group, fill, count=count, opening=opening)
+        placed = place_others(state, others, group, fill, count=count, opening=opening)
         if placed == count:
             return placed
         state.put_back(saved)
         if placed > best[0]:
             best = (placed, group)
-    return _place(state, others, best[1], fill, count=count, opening=opening) if best[0] else 0
+    return place_others(state, others, best[1], fill, count=count, opening=opening) if best[0] else 0
 
 
-def _place(
+def _place_in_shares(
     state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
 ) -> int:
-    if not any(rule.counts_itself and not isinstance(rule, TogetherRule) for rule in rules):
-        return _place_freely(state, rules, combinations, fill, count=count, opening=opening)
     caps: dict[Combination, int] = {}
     for _ in range(2 * len(combinations) + 2):
         saved = state.save()

@@ -17,14 +17,15 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.bins import Bins
 from reconciler.placement.blueprints import Blueprint, Blueprints
 from reconciler.placement.candidates import PoolOffers
-from reconciler.placement.counters import Domain, Inclusion, Rule
+from reconciler.placement.counters import Domain, Inclusion
 from reconciler.placement.kernel import Kernel
+from reconciler.placement.kin import Course
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.meetings import Meetings
 from reconciler.placement.planned import Before, PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
 from reconciler.placement.shapes import Needs
-from reconciler.placement.sizing import Mix, Options, Size
+from reconciler.placement.sizing import Mixes, Options
 from reconciler.placement.topology import Topology
 
 
@@ -35,6 +36,9 @@ class Touched:
 
     labels: tuple[tuple[int, Domain], ...]
     hosts: tuple[int, ...]
+
+
+_NOWHERE = Touched((), ())
 
 
 @dataclass(slots=True)
@@ -93,6 +97,8 @@ class State:
         limited = [limits.is_limited(item.pool.name) for item in offers]
         self.limited = frozenset(number for number, is_limited in enumerate(limited) if is_limited)
         """Numbers of the pools that have limits."""
+        self.minimums = any(item.minimums for item in offers)
+        """Whether some pool has minValues."""
         self.blueprints = Blueprints(offers, limited, len(columns.names))
         self.planned = PlannedNodes(self.blueprints, len(columns.names), kernel)
         self.meetings = Meetings(self.blueprints)
@@ -102,17 +108,17 @@ class State:
         self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
         """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see
         spread)."""
-        self.mixes: dict[int, tuple[Options, list[Size], dict[int, tuple[Mix, int]]]] = {}
-        """Useful sizes, and mixes of them with their prices by number of chunks, by identity of the options (see make)."""
-        self.bare_caps: dict[tuple[int, bool], tuple[tuple[Rule, ...], Any]] = {}
-        """What rules allow on new nodes, by identity of the rules, which are kept beside it (see host_caps)."""
+        self.mixes: dict[int, Mixes] = {}
+        """By identity of their options (see make)."""
+        self.bare_caps: dict[tuple[Course, bool], Any] = {}
+        """What rules allow on new nodes (see host_caps)."""
         self.weights: list[tuple[int, ...]] = []
         """Numbers of pools by weight, once they were sorted (see make)."""
         self.demand_bins: dict[ObjectRef, dict[int, int]] = {}
         """How many chunks of a demand are on which bins, where somebody asks (`shared_out`)."""
         self._shared_out = shared_out
         self._steps: list[Put | Charge] = []
-        self._touched: dict[tuple[int, int], Touched | None] = {}
+        self._touched: dict[tuple[int, tuple[int, ...]], Touched | None] = {}
         self._domains: dict[tuple[str, Inclusion | None], tuple[int, frozenset[Domain]]] = {}
         self._fullness = bins.fullness()
 
@@ -209,6 +215,22 @@ class State:
         before = self.planned.put(batch, blueprint, indices, counts)
         self._note_planned(batch, blueprint, indices, counts, before)
 
+    def note_found(self, batch: Batch, found: int) -> int:
+        """Notes what a loop put on so many planned nodes, and returns how many chunks that were."""
+        planned = self.planned
+        written = planned.found[1:, :found].copy()
+        nodes, counts, was = written[0], written[1], written[2:]
+        after = planned.blueprint[nodes].tolist()
+        for number in dict.fromkeys(after):
+            blueprint = self.blueprints.list[number]
+            if after.count(number) < found:
+                alike = planned.blueprint[nodes] == number
+                before = planned.took(batch, blueprint, nodes[alike], counts[alike], was[:, alike])
+            else:
+                before = planned.took(batch, blueprint, nodes, counts, was)
+            self._note_planned(batch, blueprint, before.indices.tolist(), before.counts.tolist(), before)
+        return int(counts.sum())
+
     def _note_planned(
         self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int], before: Before
     ) -> None:
@@ -229,10 +251,13 @@ class State:
             )
 
     def _touched_by(self, batch: Batch, blueprint: Blueprint, index: int) -> Touched | None:
-        """Worked out once for a blueprint and shapes that count alike; None where it is not the same for all of its nodes."""
-        key = (blueprint.number, self.topology.kin(batch.needs.shape).number)
+        """Worked out once for a blueprint and shapes that count in the same counters; None where it is not the same for all of its nodes."""
+        positions = self.topology.counts_of(batch.needs.shape)
+        if not positions:
+            return _NOWHERE
+        key = (blueprint.number, positions)
         if key not in self._touched:
-            counters = [self.topology.counters[item].counted for item in self.topology.counts_of(batch.needs.shape)]
+            counters = [self.topology.counters[item].counted for item in positions]
             plain = all(
                 self.planned.is_plain(blueprint.number, (counted.key,), counted.inclusion) for counted in counters
             )

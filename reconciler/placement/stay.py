@@ -18,6 +18,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.counters import Rule, SpreadRule, TogetherRule
 from reconciler.placement.fill import fill_existing
 from reconciler.placement.host_caps import Task, allowed_on
+from reconciler.placement.kin import Course
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.state import State
 
@@ -42,7 +43,7 @@ def stays_for(stays: Stays, batch: Batch) -> int:
 def stay(
     state: State,
     batch: Batch,
-    rules: tuple[Rule, ...],
+    course: Course,
     stays: Stays,
     *,
     per_node: int | None,
@@ -53,6 +54,7 @@ def stay(
     known = stays.get((str(member.demand), member.group), [])
     if batch.pods or not known:
         return 0
+    rules = course.rules
     saved = state.save()
     placed = 0
     for number, count in known:
@@ -61,7 +63,7 @@ def stay(
         amount = min(count, batch.count - placed, _allowed(state, batch, rules, number))
         if amount > 0:
             first = any(isinstance(rule, TogetherRule) and _is_first(state, rules) for rule in rules)
-            task = Task(batch, Requirements(), rules, bare=False, single=first, per_node=per_node)
+            task = Task(batch, Requirements(), course, bare=False, single=first, per_node=per_node)
             placed += fill_existing(state, task, amount, only)
     if unbalanced(state, batch, rules, since=saved):
         state.put_back(saved)

@@ -8,6 +8,7 @@ differ only in what they request are under the same rules: what is worked out fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,12 @@ from reconciler.placement.counters import (
     Domain,
     Hosts,
     Inclusion,
-    Kin,
     Rule,
     Selection,
     SpreadRule,
     TogetherRule,
 )
+from reconciler.placement.kin import Course, Kin, course_of
 from reconciler.placement.label_table import Mask
 from reconciler.placement.shapes import Needs
 
@@ -46,6 +47,8 @@ class Topology:
         self.hosts = Hosts()
         self.hosts.reach(len(bins))
         self._kin: dict[tuple[object, ...], Kin] = {}
+        self._same_kin: dict[tuple[int, ...], Kin] = {}
+        """By identity of what its shapes ask for, which many shapes share; kept by the shapes."""
         self._kin_of: dict[int, tuple[PodShape, Kin]] = {}
         """By identity, since hashing a shape is slow; the shape is kept so that its identity stays its own."""
         self._existing: dict[int, set[Domain]] = {}
@@ -67,12 +70,14 @@ class Topology:
         known = self._kin_of.get(id(shape))
         if known is not None:
             return known[1]
-        key = (
-            *(shape.namespace, shape.labels, shape.node_selector, shape.required_node_terms),
-            *(shape.preferred_node_terms, shape.tolerations, shape.topology_spread),
-            *(shape.pod_affinity, shape.pod_anti_affinity, shape.attachment_terms, shape.obstacle),
-        )
-        kin = self._kin.setdefault(key, Kin(shape, len(self._kin)))
+        parts = _apart_from_amounts(shape)
+        same = tuple(map(id, parts))
+        kin = self._same_kin.get(same)
+        if kin is None:
+            kin = self._kin.get(parts)
+            if kin is None:
+                kin = self._kin[parts] = Kin(shape, len(self._kin))
+            self._same_kin[same] = kin
         self._kin_of[id(shape)] = (shape, kin)
         return kin
 
@@ -148,6 +153,15 @@ class Topology:
             own = self.own_rules(shape, chunks_only=chunks_only)
             known[chunks_only] = (*own, *self.others_rules(shape, chunks_only=chunks_only))
         return known[chunks_only]
+
+    def course(self, shape: PodShape, *, chunks_only: bool) -> Course:
+        """How chunks of a shape are placed by those rules."""
+        known = self.kin(shape).courses
+        course = known.get(chunks_only)
+        if course is None:
+            rules = self.rules(shape, chunks_only=chunks_only)
+            course = known[chunks_only] = course_of(rules, self.deciding_keys(shape))
+        return course
 
     def deciding_keys(self, shape: PodShape) -> tuple[str, ...]:
         """Labels (hostname apart) on which a new node for this shape must be decided, since somebody counts it there."""
@@ -267,6 +281,12 @@ class Topology:
         """The domain in which a pod on an existing bin counts, None when it does not."""
         item = self.counters[counter]
         return self.domains(item.counted.key)[number] if item.included is None or item.included[number] else None
+
+
+_apart_from_amounts = attrgetter(
+    *("namespace", "labels", "node_selector", "required_node_terms", "preferred_node_terms", "tolerations"),
+    *("topology_spread", "pod_affinity", "pod_anti_affinity", "attachment_terms", "obstacle"),
+)
 
 
 def _is_owned(counted: Counted, owned: set[tuple[str, Selection]]) -> bool:

@@ -29,9 +29,9 @@ def test_compiling_ahead_runs_every_loop() -> None:
 
     loops = Kernel(**{name: noting(name) for name in Kernel.__slots__})
     with patch("reconciler.placement.place.compiled", lambda: loops):
-        placement = compile_ahead()
+        placements = compile_ahead()
     assert used == set(Kernel.__slots__)
-    assert not placement.unplaced
+    assert not any(placement.unplaced for placement in placements)
 
 
 def test_each_loop_is_compiled_for_one_kind_of_arguments() -> None:
