@@ -306,6 +306,7 @@ class Cycle:
             demands=state.demands,
             placement=placement,
             overlays=state.effective.node_overlays,
+            spot_share=self._rules.placement.spot_share,
         )
 
     def _make_plan(self, state: PassState) -> PassState:
@@ -393,8 +394,6 @@ def _is_settled(state: PassState) -> bool:
     """Nothing was left to write, every write succeeded, and no node that holds chunks is still on its way."""
     if state.plan is None or state.change_set is None or state.plan.has_changes or state.plan.blocked:
         return False
-    if any(not result.ok for result in state.change_set.results) or state.change_set.results:
-        return False
     nodes = state.view.nodes
     there = {node.name for node in nodes if node.label(INITIALIZED_LABEL) == "true" or not node.label(NODEPOOL_LABEL)}
-    return all(place.node is not None and place.node in there for place in state.plan.occupied)
+    return not state.change_set.results and all(place.node in there for place in state.plan.occupied)

@@ -67,13 +67,15 @@ class CapSettings:
 class PlacementSettings:
     """mode: fast, or optimal for cheaper new nodes by linear programming; optimal_within: when that takes longer, the fast
     placement stands; chunks_per_node: how many chunks of one demand a node may hold (0: no limit), so that losing a node loses no more;
-    instance_types: how many types a placeholder offers, so that a stock-out of one does not fail its launch; check: verify
-    every placement by code of its own before anything comes of it."""
+    instance_types: how many types a placeholder offers, so that a stock-out of one does not fail its launch; spot_share: the most of
+    a demand's chunks that may stand on spot nodes of one instance type in one zone (1: no bound), so that losing those loses no more;
+    check: verify every placement by code of its own before anything comes of it."""
 
     mode: str = "fast"
     optimal_within: timedelta = timedelta(minutes=1)
     chunks_per_node: int = 0
     instance_types: int = 20
+    spot_share: float = 1.0
     check: bool = False
 
 
@@ -126,6 +128,8 @@ _CHOICES = {
     "logs.form": ("console", "json"),
     "logs.level": ("debug", "info", "warning", "error"),
 }
+_PARTS = ("placement.spot_share",)
+"""Settings that are a part of something, of which nothing would be no part."""
 _S = TypeVar("_S")
 
 
@@ -242,6 +246,11 @@ def _converted(name: str, item: Field[Any], value: object, where: str) -> object
         raise Invalid(f"{where}{name} is {value!r}, expected one of {', '.join(choices)}")
     if isinstance(result, int | float) and not isinstance(result, bool) and result < 0:
         raise Invalid(f"{where}{name} is {value!r}, expected 0 or more")
+    if name in _PARTS and not 0 < float(str(result)) <= 1:
+        raise Invalid(
+            f"{where}{name} is {value!r}, expected a part of the whole: more than 0, at most 1",
+            hint="write 0.25 for a quarter; 1 is no bound",
+        )
     return result
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Requirement
+from reconciler.model.spot import Crowding
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -95,4 +96,6 @@ class Placement:
     planned: tuple[PlannedNode, ...] = ()
     unplaced: tuple[Unplaced, ...] = ()
     assumptions: tuple[str, ...] = ()
-    """What was not judged (DRA claims, unknown volumes): one sentence each."""
+    """What was not judged (DRA claims, unknown volumes): one sentence each; and `crowded` in words."""
+    crowded: tuple[Crowding, ...] = ()
+    """Demands of which more may come to stand on one spot offering than is allowed, which could not be helped."""

@@ -7,20 +7,21 @@ Only demands that name claims are looked at: pending pods, and chunks with templ
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import InstanceType, Node, NodeClaim
+from reconciler.model.nodes import InstanceType, Node, NodePool
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
+from reconciler.placement.candidates import PoolType, Told
+from reconciler.placement.examples import pool_types, with_least, young_nodes
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.resource_claims import DEVICES, with_devices
+from reconciler.placement.volume_limits import ATTACHABLE, VolumesToCome, plenty
 from reconciler.placement.volumes import ANYWHERE, Obstacle, Volumes
 
-ATTACHABLE = "attachable-volumes-csi-"
-"""Before a driver's name: the resource by which its volumes on a node are counted, as kubelets once called it."""
-_UNLIMITED = 2**40
+_NONE = Resources()
 _MOST_ALTERNATIVES = 256
 
 
@@ -29,21 +30,36 @@ class Attached:
     """The same world with everything attachable said in terms of shapes, labels and resources."""
 
     view: ClusterView
-    instance_types: Sequence[InstanceType]
     demands: Sequence[Demand]
+    told: Told = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
 
 
-def with_attachments(view: ClusterView, instance_types: Sequence[InstanceType], demands: Sequence[Demand]) -> Attached:
+def with_attachments(
+    view: ClusterView, node_pools: Sequence[NodePool], instance_types: Sequence[InstanceType], demands: Sequence[Demand]
+) -> Attached:
     """The very same objects when no demand has anything to attach."""
-    attached = _with_volumes(view, instance_types, demands)
-    equipped, judged, sentences = with_devices(attached.view, attached.demands)
-    return replace(attached, view=equipped, demands=judged, assumptions=(*attached.assumptions, *sentences))
+    kinds = list(pool_types(node_pools, instance_types)) if any(_attaches(demand) for demand in demands) else []
+    attached = _with_volumes(view, kinds, demands)
+    equipped = with_devices(attached.view, kinds, attached.demands)
+    more = {kind: attached.told.get(kind, _NONE) + equipped.told.get(kind, _NONE) for kind in kinds}
+    return replace(
+        attached,
+        view=equipped.view,
+        demands=equipped.demands,
+        told=more,
+        assumptions=(*attached.assumptions, *equipped.sentences),
+    )
 
 
-def _with_volumes(view: ClusterView, instance_types: Sequence[InstanceType], demands: Sequence[Demand]) -> Attached:
+def _attaches(demand: Demand) -> bool:
+    shapes = [group.shape for group in demand.groups]
+    return any(item.volume_claims or item.resource_claims or item.resource_claim_templates for item in shapes)
+
+
+def _with_volumes(view: ClusterView, kinds: Sequence[PoolType], demands: Sequence[Demand]) -> Attached:
     if not any(group.shape.volume_claims for demand in demands for group in demand.groups):
-        return Attached(view, instance_types, demands)
+        return Attached(view, demands)
     judge = _Judge(view)
     judged = [
         replace(demand, groups=tuple(replace(group, shape=judge.shape(group.shape)) for group in demand.groups))
@@ -52,10 +68,12 @@ def _with_volumes(view: ClusterView, instance_types: Sequence[InstanceType], dem
         for demand in demands
     ]
     drivers = sorted(judge.drivers)
-    if drivers:
-        view = _with_limits(view, drivers)
-        instance_types = [_unlimited_type(kind, drivers) for kind in instance_types]
-    return Attached(view, instance_types, judged, judge.assumptions())
+    if not drivers:
+        return Attached(view, judged, {}, judge.assumptions())
+    told = VolumesToCome(view, kinds, drivers)
+    return Attached(
+        _with_limits(view, drivers, told.limits), judged, told.limits, (*told.assumptions, *judge.assumptions())
+    )
 
 
 class _Judge:
@@ -110,15 +128,9 @@ class _Judge:
         return Resources.of(counts)
 
     def assumptions(self) -> tuple[str, ...]:
-        return (
-            *(
-                f"how many volumes of {driver} a new node can have attached is not known: as many as its pods need"
-                for driver in sorted(self.drivers)
-            ),
-            *(
-                f"volumes of storage class {name} lie ready in a fixed number: that two claims want the same one is not judged"
-                for name in sorted(self._volumes.competing)
-            ),
+        return tuple(
+            f"volumes of storage class {name} lie ready in a fixed number: that two claims want the same one is not judged"
+            for name in sorted(self._volumes.competing)
         )
 
 
@@ -132,10 +144,12 @@ def _joined(places: Iterable[NodeSelectorTerm], more: Iterable[NodeSelectorTerm]
                 yield NodeSelectorTerm(tuple(expressions), tuple(dict.fromkeys((*place.fields, *other.fields))))
 
 
-def _with_limits(view: ClusterView, drivers: Sequence[str]) -> ClusterView:
-    """Nodes that limit a driver's volumes have what is left of that; all others, and those to come, have plenty."""
+def _with_limits(view: ClusterView, drivers: Sequence[str], told: Told) -> ClusterView:
+    """Nodes that limit a driver's volumes have what is left of that, those that come up what is told of their kind, all others
+    plenty."""
     volumes = Volumes(view.storage)
     limits = {item.node: dict(item.limits) for item in view.storage.limits}
+    young = young_nodes(view)
     attached: dict[str, set[tuple[str, str]]] = {}
     for pod in view.pods:
         if pod.node_name is not None:
@@ -143,31 +157,15 @@ def _with_limits(view: ClusterView, drivers: Sequence[str]) -> ClusterView:
 
     def left(node: Node) -> Resources:
         own = [volumes.driver(*claim) for claim in attached.get(node.name, ())]
-        known = limits.get(node.name, {})
-        return Resources.of(
-            (ATTACHABLE + driver, max(0, known[driver] - own.count(driver)) if driver in known else _UNLIMITED)
-            for driver in drivers
-        )
+        to_come = told.get(young[node.name], plenty(drivers)) if node.name in young else plenty(drivers)
+        known = {driver: to_come.get(ATTACHABLE + driver) for driver in drivers} | limits.get(node.name, {})
+        return Resources.of((ATTACHABLE + driver, max(0, known[driver] - own.count(driver))) for driver in drivers)
 
     return replace(
         view,
         nodes=tuple(replace(node, allocatable=node.allocatable + left(node)) for node in view.nodes),
-        node_claims=tuple(_unlimited_claim(claim, drivers) for claim in view.node_claims),
+        node_claims=with_least(view, told, plenty(drivers)),
     )
-
-
-def _unlimited(drivers: Iterable[str]) -> Resources:
-    return Resources.of((ATTACHABLE + driver, _UNLIMITED) for driver in drivers)
-
-
-def _unlimited_claim(claim: NodeClaim, drivers: Sequence[str]) -> NodeClaim:
-    if not claim.allocatable:
-        return claim
-    return replace(claim, allocatable=claim.allocatable + _unlimited(drivers))
-
-
-def _unlimited_type(kind: InstanceType, drivers: Sequence[str]) -> InstanceType:
-    return replace(kind, capacity=kind.capacity + _unlimited(drivers))
 
 
 def without_attachable(requests: Resources) -> Resources:

@@ -27,11 +27,25 @@ class Member(NamedTuple):
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How much of a demand nodes may hold (see spot_allowances). new_node: one to be made, None for no limit; bins: those of
+    existing ones that are limited, by number, sorted."""
+
+    new_node: int | None = None
+    bins: tuple[tuple[int, int], ...] = ()
+
+
+UNLIMITED = Allowance()
+
+
 @dataclass(slots=True, eq=False)
 class Batch:
-    """Equal chunks; never changed once made (a frozen class takes three times as long to make, and there are thousands). pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
+    """Equal chunks; never changed once made (a frozen class takes three times as long to make, and there are thousands).
+
+    pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
     allocatable less daemons; opens_nodes: new nodes may be made; whole: batches of one demand share the number, None when
-    each stands alone; preferences: needs with wishes made rules, firmest first, for new nodes."""
+    each stands alone; preferences: needs with wishes made rules, firmest first, for new nodes; allowance: of its demand."""
 
     number: int
     needs: Needs
@@ -42,6 +56,7 @@ class Batch:
     priority: int
     whole: int | None
     preferences: tuple[Needs, ...] = ()
+    allowance: Allowance = UNLIMITED
     count: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -50,6 +65,13 @@ class Batch:
     @property
     def demand(self) -> ObjectRef:
         return self.members[0].demand
+
+    def most_on_new_node(self, per_node: int | None) -> int | None:
+        """The least of what is allowed, None for no limit. per_node: of every demand."""
+        own = self.allowance.new_node
+        if own is None or per_node is None:
+            return per_node if own is None else own
+        return min(own, per_node)
 
 
 class Draft(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +18,11 @@ from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.offerings import Offerings
 from reconciler.placement.overlays import added_capacity, adjusted_prices
 from reconciler.placement.requirements import Requirements
+
+PoolType = tuple[str, str]
+"""Names of a NodePool and an instance type."""
+Told = Mapping[PoolType, Resources]
+"""What a node of a pool and type has beside what the catalogue says (see examples)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +110,15 @@ def pool_offers(
     daemons: Sequence[Daemon],
     overlays: Sequence[NodeOverlay],
     columns: ResourceColumns,
+    *,
+    told: Told,
 ) -> PoolOffers:
     template = template_of(pool)
     added = added_capacity(offerings, overlays, template)
-    more = [added.get(index, Resources()) for index in range(len(offerings.types))]
+    more = [
+        added.get(index, Resources()) + told.get((pool.name, kind.name), Resources())
+        for index, kind in enumerate(offerings.types)
+    ]
     offers = PoolOffers(
         pool=pool,
         offerings=offerings,

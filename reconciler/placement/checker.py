@@ -28,6 +28,7 @@ from reconciler.placement.node_checker import (
     planned_violations,
 )
 from reconciler.placement.reservation_checker import reservation_violations
+from reconciler.placement.spot_checker import spot_violations
 from reconciler.placement.topology_checker import topology_violations
 from reconciler.placement.volume_checker import volume_violations
 
@@ -42,8 +43,9 @@ def violations(
     demands: Sequence[Demand],
     placement: Placement,
     overlays: Sequence[NodeOverlay] = (),
+    spot_share: float = 1.0,
 ) -> tuple[str, ...]:
-    """One sentence for each broken rule, sorted; empty when the placement holds."""
+    """One sentence for each broken rule, sorted; empty when the placement holds. spot_share: as it was asked for."""
     pods_on: dict[str | None, list[Pod]] = {}
     for pod in view.pods:
         pods_on.setdefault(pod.node_name, []).append(pod)
@@ -74,6 +76,8 @@ def violations(
     found += volume_violations(view, sites)
     found += device_violations(view, sites)
     found += reservation_violations(scene.types, placement.planned)
+    totals = {item.ref: sum(group.count for group in item.groups) for item in demands if not item.is_pending_pod}
+    found += spot_violations(totals, existing, placement, spot_share)
     return tuple(sorted(set(found)))
 
 

@@ -1,4 +1,4 @@
-"""Checks that no node is asked for more devices than it has free. Used by checker; shares nothing with the engine.
+"""Checks that no node is asked for more devices than it has free, or than nodes like it show that it will have. Used by checker; shares nothing with the engine.
 
 Claims that cannot be counted are passed over: placement says of them that they are not judged.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reconciler.model.devices import ClaimSpec, DeviceClass
+from reconciler.model.nodes import NODEPOOL_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.model.view import ClusterView
+from reconciler.placement.checked_examples import is_up, names_up, possible_types
 from reconciler.placement.checked_sites import Site
 
 
@@ -47,9 +49,24 @@ def _is_countable(view: ClusterView, found: DeviceClass) -> bool:
 
 
 def _free(view: ClusterView, site: Site, found: DeviceClass, taken: set[tuple[str, str, str]]) -> int:
+    node = next((item for item in view.nodes if site.exists and item.name == site.name), None)
+    published = any(item.node == site.name for item in view.devices.slices)
+    if node is not None and (published or is_up(view, node)):
+        return _devices(view, node.name, found, taken)
+    pool = site.labels.get(NODEPOOL_LABEL, "")
+    return min((_agreed(view, pool, kind, found) for kind in possible_types(site)), default=0)
+
+
+def _agreed(view: ClusterView, pool: str, kind: str, found: DeviceClass) -> int:
+    """How many devices all nodes of that NodePool and type have; none where they differ."""
+    counts = {_devices(view, name, found, set()) for name in names_up(view, pool=pool, instance_type=kind)}
+    return counts.pop() if len(counts) == 1 else 0
+
+
+def _devices(view: ClusterView, node: str, found: DeviceClass, taken: set[tuple[str, str, str]]) -> int:
     return sum(
         found.selects(item.driver, device) and (item.driver, item.pool, device.name) not in taken
         for item in view.devices.slices
-        if item.node == site.name and site.exists
+        if item.node == node
         for device in item.devices
     )

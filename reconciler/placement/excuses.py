@@ -15,7 +15,6 @@ from reconciler.model.placement import Excuse
 from reconciler.model.quantity import format_amount
 from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import times
-from reconciler.placement.attachments import ATTACHABLE
 from reconciler.placement.batches import Batch
 from reconciler.placement.bins import BinOrigin
 from reconciler.placement.candidates import NoRows, PoolOffers
@@ -27,6 +26,7 @@ from reconciler.placement.reservations import is_reservation
 from reconciler.placement.resource_claims import DEVICES
 from reconciler.placement.shapes import NodeTerm, ports_clash, tolerated
 from reconciler.placement.state import State
+from reconciler.placement.volume_limits import ATTACHABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,12 +288,21 @@ def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterab
         yield Excuse("all or nothing", 1, f"{batch.demand} is placed as a whole or not at all")
     if batch.needs.shape.resource_claims:
         yield Excuse("resource claims", 1, "resource claims are not judged, so no node is made for them")
-    elif batch.opens_nodes and any(name.startswith(DEVICES) for name in batch.needs.shape.requests.names()):
+    elif batch.opens_nodes and _wants_unknown_devices(state, batch):
         yield Excuse(
-            "resource claims", 1, "what devices a new node has is not known, so none is made for resource claims"
+            "resource claims",
+            1,
+            "what devices a new node has is known where nodes of its NodePool and instance type are up and agree: here of none",
         )
     if circumstances.per_node is not None and not batch.pods and state.offers:
         yield Excuse("share of a node", 1, f"at most {circumstances.per_node} chunks of one demand go on a node")
+
+
+def _wants_unknown_devices(state: State, batch: Batch) -> bool:
+    """Whether it asks for devices of which no new node is known to have any."""
+    columns = [number for number, name in enumerate(state.columns.names) if name.startswith(DEVICES)]
+    wanted = [number for number in columns if batch.needs.request[number]]
+    return any(not any((offers.room[:, number] > 0).any() for offers in state.offers) for number in wanted)
 
 
 def _taint(taint: Taint) -> str:

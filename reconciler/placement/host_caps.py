@@ -69,15 +69,16 @@ def host_caps(state: State, task: Task) -> HostCaps:
     """For planned nodes."""
     rules = rule_caps(state, task) if task.course.on_hosts else UNCAPPED
     ports = task.batch.needs.shape.host_ports
-    if not ports and task.per_node is None:
+    most = task.batch.most_on_new_node(task.per_node)
+    if not ports and most is None:
         return rules
     base, count = len(state.bins), state.planned.count
     more = np.full(count, PLENTY, dtype=np.int64)
-    if task.per_node is not None:
-        more = np.minimum(more, task.per_node)
+    if most is not None:
+        more = np.minimum(more, most)
         for number, held in state.demand_bins.get(task.batch.demand, {}).items():
             if number >= base and number - base < count:
-                more[number - base] = max(0, task.per_node - held)
+                more[number - base] = max(0, most - held)
     if ports:
         free = [0 if ports_clash(ports, taken) else 1 for taken in state.planned.ports]
         more = np.minimum(more, np.array(free, dtype=np.int64))
@@ -152,9 +153,10 @@ def existing_caps(state: State, task: Task, numbers: Sequence[int]) -> Amounts:
     on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, len(state.bins))
     if on_all is not None:
         caps = np.minimum(caps, on_all[chosen])
-    if task.per_node is not None:
+    if task.per_node is not None or task.batch.allowance.bins:
         held = state.demand_bins.get(task.batch.demand, {})
-        left = [max(0, task.per_node - held.get(number, 0)) for number in numbers]
+        own, every = dict(task.batch.allowance.bins), PLENTY if task.per_node is None else task.per_node
+        left = [max(0, min(own.get(number, PLENTY), every) - held.get(number, 0)) for number in numbers]
         caps = np.minimum(caps, np.array(left, dtype=np.int64))
     ports = task.batch.needs.shape.host_ports
     if ports:

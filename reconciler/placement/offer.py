@@ -7,7 +7,7 @@ node is for, be available now, and stay inside the pool's limits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -43,23 +43,39 @@ class Offer:
     meets_minimums: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A planned node, and whether enough is left open for its pool's minValues."""
+
+    node: PlannedNode
+    meets_minimums: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """rows: what of its pool's catalogue a node may list, beside what holds it; primary: the cheapest of them."""
+
+    rows: Mask
+    primary: int
+
+
 class Offerer:
     """Makes the planned nodes of one placement; nodes that may be bought as the same are worked out once, unless the pool has
     limits, which each node uses up. most_types: to list for a node."""
 
     def __init__(self, state: State, most_types: int) -> None:
+        self.most_types = most_types
         self._state = state
-        self._most_types = most_types
-        self._known: dict[tuple[int, int, bytes], Offer] = {}
+        self._known: dict[tuple[int, int, int, bytes, bytes], Offer] = {}
         self._holding: dict[int, list[bytes]] = {}
         """By pool, which of its types hold what is on each planned node."""
         self._requests: dict[bytes, Resources] = {}
 
-    def planned_node(self, index: int, holdings: tuple[Holding, ...]) -> tuple[PlannedNode, bool]:
-        """The node, and whether enough is left open for its pool's minValues. Charges the pool for larger alternatives."""
+    def planned_node(self, index: int, holdings: tuple[Holding, ...], narrowed: Narrowed | None = None) -> Offered:
+        """Charges the pool for larger alternatives."""
         planned = self._state.planned
         offers = planned.of(index).offers
-        offer = self._offer(index, offers)
+        offer = self._offer(index, offers, narrowed)
         asked = planned.used[index] + offer.daemons
         requests = self._requests.get(asked.tobytes())
         if requests is None:
@@ -77,21 +93,28 @@ class Offerer:
             labels=offer.labels,
             price_known=offer.price_known,
         )
-        return node, offer.meets_minimums
+        return Offered(node, offer.meets_minimums)
 
-    def _offer(self, index: int, offers: PoolOffers) -> Offer:
+    def _offer(self, index: int, offers: PoolOffers, narrowed: Narrowed | None) -> Offer:
         planned = self._state.planned
         if self._state.limits.is_limited(offers.pool.name):
-            return _offer_of(self._state, planned.bin(index), self._most_types)
+            return _offer_of(self._state, self._bin(index, narrowed), self.most_types)
+        primary, rows = (-1, b"") if narrowed is None else (narrowed.primary, narrowed.rows.tobytes())
         key = (
             int(planned.blueprint[index]),
             int(planned.place[index]),
+            primary,
             self._types_holding(planned.of(index).pool)[index],
+            rows,
         )
         offer = self._known.get(key)
         if offer is None:
-            offer = self._known[key] = _offer_of(self._state, planned.bin(index), self._most_types)
+            offer = self._known[key] = _offer_of(self._state, self._bin(index, narrowed), self.most_types)
         return offer
+
+    def _bin(self, index: int, narrowed: Narrowed | None) -> PlannedBin:
+        found = self._state.planned.bin(index)
+        return found if narrowed is None else replace(found, rows=found.rows & narrowed.rows, primary=narrowed.primary)
 
     def _types_holding(self, pool: int) -> list[bytes]:
         if pool not in self._holding:

@@ -6,13 +6,14 @@ the host that it counts in. So what is moved can unbalance no zone, and all that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.refs import ObjectRef
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.counters import ApartRule, Rule, SpreadRule, TogetherRule
@@ -90,7 +91,9 @@ def movable(state: State, *, per_node: int | None) -> Movable:
     nodes: list[tuple[dict[int, int], int]] = []
     fixed: list[int] = []
     wheres: dict[tuple[tuple[str, str], ...], Requirements] = {}
-    for index, puts in enumerate(contents(state)):
+    contained = contents(state)
+    capped = _capped(contained, per_node)
+    for index, puts in enumerate(contained):
         told = [_told(state, index, put, wheres) for put, _ in puts]
         pool = state.planned.of(index).pool
         known = [(*put, meeting) for put, meeting in zip(puts, told, strict=True) if meeting is not None]
@@ -99,11 +102,11 @@ def movable(state: State, *, per_node: int | None) -> Movable:
             continue
         held: dict[int, int] = {}
         for put, count, meeting in known:
-            number = _kind_of(state, made, put.batch, meeting, pool=pool, per_node=per_node)
+            number = _kind_of(state, made, put.batch, meeting, pool=pool, capped=put.batch.demand in capped)
             held[number] = held.get(number, 0) + count
             listed[number].waiting.append((put.batch, count))
         nodes.append((held, int(state.planned.price[index])))
-    shares, bounds = _shares(listed, per_node=per_node)
+    shares, bounds = _shares(listed, capped)
     return Movable(
         kinds=tuple(listed),
         nodes=tuple(nodes),
@@ -143,10 +146,21 @@ def _told(
     return None
 
 
-def _kind_of(state: State, made: _Kinds, batch: Batch, meeting: Meeting, *, pool: int, per_node: int | None) -> int:
+def _capped(contained: Sequence[Sequence[tuple[Put, int]]], per_node: int | None) -> dict[ObjectRef, int]:
+    """Demands with more chunks on new nodes than one of those may hold, all groups together, and how many that is."""
+    totals: dict[ObjectRef, int] = {}
+    most: dict[ObjectRef, int] = {}
+    for put, count in (item for puts in contained for item in puts):
+        allowed = put.batch.most_on_new_node(per_node)
+        if allowed is not None:
+            totals[put.batch.demand] = totals.get(put.batch.demand, 0) + count
+            most[put.batch.demand] = allowed
+    return {demand: allowed for demand, allowed in most.items() if totals[demand] > allowed}
+
+
+def _kind_of(state: State, made: _Kinds, batch: Batch, meeting: Meeting, *, pool: int, capped: bool) -> int:
     shape = batch.needs.shape
     rules = state.topology.rules(shape, chunks_only=batch.keeps_minimum)
-    capped = per_node is not None and batch.count > per_node
     counters = state.topology.counters
     counted = [
         number
@@ -169,7 +183,7 @@ def _matters(rule: Rule) -> bool:
     return isinstance(rule, ApartRule) or rule.counts_itself
 
 
-def _shares(kinds: Sequence[Kind], *, per_node: int | None) -> tuple[Amounts, Amounts]:
+def _shares(kinds: Sequence[Kind], capped: Mapping[ObjectRef, int]) -> tuple[Amounts, Amounts]:
     """Of chunks that bring a spread constraint on hosts and count under it themselves a new node takes maxSkew, as there may
     always be an empty host; those that count without it may come later (see balance)."""
     columns: dict[object, list[int]] = {}
@@ -179,9 +193,10 @@ def _shares(kinds: Sequence[Kind], *, per_node: int | None) -> tuple[Amounts, Am
             if isinstance(rule, SpreadRule) and rule.counts_itself:
                 columns.setdefault(rule, []).append(number)
                 bounds[rule] = rule.max_skew
-        if per_node is not None and kind.batch.count > per_node:
-            columns.setdefault(kind.batch.demand, []).append(number)
-            bounds[kind.batch.demand] = per_node
+        demand = kind.batch.demand
+        if demand in capped:
+            columns.setdefault(demand, []).append(number)
+            bounds[demand] = capped[demand]
     shares = np.zeros((len(kinds), len(columns)), dtype=np.int64)
     for position, members in enumerate(columns.values()):
         shares[members, position] = 1

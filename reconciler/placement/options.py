@@ -66,7 +66,8 @@ def _within_limits(state: State, options: Options, key: Asked) -> Options:
 
 def new_node_cap(state: State, task: Task) -> int:
     """The most chunks of the batch that rules allow on an empty node, whatever its size."""
-    cap = PLENTY if task.per_node is None else task.per_node
+    most = task.batch.most_on_new_node(task.per_node)
+    cap = PLENTY if most is None else most
     if task.batch.needs.shape.host_ports:
         cap = min(cap, 1)
     for rule in task.course.on_hosts:

@@ -6,21 +6,22 @@ demands by priority, namespace and name, in existing bins first and then in node
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
-from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode, Unplaced
+from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
 from reconciler.model.pods import PodShape
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.attachments import with_attachments
-from reconciler.placement.batches import Batch, drafts_of
+from reconciler.placement.batches import UNLIMITED, Batch, drafts_of
 from reconciler.placement.best import place_best
-from reconciler.placement.bins import bins_of, frame_of
-from reconciler.placement.candidates import pool_offers, usable
+from reconciler.placement.bins import Bins, bins_of, frame_of
+from reconciler.placement.candidates import Told, pool_offers, usable
 from reconciler.placement.checker import violations
 from reconciler.placement.daemons import daemons_of
 from reconciler.placement.excuses import Circumstances, excuses_of, unused
@@ -34,6 +35,9 @@ from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
 from reconciler.placement.shapes import KnownNeeds, Needs
+from reconciler.placement.spot_accounts import limits_of, totals_of
+from reconciler.placement.spot_allowances import Allowances, within_share
+from reconciler.placement.spot_offers import offered_within_share
 from reconciler.placement.state import State
 from reconciler.placement.topology import Topology
 
@@ -44,7 +48,8 @@ class PlacementOptions:
     losing it loses no more (None: no limit); instance_types: most types to list for a new node; back_offs: offerings (type,
     zone, capacity type) not to ask for; held: names of nodes and NodeClaims to prefer, beside those that carry the mark; leaving:
     names of those that must take no more chunks, since they are about to be replaced; optimal: look for cheaper new nodes than
-    the fast way found (see optimize)."""
+    the fast way found (see optimize); spot_share: the most of a demand's chunks that may stand on spot nodes of one offering (1:
+    no bound; see spot_lists)."""
 
     include_pending: bool = False
     chunks_per_node: int | None = None
@@ -53,6 +58,21 @@ class PlacementOptions:
     held: frozenset[str] = frozenset()
     leaving: frozenset[str] = frozenset()
     optimal: bool = False
+    spot_share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """All of it placed once."""
+
+    state: State
+    batches: Sequence[Batch]
+    unplaced: Sequence[Unplaced]
+    placement: Placement
+
+    @property
+    def bins(self) -> Bins:
+        return self.state.bins
 
 
 def _never() -> bool:
@@ -86,6 +106,7 @@ def place(
             demands=demands,
             placement=placement,
             overlays=overlays,
+            spot_share=options.spot_share,
         )
         return bool(found)
 
@@ -116,8 +137,8 @@ def _place(
     broken: Callable[[Placement], bool],
     expired: Callable[[], bool],
 ) -> Placement:
-    attached = with_attachments(view, instance_types, demands)
-    view, instance_types, demands = attached.view, attached.instance_types, attached.demands
+    attached = with_attachments(view, node_pools, instance_types, demands)
+    view, demands = attached.view, attached.demands
     drafts = drafts_of(demands, include_pending=options.include_pending)
     shapes = [draft.shape for draft in drafts]
     columns = ResourceColumns(shape.requests for shape in shapes)
@@ -141,7 +162,12 @@ def _place(
         options.chunks_per_node,
     )
 
-    def attempt(most_nodes: Mapping[str, int]) -> tuple[tuple[State, list[Unplaced], Placement], dict[str, int]]:
+    def attempt(most_nodes: Mapping[str, int], allowances: Allowances) -> tuple[_Attempt, dict[str, int]]:
+        allowed = (
+            [replace(batch, allowance=allowances.get(batch.demand, UNLIMITED)) for batch in batches]
+            if allowances
+            else batches
+        )
         state = _state(
             view,
             node_pools,
@@ -150,24 +176,33 @@ def _place(
             options=options,
             columns=columns,
             needs=needs,
-            batches=batches,
+            batches=allowed,
             memory=memory,
             most_nodes=most_nodes,
+            told=attached.told,
         )
         state.topology.assumptions.update(attached.assumptions)
-        missing = place_best(state, batches, per_node=options.chunks_per_node)
-        unplaced = _unplaced(state, batches, missing, circumstances)
-        placement, short = _placement(state, batches, unplaced, options)
-        return (state, unplaced, placement), short
+        missing = place_best(state, allowed, per_node=options.chunks_per_node)
+        unplaced = _unplaced(state, allowed, missing, circumstances)
+        placement, short = _placement(state, allowed, unplaced, options)
+        return _Attempt(state, allowed, unplaced, placement), short
 
-    state, unplaced, placement = within_minimums(attempt)
+    def within(allowances: Allowances) -> _Attempt:
+        return within_minimums(lambda most_nodes: attempt(most_nodes, allowances))
+
+    found = within({})
+    limits = limits_of(totals_of(batches), options.spot_share) if options.spot_share < 1 else {}
+    if limits:
+        found = within_share(found, within, limits, always=options.optimal)
     if not options.optimal:
-        return placement
+        return found.placement
 
     def finished() -> Placement:
-        return _placement(state, batches, unplaced, options)[0]
+        return _placement(found.state, found.batches, found.unplaced, options)[0]
 
-    return optimal_placement(state, placement, finished, broken, per_node=options.chunks_per_node, expired=expired)
+    return optimal_placement(
+        found.state, found.placement, finished, broken, per_node=options.chunks_per_node, expired=expired
+    )
 
 
 def _name(pool: NodePool) -> str:
@@ -186,16 +221,17 @@ def _state(
     batches: Sequence[Batch],
     memory: Memory,
     most_nodes: Mapping[str, int],
+    told: Told,
 ) -> State:
     sold = (tuple(instance_types), options.back_offs)
     catalogue = memory.once("catalogue", sold, lambda: offerings_of(instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
-    pools = (*sold, tuple(node_pools), tuple(overlays), view.daemon_sets, columns.names)
+    pools = (*sold, tuple(node_pools), tuple(overlays), view.daemon_sets, columns.names, told)
     every = memory.once(
         "offers",
         pools,
         lambda: {
-            pool.name: pool_offers(pool, catalogue, daemons, overlays, columns)
+            pool.name: pool_offers(pool, catalogue, daemons, overlays, columns, told=told)
             for pool in sorted(node_pools, key=_name)
         },
     )
@@ -216,7 +252,8 @@ def _state(
     limits = PoolLimits(node_pools, view, instance_types, reservations.left, most_nodes)
     offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
     kernel = compiled() if len(batches) >= WORTH_COMPILING else None
-    return State(bins, offers, topology, limits, columns, kernel=kernel, shared_out=options.chunks_per_node is not None)
+    shared_out = options.chunks_per_node is not None or any(batch.allowance is not UNLIMITED for batch in batches)
+    return State(bins, offers, topology, limits, columns, kernel=kernel, shared_out=shared_out)
 
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:
@@ -253,19 +290,14 @@ def _placement(
     """The placement as the state has it, which stays as it is; and how many nodes are to be made of each pool that has one
     with too few values left for its minValues."""
     holdings = _holdings(state, batches)
-    planned: list[PlannedNode] = []
-    short: set[str] = set()
-    made: dict[str, int] = {}
     accounts = state.limits.accounts()
     offerer = Offerer(state, options.instance_types)
-    for index in range(state.planned.count):
-        offered, meets_minimums = offerer.planned_node(index, holdings[len(state.bins) + index])
-        made[offered.node_pool] = made.get(offered.node_pool, 0) + 1
-        if not meets_minimums:
-            short.add(offered.node_pool)
-        planned.append(in_its_pool(offered))
+    offered, crowded = offered_within_share(state, offerer, holdings, totals_of(batches), options.spot_share)
     # Alternatives use up limits for each other only.
     state.limits.restore(accounts)
+    made = Counter(item.node.node_pool for item in offered)
+    short = {item.node.node_pool for item in offered if not item.meets_minimums}
+    planned = [in_its_pool(item.node) for item in offered]
     occupied = []
     for number, origin in enumerate(state.bins.origins):
         if number in holdings:
@@ -279,8 +311,8 @@ def _placement(
         )
     )
     occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
-    assumptions = tuple(sorted(state.topology.assumptions))
-    placement = Placement(tuple(occupied), tuple(planned), tuple(unplaced), assumptions)
+    assumptions = tuple(sorted({*state.topology.assumptions, *map(str, crowded)}))
+    placement = Placement(tuple(occupied), tuple(planned), tuple(unplaced), assumptions, crowded)
     return placement, {name: made[name] for name in short}
 
 

@@ -1,14 +1,16 @@
 """Resource claims (DRA) as countable resources: so many devices of a class asked for, so many free on a node. Used by attachments.
 
 Counting is exact where a class selects by driver and plain attributes, its devices are taken whole, each is one node's own, and no
-two classes that are asked for share only some of their devices. Everything else is not judged, and said so. Devices of a node to
-be made are not known, so none is made for claims.
+two classes that are asked for share only some of their devices. Everything else is not judged, and said so. A node to be made
+has as many as every node of its instance type in its NodePool has; where those differ, or none is up, it is not known, and none is
+made for claims.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from reconciler.model.demand import Demand
 from reconciler.model.devices import ClaimSpec, Device, DeviceClass, DeviceName, Devices, ResourceClaim, ResourceSlice
@@ -17,9 +19,12 @@ from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
+from reconciler.placement.candidates import PoolType, Told
+from reconciler.placement.examples import examples_of, with_least, young_nodes
 from reconciler.placement.shapes import NODE_NAME_FIELD
 from reconciler.placement.volumes import Obstacle
 
+NO_KIND: PoolType = ("", "")
 DEVICES = "devices.headroom.dev/"
 """Before a class's name: the resource by which its devices are counted."""
 
@@ -28,18 +33,33 @@ class _NotJudgedError(Exception):
     """Why a claim cannot be counted."""
 
 
-def with_devices(view: ClusterView, demands: Sequence[Demand]) -> tuple[ClusterView, Sequence[Demand], tuple[str, ...]]:
-    """The same world with claims said in terms of resources, and what was not judged; the very same objects when no demand
-    has a claim."""
+@dataclass(frozen=True, slots=True)
+class Equipped:
+    """told: devices of nodes to be made, by NodePool and instance type; sentences: what was not judged."""
+
+    view: ClusterView
+    demands: Sequence[Demand]
+    told: Told
+    sentences: tuple[str, ...] = ()
+
+
+def with_devices(view: ClusterView, kinds: Sequence[PoolType], demands: Sequence[Demand]) -> Equipped:
+    """The same world with claims said in terms of resources; the very same objects when no demand has a claim. kinds: what new
+    nodes there may be."""
     if not any(_has_claims(group.shape) for demand in demands for group in demand.groups):
-        return view, demands, ()
+        return Equipped(view, demands, {})
     judge = _Judge(view, demands)
     judged = [
         replace(demand, groups=tuple(replace(group, shape=judge.shape(group.shape)) for group in demand.groups))
         for demand in demands
     ]
-    nodes = tuple(judge.equipped(node) for node in view.nodes) if judge.counted else view.nodes
-    return replace(view, nodes=nodes), judged, tuple(sorted(judge.sentences))
+    sentences = tuple(sorted(judge.sentences))
+    if not judge.counted:
+        return Equipped(view, judged, {}, sentences)
+    told, young = judge.told(view, kinds), young_nodes(view)
+    nodes = tuple(judge.equipped(node, told.get(young.get(node.name, NO_KIND))) for node in view.nodes)
+    claims = with_least(view, told, Resources())
+    return Equipped(replace(view, nodes=nodes, node_claims=claims), judged, told, sentences)
 
 
 def _has_claims(shape: PodShape) -> bool:
@@ -62,7 +82,11 @@ class _Judge:
         for shape, count in (*shapes, *((pod.shape, 1) for pod in view.pods if pod.node_name is not None)):
             for name in shape.resource_claims:
                 self._users[shape.namespace, name] = self._users.get((shape.namespace, name), 0) + count
+        self._publishing = frozenset(self._node_of.values())
         self._selected: dict[str, frozenset[DeviceName]] = {}
+        self._all: dict[str, Mapping[str, int]] = {}
+        """How many devices of a class are on each node; and of those free ones."""
+        self._free: dict[str, Mapping[str, int]] = {}
         self._used = {
             request.device_class for shape, _ in shapes for spec in self._specs(shape) for request in spec.requests
         }
@@ -162,15 +186,24 @@ class _Judge:
                             )
                         names.append(_name(item, device))
             self._selected[found.name] = frozenset(names)
+            self._all[found.name] = Counter(self._node_of[name] for name in names)
+            self._free[found.name] = Counter(self._node_of[name] for name in names if name not in self._taken)
         return self._selected[found.name]
 
-    def equipped(self, node: Node) -> Node:
-        """The node with the devices it has free."""
-        free = {
-            DEVICES + name: sum(self._node_of[device] == node.name for device in self._selected[name] - self._taken)
-            for name in self.counted
-        }
-        return replace(node, allocatable=node.allocatable + Resources.of(free))
+    def equipped(self, node: Node, to_come: Resources | None) -> Node:
+        """The node with the devices it has free. to_come: what it is going to have, of a node that is coming up and has none yet."""
+        free = Resources.of((DEVICES + name, self._free[name].get(node.name, 0)) for name in self.counted)
+        if to_come and node.name not in self._publishing:
+            free = to_come
+        return replace(node, allocatable=node.allocatable + free)
+
+    def told(self, view: ClusterView, kinds: Sequence[PoolType]) -> Told:
+        """Of kinds of which nodes are up that all have the same number of devices of each class, taken or not."""
+        seen: dict[PoolType, set[Resources]] = {}
+        for example in examples_of(view):
+            every = Resources.of((DEVICES + name, self._all[name].get(example.name, 0)) for name in self.counted)
+            seen.setdefault((example.pool, example.instance_type), set()).add(every)
+        return {kind: next(iter(seen[kind])) for kind in kinds if len(seen.get(kind, ())) == 1}
 
 
 def _name(item: ResourceSlice, device: Device) -> DeviceName:

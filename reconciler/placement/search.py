@@ -14,7 +14,7 @@ import numpy as np
 
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.balance import expect_planned
-from reconciler.placement.batches import Batch
+from reconciler.placement.batches import UNLIMITED, Batch
 from reconciler.placement.counters import SpreadRule
 from reconciler.placement.destinations import Destination, destinations_of
 from reconciler.placement.outcome import Outcome, outcome_of
@@ -66,7 +66,9 @@ class Search:
         for batch in self._batches:
             alike: tuple[object, ...] = (
                 *(batch.needs.shape, batch.pods, batch.keeps_minimum, batch.opens_nodes, batch.priority),
-                batch.number if batch.whole is not None or self._per_node is not None else None,
+                batch.number
+                if batch.whole is not None or self._per_node is not None or batch.allowance is not UNLIMITED
+                else None,
             )
             kinds[batch.number] = known.setdefault(alike, batch.number)
         return kinds

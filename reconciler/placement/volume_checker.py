@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from reconciler.model.nodes import NODEPOOL_LABEL
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, StorageClass, VolumeClaim
 from reconciler.model.view import ClusterView
+from reconciler.placement.checked_examples import names_up, possible_types
 from reconciler.placement.checked_sites import Site, holds, label_of
 
 
@@ -84,12 +86,31 @@ def volume_violations(view: ClusterView, sites: Sequence[Site]) -> Iterable[str]
 
 
 def _overattached(view: ClusterView, site: Site) -> Iterable[str]:
-    limits = next((dict(item.limits) for item in view.storage.limits if item.node == site.name), {})
+    said = {item.node: dict(item.limits) for item in view.storage.limits}
+    limits = said.get(site.name, {}) if site.exists else _to_come(view, site, said)
     claims = {(tenant.shape.namespace, name) for tenant in site.tenants for name in tenant.shape.volume_claims}
     for driver, limit in limits.items():
         attached = sum(_driver(view, _claim(view, *claim)) == driver for claim in claims)
         if attached > limit:
             yield f"{site.name}: {attached} volumes of {driver} are attached, {limit} can be"
+
+
+def _to_come(view: ClusterView, site: Site, said: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """What nodes like it say: of its NodePool and type, else of its type, else of its NodePool; the least of each driver."""
+    pool = site.labels.get(NODEPOOL_LABEL, "")
+    least: dict[str, int] = {}
+    for kind in possible_types(site):
+        alike = (
+            names_up(view, pool=pool, instance_type=kind),
+            names_up(view, instance_type=kind),
+            names_up(view, pool=pool),
+        )
+        for driver in {driver for limits in said.values() for driver in limits}:
+            found = [[said[name][driver] for name in names if driver in said.get(name, {})] for names in alike]
+            first = next((min(limits) for limits in found if limits), None)
+            if first is not None:
+                least[driver] = min(least.get(driver, first), first)
+    return least
 
 
 def _driver(view: ClusterView, claim: VolumeClaim | None) -> str:

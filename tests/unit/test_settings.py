@@ -43,6 +43,11 @@ def test_flags_win_over_variables_and_those_over_the_file(tmp_path: Path) -> Non
         ("dialect: azure", "expected one of karpenter, ca"),
         ("suspend: perhaps", "expected true or false"),
         ("caps: {newNodesPerPass: -1}", "expected 0 or more"),
+        (
+            "placement: {spotShare: 0}",
+            "placement.spot_share is 0, expected a part of the whole: more than 0, at most 1",
+        ),
+        ("placement: {spotShare: 34}", "expected a part of the whole: more than 0, at most 1"),
         ("caps: {newNodesPerPass: true}", "expected a whole number"),
         ("git: 5", "no setting 'git'"),
         ("- a", "a config file is a mapping of settings"),

@@ -24,9 +24,10 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker import violations
-from reconciler.placement.place import place
+from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
+PENDING = PlacementOptions(include_pending=True)
 IN_B = NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)),))
 CLAIM = VolumeClaim("shop", "data", "pv", bound=True, storage_class="gp3", access_modes=("ReadWriteOnce",))
 WITH_DATA = replace(shape("100m"), volume_claims=("data",))
@@ -94,6 +95,47 @@ def test_more_devices_than_a_node_has() -> None:
     assert on_one(Storage(), found, pod_demand("train", training)) == (
         "one: 2 devices of class gpu are asked for, 1 are free"
     )
+
+
+def on_a_new_node(view: ClusterView, *demands: Demand) -> str:
+    """What is said when every demand is put on a node of NodePool general that is to be made."""
+    pools, types = (node_pool(),), (instance_type(),)
+    plain = [replace(item, groups=(replace(item.groups[0], shape=shape("100m")),)) for item in demands]
+    placement = place(ClusterView(), node_pools=pools, instance_types=types, demands=plain, options=PENDING)
+    return "\n".join(violations(view, node_pools=pools, instance_types=types, demands=demands, placement=placement))
+
+
+def test_more_volumes_than_nodes_like_a_new_one_attach() -> None:
+    claims = tuple(replace(CLAIM, name=name, volume="", bound=False) for name in ("data", "logs"))
+    both = replace(shape("100m"), volume_claims=("data", "logs"))
+    storage = Storage((), claims, (WAITING,), (VolumeLimits("one", (("ebs.csi.aws.com", 1),)),))
+    said = "planned-0: 2 volumes of ebs.csi.aws.com are attached, 1 can be"
+    for there in (node("one"), node("one", pool="other"), node("one", instance_type="other")):
+        assert on_a_new_node(ClusterView(nodes=(there,), storage=storage), pod_demand("db", both)) == said
+    unlike = node("one", pool="other", instance_type="other")
+    assert on_a_new_node(ClusterView(nodes=(unlike,), storage=storage), pod_demand("db", both)) == ""
+
+
+def test_more_devices_than_all_nodes_like_a_new_one_have() -> None:
+    def with_gpus(**counts: int) -> Devices:
+        slices = tuple(
+            ResourceSlice(
+                name, "gpu.example.com", name, node=name, devices=tuple(Device(f"gpu-{n}") for n in range(count))
+            )
+            for name, count in counts.items()
+        )
+        two = ResourceClaimTemplate("shop", "two", ClaimSpec((DeviceRequest("gpu", 2),)))
+        return Devices(slices, (DeviceClass("gpu", ('device.driver == "gpu.example.com"',)),), templates=(two,))
+
+    nodes = (node("one"), node("two"))
+    training = pod_demand("train", replace(shape("100m"), resource_claim_templates=("two",)))
+
+    def said(devices: Devices) -> str:
+        return on_a_new_node(ClusterView(nodes=nodes, devices=devices), training)
+
+    assert said(with_gpus(one=2, two=2)) == ""
+    assert said(with_gpus(one=1, two=1)) == "planned-0: 2 devices of class gpu are asked for, 1 are free"
+    assert said(with_gpus(one=2, two=3)) == "planned-0: 2 devices of class gpu are asked for, 0 are free"
 
 
 def test_more_nodes_than_a_reservation_has() -> None:

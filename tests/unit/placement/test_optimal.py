@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
-from reconciler.model.demand import Demand
+from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
@@ -16,7 +18,7 @@ from reconciler.model.quantity import CPU
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker import violations
 from reconciler.placement.place import PlacementOptions, place
-from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 
 FAST = PlacementOptions(include_pending=True)
@@ -58,6 +60,20 @@ def test_mixed_pods_cost_less_and_break_no_rule() -> None:
         )
         == ()
     )
+
+
+def test_groups_of_one_demand_share_what_a_node_may_hold_of_it() -> None:
+    sizes = (shape("100m", "4Gi"), shape("1", "128Mi"), shape("1500m", "128Mi"), shape("900m", "4Gi"))
+    groups = tuple(ChunkGroup(pod_shape, count) for pod_shape, count in zip(sizes, (2, 2, 2, 1), strict=True))
+    demands = [Demand(buffer_ref(f"web-{number}"), groups, 7) for number in range(3)]
+    few = replace(OPTIMAL, chunks_per_node=3)
+
+    optimal = placed(*demands, options=few)
+
+    assert price(optimal) < price(placed(*demands, options=replace(few, optimal=False)))
+    for node_ in optimal.planned:
+        held = Counter(holding.demand for holding in node_.holdings for _ in range(holding.count))
+        assert max(held.values()) <= 3
 
 
 def test_says_what_was_saved_and_how_far_it_is_from_the_least_possible() -> None:

@@ -18,6 +18,7 @@ from reconciler.model.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from reconciler.model.nodes import INITIALIZED_LABEL, INSTANCE_TYPE_LABEL
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
@@ -25,6 +26,7 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.checker import violations
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.unit.placement.worlds import World, carried_out
 
 DRIVER = "gpu.example.com"
 GPU = ((DRIVER, "type"), "gpu")
@@ -73,7 +75,67 @@ def test_devices_are_counted_node_by_node() -> None:
     (left,) = placement.unplaced
     words = {excuse.example for excuse in left.excuses}
     assert "a lacks 1 devices of class gpu" in words
-    assert "what devices a new node has is not known, so none is made for resource claims" in words
+    unknown = "what devices a new node has is known where nodes of its NodePool and instance type are up and agree: here of none"
+    assert unknown in words
+
+
+def test_a_new_node_has_the_devices_that_nodes_like_it_have() -> None:
+    taken = ResourceClaim("shop", "other", ClaimSpec(), allocated=((DRIVER, "a", "gpu-0"),))
+    devices = Devices((devices_of("a", 2), devices_of("b", 2)), (WHOLE,), (taken,), (template(),))
+    placement = placed(devices, demand(count=6, pod_shape=claiming("one-gpu")))
+    assert on(placement) == {"a": 1, "b": 2}
+    assert [sum(holding.count for holding in planned.holdings) for planned in placement.planned] == [1, 2]
+    assert placement.planned[0].requests.names() == ("cpu", "memory", "pods"), "nobody sells a node by its devices"
+
+
+def test_nodes_of_another_pool_or_type_tell_nothing_of_devices() -> None:
+    devices = Devices((devices_of("a", 2), devices_of("b", 2)), (WHOLE,), templates=(template(),))
+    training = demand(count=5, pod_shape=claiming("one-gpu"))
+    for other in (node("a", pool="other"), node("a", instance_type="other")):
+        view = ClusterView(nodes=(other,), devices=devices)
+        placement = place(view, node_pools=(node_pool(),), instance_types=TYPES, demands=(training,))
+        assert not placement.planned
+
+
+def test_chunks_stay_with_a_node_while_it_comes_up_and_brings_its_devices() -> None:
+    """From NodeClaim to node without devices to node with them; never is a second node made in the meantime."""
+    devices = Devices((devices_of("a", 1),), (WHOLE,), templates=(template(),))
+    demands = (demand(count=2, pod_shape=claiming("one-gpu")),)
+    pools = (node_pool(),)
+    world = World(ClusterView(nodes=(node("a"),), devices=devices), pools, TYPES, demands)
+
+    def again(view: ClusterView) -> Placement:
+        placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands)
+        assert violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement) == ()
+        return placement
+
+    first = again(world.view)
+    assert len(first.planned) == 1
+    asked = carried_out(world, first).view
+    (claim,) = asked.node_claims
+    settled = replace(claim, allocatable=node().allocatable, labels=(*claim.labels, (INSTANCE_TYPE_LABEL, "m-4x")))
+    registered = replace(settled, node_name="b", conditions=(("Initialized", "Unknown"),))
+    young = replace(node("b"), labels=tuple(pair for pair in node("b").labels if pair[0] != INITIALIZED_LABEL))
+    brought = Devices((devices_of("a", 1), devices_of("b", 1)), (WHOLE,), templates=(template(),))
+    steps = [
+        asked,
+        replace(asked, node_claims=(settled,)),
+        replace(asked, node_claims=(registered,), nodes=(*asked.nodes, young)),
+        replace(asked, node_claims=(registered,), nodes=(*asked.nodes, young), devices=brought),
+        replace(asked, node_claims=(registered,), nodes=(*asked.nodes, node("b")), devices=brought),
+    ]
+    for view in steps:
+        placement = again(view)
+        assert not placement.planned
+        assert not placement.unplaced
+
+    used = ResourceClaim("shop", "other", ClaimSpec(), allocated=((DRIVER, "b", "gpu-0"),))
+    taken = again(replace(steps[3], devices=replace(brought, claims=(used,))))
+    assert "b" not in on(taken), "another pod was quicker"
+
+    late = again(replace(asked, node_claims=(registered,), nodes=(*asked.nodes, node("b"))))
+    assert not late.planned, "a node that is up without devices makes its kind unknown"
+    assert sum(item.count for item in late.unplaced) == 1
 
 
 def test_a_claim_for_several_devices_needs_them_on_one_node() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
+from reconciler.model.nodes import HOSTNAME_LABEL, INITIALIZED_LABEL, NODEPOOL_LABEL, ZONE_LABEL, Node, NodeClaim
 from reconciler.model.placement import Placement
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, TopologySpread
 from reconciler.model.refs import ObjectRef
@@ -49,9 +49,15 @@ def pending(name: str, pod_shape: PodShape) -> Demand:
     return Demand(ObjectRef("", "Pod", "shop", name), (ChunkGroup(pod_shape, 1),), 1)
 
 
-def placed(storage: Storage, *demands: Demand, nodes: Sequence[Node] = (), pods: Sequence[Pod] = ()) -> Placement:
+def placed(
+    storage: Storage,
+    *demands: Demand,
+    nodes: Sequence[Node] = (),
+    pods: Sequence[Pod] = (),
+    node_claims: Sequence[NodeClaim] = (),
+) -> Placement:
     """Placed and found right by the checker."""
-    view = ClusterView(nodes=tuple(nodes), pods=tuple(pods), storage=storage)
+    view = ClusterView(nodes=tuple(nodes), pods=tuple(pods), node_claims=tuple(node_claims), storage=storage)
     pools = (node_pool(),)
     placement = place(
         view,
@@ -207,7 +213,62 @@ def test_a_node_takes_no_more_volumes_than_its_driver_can_attach() -> None:
     (planned,) = placement.planned
     assert sum(holding.count for holding in planned.holdings) == 2
     assert planned.requests.names() == ("cpu", "memory", "pods"), "nobody sells a node by the volumes it attaches"
-    assert "how many volumes of ebs.csi.aws.com a new node can have attached is not known" in placement.assumptions[0]
+    assert placement.assumptions == (), "the node that is there tells of its type"
+
+
+DATABASE = with_claims("data-0", "data-1", pod_shape=shape("100m"))
+PAIRS = tuple(waiting(f"data-{number}") for number in range(2))
+
+
+@pytest.mark.parametrize(
+    ("there", "limits", "fits", "words"),
+    [
+        ((node(),), {"node-1": 1}, False, ""),
+        ((node(), node("node-2")), {"node-1": 1, "node-2": 9}, False, ""),
+        ((node(pool="other"),), {"node-1": 1}, False, ""),
+        ((node(), node("node-2", pool="other")), {"node-1": 9, "node-2": 1}, True, ""),
+        ((node(instance_type="other"),), {"node-1": 1}, False, "no more than 1, the least on the nodes it has"),
+        ((node(instance_type="other"),), {"node-1": 2}, True, "no more than 2, the least on the nodes it has"),
+        ((node(pool="other", instance_type="other"),), {"node-1": 1}, True, "as many as its pods need"),
+    ],
+    ids=["its type", "the least of its type", "its type elsewhere", "its pool's own", "too few in its pool", "its pool", "none"],
+)  # fmt: skip
+def test_a_new_node_attaches_as_many_volumes_as_nodes_like_it(
+    there: tuple[Node, ...],
+    limits: dict[str, int],
+    fits: bool,  # noqa: FBT001 - what the case expects
+    words: str,
+) -> None:
+    there = tuple(replace(item, unschedulable=True) for item in there)
+    said = tuple(VolumeLimits(name, ((EBS, limit),)) for name, limit in limits.items())
+    placement = placed(Storage((), PAIRS, (WAITING,), said), pending("db", DATABASE), nodes=there)
+    assert bool(placement.planned) == fits
+    assert words in " ".join(placement.assumptions)
+    if not fits:
+        (left,) = placement.unplaced
+        assert any("volumes of ebs.csi.aws.com" in excuse.example for excuse in left.excuses)
+    if not words:
+        assert placement.assumptions == ()
+
+
+def test_a_node_that_comes_up_attaches_what_nodes_like_it_do() -> None:
+    """Its CSINode is not there yet; once it is, what is attached counts."""
+    young = replace(node("young"), labels=tuple(pair for pair in node().labels if pair[0] != INITIALIZED_LABEL))
+    full = replace(node("full"), unschedulable=True)
+    said = (VolumeLimits("full", ((EBS, 1),)),)
+    demands = [pending(f"db-{number}", with_claims(f"data-{number}", pod_shape=shape("100m"))) for number in range(2)]
+    claim = NodeClaim("claim", node_name="young", allocatable=young.allocatable, labels=((NODEPOOL_LABEL, "general"),))
+
+    def on_young(limits: tuple[VolumeLimits, ...], *there: Pod) -> int:
+        nodes = (full, young)
+        storage = Storage((), (*PAIRS, waiting("old")), (WAITING,), limits)
+        placement = placed(storage, *demands, nodes=nodes, pods=there, node_claims=(claim,))
+        return sum(holding.count for item in placement.occupied for holding in item.holdings)
+
+    assert on_young(said) == 1
+    assert on_young((*said, VolumeLimits("young", ((EBS, 2),)))) == 2
+    old = pod("old", node="young", pod_shape=with_claims("old", pod_shape=shape("100m")))
+    assert on_young((*said, VolumeLimits("young", ((EBS, 1),))), old) == 0
 
 
 def test_spread_looks_at_zones_that_the_volume_is_not_in() -> None:

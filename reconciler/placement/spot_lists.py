@@ -1,0 +1,162 @@
+"""What each spot node to be made may list, so that no offering can come to hold more of a demand than placement.spotShare allows,
+whichever way its launcher chooses. Used by place, once all chunks have their nodes.
+
+First each node gets the cheapest offering that still has room for what it holds. Nodes that are alike and got the same one are a
+team. Then the teams in turn add to their lists what fits beside all others: zones while there is one type, then types, cheapest
+first, in all of the zones. So lists are as long as the share permits, and a node's price is that of the cheapest offering that
+others leave. Where no offering has room the one that is least over takes it, and the share counts as that much larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.model.placement import PlannedNode
+from reconciler.model.refs import ObjectRef
+from reconciler.model.spot import SPOT
+from reconciler.placement.candidates import PoolOffers
+from reconciler.placement.label_table import Mask
+from reconciler.placement.offer import Narrowed
+from reconciler.placement.spot_accounts import Load, SpotAccounts, SpotOffering
+from reconciler.placement.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Nodes that can be bought as the same. spot: rows of spot offerings that hold them, each offering once, cheapest first;
+    offerings, prices: theirs."""
+
+    offers: PoolOffers
+    spot: tuple[int, ...]
+    offerings: tuple[SpotOffering, ...]
+    prices: Mapping[SpotOffering, int]
+
+    def types(self, zones: Sequence[str]) -> list[str]:
+        """Those sold in all of the zones, cheapest first."""
+        by_type: dict[str, list[int]] = {}
+        for (name, zone), price in self.prices.items():
+            if zone in zones:
+                by_type.setdefault(name, []).append(price)
+        whole = [(min(prices), name) for name, prices in by_type.items() if len(prices) == len(zones)]
+        return [name for _, name in sorted(whole)]
+
+
+@dataclass(slots=True)
+class _Team:
+    """Nodes of one kind with the same list. members: their numbers; load: of all of them."""
+
+    kind: _Kind
+    primary: int
+    types: list[str]
+    zones: list[str]
+    members: list[int]
+    load: dict[ObjectRef, int]
+
+    def rows(self) -> Mask:
+        catalogue = self.kind.offers.offerings
+        names = np.isin([kind.name for kind in catalogue.types], self.types)
+        return np.asarray(names[catalogue.types_of] & np.isin(catalogue.zones, self.zones), dtype=np.bool_)
+
+
+def narrowed_lists(
+    state: State, planned: Sequence[PlannedNode], accounts: SpotAccounts, *, most_types: int
+) -> dict[int, Narrowed]:
+    """By number of planned node, for those whose list has to be shorter. planned: with the lists that they would have;
+    accounts: of nodes that are there. Charges pools for nodes that become larger."""
+    kinds: dict[tuple[int, bytes], _Kind] = {}
+    waiting: list[tuple[int, int, int, Load, _Kind]] = []
+    for index, node in enumerate(planned):
+        load = accounts.load(node.holdings)
+        if not load or SPOT not in node.capacity_types:
+            continue
+        rows = state.planned.rows(index)
+        key = (state.planned.of(index).pool, rows.tobytes())
+        if key not in kinds:
+            kinds[key] = _kind_of(state.planned.of(index).offers, rows)
+        fullest = max(round(1000 * count / accounts.limits[demand]) for demand, count in load.items())
+        waiting.append((len(kinds[key].spot), -fullest, index, load, kinds[key]))
+    teams: dict[tuple[int, int], _Team] = {}
+    # Those with the least choice first, and of equals what fills most of an offering.
+    for _, _, index, load, kind in sorted(waiting, key=lambda item: item[:3]):
+        row = _first_offering(state, index, load, kind, accounts)
+        name, zone = kind.offerings[kind.spot.index(row)]
+        accounts.add([(name, zone)], load)
+        team = teams.setdefault((id(kind), row), _Team(kind, row, [name], [zone], [], {}))
+        team.members.append(index)
+        for demand, count in load.items():
+            team.load[demand] = team.load.get(demand, 0) + count
+    _grow(list(teams.values()), accounts, most_types)
+    return {
+        index: Narrowed(rows, team.primary)
+        for team in teams.values()
+        for rows in [team.rows()]
+        for index in team.members
+    }
+
+
+def _kind_of(offers: PoolOffers, rows: Mask) -> _Kind:
+    catalogue = offers.offerings
+    there = [row for row in np.flatnonzero(rows).tolist() if catalogue.capacity_types[row] == SPOT]
+    first: dict[SpotOffering, int] = {}
+    for row in sorted(there, key=lambda row: (int(offers.prices[row]), row)):
+        first.setdefault((catalogue.types[catalogue.types_of[row]].name, catalogue.zones[row]), row)
+    prices = {offering: int(offers.prices[row]) for offering, row in first.items()}
+    return _Kind(offers, tuple(first.values()), tuple(first), prices)
+
+
+def _first_offering(state: State, index: int, load: Load, kind: _Kind, accounts: SpotAccounts) -> int:
+    """The row of the cheapest with room, or of the one that is least over; within the pool's limits, which are charged."""
+    offers, capacities = kind.offers, kind.offers.capacities
+    own = int(offers.offerings.types_of[state.planned.primary(index)])
+    best: tuple[int, int] | None = None
+    for row, offering in zip(kind.spot, kind.offerings, strict=True):
+        larger = int(offers.offerings.types_of[row])
+        if larger != own and state.limits.shortage(offers.pool.name, capacities[larger], capacities[own], nodes=0):
+            continue
+        excess = accounts.excess(offering, load)
+        if best is None or excess < best[0]:
+            best = (excess, row)
+        if not excess:
+            break
+    assert best is not None, "its own type is among them"
+    row = best[1]
+    accounts.stretch(kind.offerings[kind.spot.index(row)], load)
+    state.limits.charge(offers.pool.name, capacities[int(offers.offerings.types_of[row])], capacities[own], nodes=0)
+    return row
+
+
+def _grow(teams: Sequence[_Team], accounts: SpotAccounts, most_types: int) -> None:
+    """In turns, so that no team takes all that is left."""
+    for ways in (_more_zones, _more_types, _more_zones):
+        turns = [(team, ways(team, accounts, most_types)) for team in teams]
+        while turns:
+            turns = [turn for turn in turns if next(turn[1], False)]
+
+
+Turns = Iterator[bool]
+_Way = Callable[[_Team, SpotAccounts, int], Turns]
+
+
+def _more_zones(team: _Team, accounts: SpotAccounts, _most_types: int) -> Turns:
+    for zone in sorted({zone for _, zone in team.kind.offerings} - set(team.zones)):
+        added = [(name, zone) for name in team.types]
+        if all(offering in team.kind.prices for offering in added) and accounts.takes(added, team.load):
+            accounts.add(added, team.load)
+            team.zones.append(zone)
+            yield True
+
+
+def _more_types(team: _Team, accounts: SpotAccounts, most_types: int) -> Turns:
+    """As many as the setting says; with minValues all there are, of which as many are listed as those ask for."""
+    most = len(team.kind.spot) if team.kind.offers.minimums else most_types
+    for name in team.kind.types(team.zones):
+        if len(team.types) >= most:
+            return
+        added = [(name, zone) for zone in team.zones]
+        if name not in team.types and accounts.takes(added, team.load):
+            accounts.add(added, team.load)
+            team.types.append(name)
+            yield True

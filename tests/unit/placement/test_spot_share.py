@@ -1,0 +1,196 @@
+"""placement.spotShare by example: how lists become disjoint, what counts already, and what is said where it cannot be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, INSTANCE_TYPE_LABEL, InstanceType, Node, NodePool
+from reconciler.model.placement import Holding, Placement, words_of_holdings
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.spot import Crowding, most_on_one_offering
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
+from reconciler.placement.place import PlacementOptions, place
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
+from tests.perf.decoded_cluster import buffers
+
+SPOT = ("spot",)
+ONE_A_NODE = shape("3")
+EMPTY = ClusterView()
+
+
+def kinds(*names: str, zones: Sequence[str] = ("zone-a", "zone-b")) -> tuple[InstanceType, ...]:
+    """Of four CPUs each, sold as spot only, the first cheapest."""
+    return tuple(
+        instance_type(name, zones=zones, capacity_types=SPOT, price=0.2 + number / 100)
+        for number, name in enumerate(names)
+    )
+
+
+def placed(
+    *demands: Demand,
+    types: Sequence[InstanceType],
+    share: float,
+    view: ClusterView = EMPTY,
+    pool: NodePool = node_pool(),  # noqa: B008 - immutable
+) -> Placement:
+    """Placed and found right by the checker."""
+    options = PlacementOptions(spot_share=share)
+    placement = place(view, node_pools=(pool,), instance_types=types, demands=demands, options=options)
+    found = violations(
+        view, node_pools=(pool,), instance_types=types, demands=demands, placement=placement, spot_share=share
+    )
+    assert found == ()
+    return placement
+
+
+def lists(placement: Placement) -> list[tuple[tuple[str, ...], tuple[str, ...], int]]:
+    """Types, zones and chunks of each new node."""
+    return sorted(
+        (item.instance_types, item.zones, sum(holding.count for holding in item.holdings)) for item in placement.planned
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "chunks", "most"),
+    [(0.34, 10, 3), (0.29, 100, 29), (0.1, 30, 3), (0.7, 10, 7), (0.34, 2, 1), (0.05, 1, 1), (1.0, 7, 7)],
+)
+def test_the_share_of_a_count_is_rounded_down_to_one_at_least(share: float, chunks: int, most: int) -> None:
+    assert most_on_one_offering(share, chunks) == most
+
+
+def test_without_a_bound_every_node_lists_everything() -> None:
+    placement = placed(demand(count=2, pod_shape=ONE_A_NODE), types=kinds("m1", "m2"), share=1.0)
+    assert lists(placement) == [(("m1", "m2"), ("zone-a", "zone-b"), 1)] * 2
+
+
+def test_two_halves_take_a_zone_each_and_all_types_in_it() -> None:
+    placement = placed(demand(count=2, pod_shape=ONE_A_NODE), types=kinds("m1", "m2"), share=0.5)
+    assert lists(placement) == [(("m1", "m2"), ("zone-a",), 1), (("m1", "m2"), ("zone-b",), 1)]
+
+
+def test_four_quarters_in_two_zones_share_out_the_types() -> None:
+    placement = placed(demand(count=4, pod_shape=ONE_A_NODE), types=kinds("m1", "m2", "m3", "m4"), share=0.25)
+    assert lists(placement) == [
+        (("m1", "m3"), ("zone-a",), 1),
+        (("m1", "m3"), ("zone-b",), 1),
+        (("m2", "m4"), ("zone-a",), 1),
+        (("m2", "m4"), ("zone-b",), 1),
+    ]
+
+
+def test_nodes_within_the_share_may_become_the_same() -> None:
+    placement = placed(demand(count=4, pod_shape=ONE_A_NODE), types=kinds("m1"), share=0.5)
+    assert lists(placement) == [(("m1",), ("zone-a",), 1)] * 2 + [(("m1",), ("zone-b",), 1)] * 2
+
+
+def test_one_large_node_becomes_several_where_it_would_hold_too_much() -> None:
+    placement = placed(demand(count=6, pod_shape=shape("500m")), types=kinds("m1", "m2"), share=0.5)
+    assert lists(placement) == [(("m1", "m2"), ("zone-a",), 3), (("m1", "m2"), ("zone-b",), 3)]
+
+
+def test_nodes_on_demand_are_not_looked_at() -> None:
+    on_demand = (instance_type("m1"), instance_type("m2"))
+    asked = demand(count=6, pod_shape=shape("500m"))
+    assert placed(asked, types=on_demand, share=0.1) == placed(asked, types=on_demand, share=1.0)
+
+
+def on_spot(name: str, held: int, zone: str = "zone-a", kind: str = "m1") -> Node:
+    """A spot node that holds so many chunks of buffer web."""
+    words = words_of_holdings([Holding(buffer_ref(), 0, held)]) if held else ""
+    marks = {HELD_ANNOTATION: "true", HOLDS_ANNOTATION: words} if held else {}
+    return node(name, zone=zone, instance_type=kind, capacity_type="spot", annotations=marks)
+
+
+def test_a_refill_goes_where_the_demand_is_thinnest() -> None:
+    view = ClusterView(nodes=(on_spot("a", 1),))
+    placement = placed(demand(count=2, pod_shape=ONE_A_NODE), types=kinds("m1"), share=0.5, view=view)
+    assert [item.node for item in placement.occupied] == ["a"]
+    assert lists(placement) == [(("m1",), ("zone-b",), 1)]
+
+
+def test_free_room_on_a_spot_node_is_used_only_up_to_the_share() -> None:
+    view = ClusterView(nodes=(on_spot("a", 0),))
+    asked = demand(count=4, pod_shape=shape("500m"))
+    assert lists(placed(asked, types=kinds("m1"), share=1.0, view=view)) == []
+    placement = placed(asked, types=kinds("m1"), share=0.5, view=view)
+    assert [holding.count for item in placement.occupied for holding in item.holdings] == [2]
+    assert lists(placement) == [(("m1",), ("zone-b",), 2)]
+
+
+def test_what_stands_stays_though_it_is_more_than_the_share() -> None:
+    view = ClusterView(nodes=(on_spot("a", 4),))
+    placement = placed(demand(count=4, pod_shape=shape("500m")), types=kinds("m1", "m2"), share=0.5, view=view)
+    assert placement.planned == ()
+    assert placement.crowded == (Crowding(buffer_ref(), "m1", "zone-a", 4, 2, 4),)
+    (sentence,) = placement.assumptions
+    assert sentence == (
+        "CapacityBuffer/shop/web: 4 of 4 chunks may come to stand on spot m1 in zone-a, where placement.spotShare allows 2: nodes "
+        "that are there, its pool's types and zones or its rules leave no better choice"
+    )
+
+
+def test_with_too_few_offerings_all_are_used_evenly_and_it_is_said() -> None:
+    placement = placed(demand(count=5, pod_shape=ONE_A_NODE), types=kinds("m1"), share=0.2)
+    assert not placement.unplaced
+    assert [zones for _, zones, _ in lists(placement)] == [("zone-a",)] * 3 + [("zone-b",)] * 2
+    assert [(item.chunks, item.allowed, item.total) for item in placement.crowded] == [(3, 1, 5)]
+
+
+def test_a_zone_that_chunks_ask_for_is_kept() -> None:
+    in_a = shape("3", node_selector={"topology.kubernetes.io/zone": "zone-a"})
+    placement = placed(demand(count=2, pod_shape=in_a), types=kinds("m1", "m2", "m3", "m4"), share=0.5)
+    assert lists(placement) == [(("m1", "m3"), ("zone-a",), 1), (("m2", "m4"), ("zone-a",), 1)]
+
+
+def test_min_values_come_before_the_share() -> None:
+    both = Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, (), min_values=2)
+    pool = node_pool(requirements=(both,))
+    asked = demand(count=4, pod_shape=ONE_A_NODE)
+    placement = placed(asked, types=kinds("m1", "m2"), share=0.25, pool=pool)
+    assert all(len(types) == 2 for types, _, _ in lists(placement))
+    assert placement.crowded, "with two types on every list, two zones hold two of four chunks each at least"
+    enough = placed(asked, types=kinds("m1", "m2", "m3", "m4"), share=0.25, pool=pool)
+    assert enough.crowded == ()
+
+
+def test_limits_of_the_pool_hold_for_dearer_alternatives_too() -> None:
+    larger = replace(kinds("m2")[0], capacity=instance_type(cpu="8").capacity)
+    pool = node_pool(limits={"cpu": "8"})
+    placement = placed(demand(count=2, pod_shape=ONE_A_NODE), types=(*kinds("m1"), larger), share=0.5, pool=pool)
+    assert lists(placement) == [(("m1",), ("zone-a",), 1), (("m1",), ("zone-b",), 1)]
+
+
+def test_no_chunk_goes_without_for_it() -> None:
+    pool = node_pool(limits={"nodes": "1"})
+    placement = placed(demand(count=4, pod_shape=shape("500m")), types=kinds("m1"), share=0.25, pool=pool)
+    assert not placement.unplaced
+    assert [item.chunks for item in placement.crowded] == [4]
+
+
+def test_demands_that_share_nodes_are_kept_apart_together() -> None:
+    """Twenty buffers over 144 types in four zones: there is room for all of them."""
+    placement = placed(*buffers(20, chunks=20), types=synthetic_instance_types(), share=0.5)
+    assert placement.crowded == ()
+    assert len(placement.planned) > 1
+
+
+def test_the_checker_finds_what_is_over_the_share_and_not_said() -> None:
+    types, asked = kinds("m1"), (demand(count=2, pod_shape=ONE_A_NODE),)
+    wide = place(EMPTY, node_pools=(node_pool(),), instance_types=types, demands=asked)
+
+    def found(placement: Placement) -> tuple[str, ...]:
+        known = {"node_pools": (node_pool(),), "instance_types": types, "demands": asked}
+        return violations(EMPTY, placement=placement, spot_share=0.5, **known)  # type: ignore[arg-type]
+
+    web = "CapacityBuffer/shop/web"
+    assert found(wide) == (f"{web}: 2 of 2 chunks may come to stand on one spot offering, 1 are allowed",)
+    assert found(replace(wide, crowded=(Crowding(buffer_ref(), "m1", "zone-a", 2, 1, 2),))) == ()
+    narrow = placed(*asked, types=types, share=0.5)
+    wrong = replace(narrow, crowded=(Crowding(buffer_ref(), "m1", "zone-a", 2, 1, 2),))
+    assert found(wrong) == (f"{web}: 2 chunks are said to crowd one spot offering, which they do not",)
