@@ -22,15 +22,14 @@ from reconciler.placement.candidates import PoolOffers, node_class_label
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.offerings import NANODOLLARS
 from reconciler.placement.planned import PlannedBin
-from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values, one_of
 from reconciler.placement.state import State
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What is asked for, whatever the node holds. daemons: what they take on the largest of the types; meets_minimums:
-    whether enough is left open for the pool's minValues."""
+    """What is asked for, whatever the node holds. daemons: what they take on the largest of the types; largest: resource by
+    resource, which the pool is charged for; meets_minimums: whether enough is left open for the pool's minValues."""
 
     instance_types: tuple[str, ...]
     zones: tuple[str, ...]
@@ -40,6 +39,7 @@ class Offer:
     requirements: tuple[Requirement, ...]
     labels: tuple[tuple[str, str], ...]
     daemons: Amounts
+    largest: Resources
     meets_minimums: bool
 
 
@@ -60,13 +60,13 @@ class Narrowed:
 
 
 class Offerer:
-    """Makes the planned nodes of one placement; nodes that may be bought as the same are worked out once, unless the pool has
-    limits, which each node uses up. most_types: to list for a node."""
+    """Makes the planned nodes of one placement; nodes that may be bought as the same are worked out once. most_types: to list for
+    a node."""
 
     def __init__(self, state: State, most_types: int) -> None:
         self.most_types = most_types
         self._state = state
-        self._known: dict[tuple[int, int, int, bytes, bytes], Offer] = {}
+        self._known: dict[tuple[int, int, int, bytes, bytes, bytes], Offer] = {}
         self._holding: dict[int, list[bytes]] = {}
         """By pool, which of its types hold what is on each planned node."""
         self._requests: dict[bytes, Resources] = {}
@@ -96,20 +96,25 @@ class Offerer:
         return Offered(node, offer.meets_minimums)
 
     def _offer(self, index: int, offers: PoolOffers, narrowed: Narrowed | None) -> Offer:
-        planned = self._state.planned
-        if self._state.limits.is_limited(offers.pool.name):
-            return _offer_of(self._state, self._bin(index, narrowed), self.most_types)
-        primary, rows = (-1, b"") if narrowed is None else (narrowed.primary, narrowed.rows.tobytes())
+        state, planned = self._state, self._state.planned
+        blueprint = planned.of(index)
+        held = int(planned.type[index]) - state.blueprints.type_base[blueprint.pool]
+        is_limited = blueprint.pool in state.limited
+        allowed = state.running_limits.larger_types(blueprint.pool, held) if is_limited else None
         key = (
-            int(planned.blueprint[index]),
+            blueprint.number,
             int(planned.place[index]),
-            primary,
-            self._types_holding(planned.of(index).pool)[index],
-            rows,
+            -1 if narrowed is None else narrowed.primary,
+            self._types_holding(blueprint.pool)[index],
+            b"" if narrowed is None else narrowed.rows.tobytes(),
+            b"" if allowed is None else allowed.tobytes(),
         )
         offer = self._known.get(key)
         if offer is None:
-            offer = self._known[key] = _offer_of(self._state, self._bin(index, narrowed), self.most_types)
+            most = self.most_types
+            offer = self._known[key] = _offer_of(offers, self._bin(index, narrowed), most, held=held, allowed=allowed)
+        if is_limited:
+            state.limits.charge(offers.pool.name, offer.largest, offers.capacities[held], nodes=0)
         return offer
 
     def _bin(self, index: int, narrowed: Narrowed | None) -> PlannedBin:
@@ -124,12 +129,12 @@ class Offerer:
         return self._holding[pool]
 
 
-def _offer_of(state: State, planned: PlannedBin, most_types: int) -> Offer:
-    offers = state.offers[planned.pool]
+def _offer_of(offers: PoolOffers, planned: PlannedBin, most_types: int, *, held: int, allowed: Mask | None) -> Offer:
+    """held: the type that the pool was charged for; allowed: types that its limits leave, None for all."""
     best: tuple[PlannedBin, tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
     for zones, capacity_types in _places(offers, planned):
         rows = planned.rows & _within(offers, zones, capacity_types)
-        kinds = _kinds(state.limits, offers, planned, rows, needed=len(zones) * len(capacity_types), most=most_types)
+        kinds = _kinds(offers, planned, rows, allowed, needed=len(zones) * len(capacity_types), most=most_types)
         listed = rows & np.isin(offers.offerings.types_of, kinds)
         best = best or (planned, zones, capacity_types, kinds, listed)
         if _meets(offers, listed):
@@ -137,8 +142,6 @@ def _offer_of(state: State, planned: PlannedBin, most_types: int) -> Offer:
             break
     assert best is not None
     _, zones, capacity_types, kinds, listed = best
-    if state.limits.is_limited(offers.pool.name):
-        _charge(state.limits, offers, planned, kinds)
     labels = _labels(offers, planned)
     priced = bool(offers.offerings.known[listed].all())
     return Offer(
@@ -154,6 +157,7 @@ def _offer_of(state: State, planned: PlannedBin, most_types: int) -> Offer:
         labels=tuple(sorted(labels.items())),
         price_known=priced,
         daemons=np.asarray(offers.daemon_load[kinds].max(axis=0), dtype=np.int64),
+        largest=_largest(offers, (held, *kinds)),
         meets_minimums=_meets(offers, listed),
     )
 
@@ -190,7 +194,7 @@ def _within(offers: PoolOffers, zones: Sequence[str], capacity_types: Sequence[s
 
 
 def _kinds(
-    limits: PoolLimits, offers: PoolOffers, planned: PlannedBin, rows: Mask, *, needed: int, most: int
+    offers: PoolOffers, planned: PlannedBin, rows: Mask, allowed: Mask | None, *, needed: int, most: int
 ) -> list[int]:
     """Types sold in all of the places, cheapest first; more than `most` only where minValues ask for more."""
     catalogue = offers.offerings
@@ -202,14 +206,9 @@ def _kinds(
     prices = np.full(len(catalogue.types), PLENTY, dtype=np.int64)
     np.minimum.at(prices, catalogue.types_of[rows], offers.prices[rows])
     chosen: list[int] = complete[np.lexsort((complete, prices[complete]))].tolist()
-    if limits.is_limited(offers.pool.name):
+    if allowed is not None:
         primary = int(catalogue.types_of[planned.primary])
-        held = offers.capacities[primary]
-        chosen = [
-            kind
-            for kind in chosen
-            if kind == primary or limits.shortage(offers.pool.name, offers.capacities[kind], held, nodes=0) is None
-        ]
+        chosen = [kind for kind in chosen if kind == primary or allowed[kind]]
     few = chosen[:most]
     if len(few) < len(chosen) and not _meets(offers, rows & np.isin(catalogue.types_of, few)):
         return chosen
@@ -224,13 +223,12 @@ def _meets(offers: PoolOffers, rows: Mask) -> bool:
     )
 
 
-def _charge(limits: PoolLimits, offers: PoolOffers, planned: PlannedBin, kinds: Sequence[int]) -> None:
-    """The pool is charged for the largest of what is listed, resource by resource."""
-    held = offers.capacities[offers.offerings.types_of[planned.primary]]
-    largest = held
+def _largest(offers: PoolOffers, kinds: Sequence[int]) -> Resources:
+    """What the pool is charged for: whichever of them the node becomes."""
+    largest = Resources()
     for kind in kinds:
         largest = largest.at_least(offers.capacities[kind])
-    limits.charge(offers.pool.name, largest, held, nodes=0)
+    return largest
 
 
 def _labels(offers: PoolOffers, planned: PlannedBin) -> dict[str, str]:
