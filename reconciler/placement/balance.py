@@ -9,6 +9,7 @@ least that count anywhere in the end.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
@@ -61,15 +62,28 @@ class Balance:
         return min((counter.count(domain) for domain in domains), default=0) if len(domains) >= rule.min_domains else 0
 
     def _loose_of(self, rule: SpreadRule) -> dict[Domain, int]:
-        """What chunks that do not bring this rule themselves add to its counter."""
+        """What chunks that do not bring this rule themselves add to its counter. Those that bring it for other nodes (by their
+        selectors) are not at liberty either to come when it suits."""
         if rule not in self._loose:
             topology = self._state.topology
             counts: dict[Domain, int] = {}
             for (kin, chunks_only, domain), count in self._added_to(rule.counter).items():
-                if rule not in topology.own_rules(self._kin[kin].shape, chunks_only=chunks_only):
+                own = topology.own_rules(self._kin[kin].shape, chunks_only=chunks_only)
+                if not any(self._is_alike(rule, other) for other in own):
                     counts[domain] = counts.get(domain, 0) + count
             self._loose[rule] = counts
         return self._loose[rule]
+
+    def _is_alike(self, one: SpreadRule, other: Rule) -> bool:
+        """Whether they differ at most in which nodes they look at."""
+        if one == other:
+            return True
+        if not isinstance(other, SpreadRule) or one.max_skew != other.max_skew or one.min_domains != other.min_domains:
+            return False
+        counters = self._state.topology.counters
+        return replace(counters[one.counter].counted, inclusion=None) == replace(
+            counters[other.counter].counted, inclusion=None
+        )
 
     def _added_to(self, counter: int) -> dict[tuple[int, bool, Domain], int]:
         """By kin, whether only chunks count, and domain."""

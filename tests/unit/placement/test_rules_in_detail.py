@@ -118,3 +118,20 @@ def test_a_toleration_without_a_key_tolerates_everything() -> None:
     assert on(placed(demand(count=1, pod_shape=everything), nodes=(node("a", taints=(DEDICATED,)),))) == {"a": 1}
     other_value = web(tolerations=(Toleration("dedicated", "Equal", "web", "NoSchedule"),))
     assert on(placed(demand(count=1, pod_shape=other_value), nodes=(node("a", taints=(DEDICATED,)),))) == {}
+
+
+def test_spread_over_some_nodes_is_not_at_liberty_to_come_after_spread_over_all() -> None:
+    """Both bring the same constraint, one for nodes of its team only: neither may rely on the other's chunks coming later."""
+    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", WEB)
+    red = web(topology_spread=(spread,), node_selector=(("team", "red"),))
+    demands = (
+        demand("first", count=3, pod_shape=red),
+        replace(demand("second", count=1, pod_shape=web(topology_spread=(spread,))), opens_nodes=False),
+    )
+    pool = node_pool("general", requirements=(Requirement("team", Operator.IN, ("red", "blue")),))
+    types = (instance_type("small", zones=("zone-a", "zone-b", "zone-c")),)
+    runs = pod("web-1", node="a", pod_shape=web())
+
+    placement = placed(*demands, nodes=(node("a", zone="zone-a", pool=None),), pods=(runs,), pools=(pool,), types=types)
+
+    assert sum(item.count for item in placement.unplaced) == 1
