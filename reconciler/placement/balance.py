@@ -67,9 +67,12 @@ class Balance:
         if rule not in self._loose:
             topology = self._state.topology
             counts: dict[Domain, int] = {}
+            bring: dict[tuple[int, bool], bool] = {}
             for (kin, chunks_only, domain), count in self._added_to(rule.counter).items():
-                own = topology.own_rules(self._kin[kin].shape, chunks_only=chunks_only)
-                if not any(self._is_alike(rule, other) for other in own):
+                if (kin, chunks_only) not in bring:
+                    own = topology.own_rules(self._kin[kin].shape, chunks_only=chunks_only)
+                    bring[kin, chunks_only] = any(self._is_alike(rule, other) for other in own)
+                if not bring[kin, chunks_only]:
                     counts[domain] = counts.get(domain, 0) + count
             self._loose[rule] = counts
         return self._loose[rule]
@@ -81,9 +84,8 @@ class Balance:
         if not isinstance(other, SpreadRule) or one.max_skew != other.max_skew or one.min_domains != other.min_domains:
             return False
         counters = self._state.topology.counters
-        return replace(counters[one.counter].counted, inclusion=None) == replace(
-            counters[other.counter].counted, inclusion=None
-        )
+        mine, theirs = counters[one.counter].counted, counters[other.counter].counted
+        return mine.key == theirs.key and replace(mine, inclusion=None) == replace(theirs, inclusion=None)
 
     def _added_to(self, counter: int) -> dict[tuple[int, bool, Domain], int]:
         """By kin, whether only chunks count, and domain."""

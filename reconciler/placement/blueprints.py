@@ -41,7 +41,7 @@ class Blueprint:
     room: Amounts
     start: int
     _cells: dict[str, frozenset[Cell] | None] = field(default_factory=dict)
-    _included: dict[Inclusion, bool | None] = field(default_factory=dict)
+    _included: dict[int, tuple[Inclusion, bool | None]] = field(default_factory=dict)
 
     def cells(self, key: str) -> frozenset[Cell] | None:
         """The values (None: without it) of a label that the catalogue decides; None when they depend on the type."""
@@ -58,9 +58,11 @@ class Blueprint:
 
     def is_included(self, inclusion: Inclusion) -> bool | None:
         """Whether a spread constraint looks at nodes of it; None when that depends on the type."""
-        if inclusion not in self._included:
-            self._included[inclusion] = self._judge(inclusion)
-        return self._included[inclusion]
+        # By identity, since hashing takes long; counters keep theirs.
+        known = self._included.get(id(inclusion))
+        if known is None:
+            known = self._included[id(inclusion)] = (inclusion, self._judge(inclusion))
+        return known[1]
 
     def _judge(self, inclusion: Inclusion) -> bool | None:
         if inclusion.tolerations is not None and not tolerated(self.offers.taints, inclusion.tolerations):

@@ -29,7 +29,7 @@ from reconciler.placement.state import State
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What is asked for, whatever the node holds. daemons: what they take on the largest of the types; largest: resource by
-    resource, which the pool is charged for; meets_minimums: whether enough is left open for the pool's minValues."""
+    resource, which a pool with limits is charged for; meets_minimums: whether enough is left open for the pool's minValues."""
 
     instance_types: tuple[str, ...]
     zones: tuple[str, ...]
@@ -157,7 +157,7 @@ def _offer_of(offers: PoolOffers, planned: PlannedBin, most_types: int, *, held:
         labels=tuple(sorted(labels.items())),
         price_known=priced,
         daemons=np.asarray(offers.daemon_load[kinds].max(axis=0), dtype=np.int64),
-        largest=_largest(offers, (held, *kinds)),
+        largest=_largest(offers, () if allowed is None else (held, *kinds)),
         meets_minimums=_meets(offers, listed),
     )
 

@@ -127,7 +127,7 @@ class State:
         self._shared_out = shared_out
         self._steps: list[Put | Charge] = []
         self._touched: dict[tuple[int, tuple[int, ...]], Touched | None] = {}
-        self._domains: dict[tuple[str, Inclusion | None], tuple[int, frozenset[Domain]]] = {}
+        self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
         self._fullness = bins.fullness()
 
     @property
@@ -313,7 +313,7 @@ class State:
     def planned_domains(self, key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
         """Domains of planned nodes that a spread constraint sees; of one that is not decided, all that it may come to. Not
         for hostnames, of which there may be many (see `planned_hosts`)."""
-        asked = (key, inclusion)
+        asked = (key, id(inclusion))  # which its counter keeps
         kept = self._domains.get(asked)
         if kept is not None and kept[0] == self.planned.census_version:
             return kept[1]
