@@ -68,6 +68,10 @@ def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, singl
     chosen: list[tuple[int, int]] = []
     for wanted in range(HELD, OTHER + 1):
         numbers = np.flatnonzero((rank == wanted) & (fits > 0))
+        able = numbers[fits[numbers] >= count]
+        if count > 0 and len(able):  # most of the time: nothing needs to be sorted
+            chosen.append((_best_filled(fits, fullness, able), count))
+            return chosen
         order = numbers[np.lexsort((numbers, fullness[numbers], -fits[numbers]))]
         falling = -fits[order]
         first = 0
@@ -88,6 +92,12 @@ def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, singl
         best = int(np.lexsort((np.arange(len(fits)), fullness, rank, -fits))[0])
         return [(best, min(count, int(fits[best])))]
     return chosen
+
+
+def _best_filled(fits: Amounts, fullness: Amounts, numbers: Amounts) -> int:
+    """Of bins that take all that is left the one that takes fewest beyond, then the fullest, then the first."""
+    tight = numbers[fits[numbers] == fits[numbers].min()]
+    return int(tight[np.argmin(fullness[tight])])
 
 
 def fill_planned(state: State, task: Task, wish: Wish, count: int) -> int:
