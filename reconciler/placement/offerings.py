@@ -65,7 +65,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
     types = tuple(sorted(instance_types, key=lambda item: item.name))
     labels: list[dict[str, str]] = []
     rows: list[tuple[int, Offering]] = []
-    reserved: dict[str, int] = {}
+    reserved = _reserved(types)
     unavailable: list[Mapping[str, str]] = []
     uncounted = 0
     for index, kind in enumerate(types):
@@ -77,11 +77,8 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
             if offering.capacity_type == RESERVED:
                 if offering.reservation_capacity is None:
                     uncounted += 1
-                if not offering.reservation_capacity:
+                if not offering.reservation_capacity or not reserved[_reservation(kind, offering)[0]]:
                     continue
-                name, _ = _reservation(kind, offering)
-                # The same reservation may be told of in several places, some of them older: the least is sure.
-                reserved[name] = min(reserved.get(name, offering.reservation_capacity), offering.reservation_capacity)
             for system in kind.operating_systems:
                 rows.append((index, offering))
                 labels.append(own | {OPERATING_SYSTEM_LABEL: system} | _offering_labels(offering))
@@ -99,6 +96,18 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         unavailable=tuple(unavailable),
         left_out=_left_out(uncounted, len({index for index, offering in rows if not offering.price_known})),
     )
+
+
+def _reserved(types: Sequence[InstanceType]) -> dict[str, int]:
+    """Nodes left by reservation. The same may be told of in several places, some of them older: the least is sure, as Karpenter
+    has it, be it of an offering that cannot be bought."""
+    left: dict[str, int] = {}
+    for kind in types:
+        for offering in kind.offerings:
+            if offering.capacity_type == RESERVED and offering.reservation_capacity is not None:
+                name, _ = _reservation(kind, offering)
+                left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
+    return left
 
 
 def _weighed(kind: InstanceType, offering: Offering) -> int:

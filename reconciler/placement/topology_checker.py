@@ -186,7 +186,7 @@ def _too_skewed(sites: Sequence[Site], alike: _Alike, constraint: TopologySpread
     for site in sites:
         domain = _domain(site, constraint.topology_key) or ""
         for possible in site.options.get(constraint.topology_key, ()) if domain == OPEN else (domain,):
-            totals.setdefault(possible, 0)
+            totals.setdefault(possible or "", 0)
         for tenant in site.tenants:
             if alike.has(tenant):
                 used.add(domain)
