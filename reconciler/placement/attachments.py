@@ -149,10 +149,14 @@ def _with_limits(view: ClusterView, drivers: Sequence[str]) -> ClusterView:
             for driver in drivers
         )
 
+    # What a NodeClaim promises fills the gaps of its young node: of volumes that would be more than the node can attach.
+    there = {node.name for node in view.nodes}
     return replace(
         view,
         nodes=tuple(replace(node, allocatable=node.allocatable + left(node)) for node in view.nodes),
-        node_claims=tuple(_unlimited_claim(claim, drivers) for claim in view.node_claims),
+        node_claims=tuple(
+            claim if claim.node_name in there else _unlimited_claim(claim, drivers) for claim in view.node_claims
+        ),
     )
 
 

@@ -30,6 +30,7 @@ from tests.properties.wide_shapes import changed
 from tests.unit.placement.worlds import World, pools, shapes, worlds
 
 NAMESPACES: Mapping[str, Mapping[str, str]] = {"shop": {"team": "red"}, "bank": {"team": "blue"}}
+SMALL = shape("100m", "128Mi", labels={"app": "web"})
 STARTUP = (wide_catalogue.STARTUP,)
 
 
@@ -141,8 +142,9 @@ def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
                 opens_nodes=item.opens_nodes or (item.is_pending_pod and draw(st.booleans())),
             )
         )
-    for number in range(draw(st.integers(0, 3))) if kinds != "none" else ():
-        wide = draw(_attaching(draw(changed(draw(shapes()))), kinds))
+    for number in range(draw(st.integers(1, 4))) if kinds != "none" else ():
+        plain = draw(st.one_of(st.just(SMALL), st.just(SMALL), shapes().flatmap(changed)))
+        wide = draw(_attaching(plain, kinds))
         ref = ObjectRef("", POD_KIND, wide.namespace, f"pod-{number}")
         priority = draw(st.sampled_from([0, 0, 5]))
         found.append(Demand(ref, (ChunkGroup(wide, 1),), 1, priority=priority, opens_nodes=draw(st.booleans())))
