@@ -100,9 +100,29 @@ def surely_holds(site: Site, requirement: Requirement) -> bool:
     value = label_of(site, requirement.key)
     if value != OPEN:
         return holds(requirement, value)
-    key = requirement.key if requirement.key in site.options else _OLDER_LABELS.get(requirement.key, requirement.key)
-    options = site.options.get(key, frozenset())
+    options = _options(site, requirement.key)
     return bool(options) and all(holds(requirement, option) for option in options)
+
+
+def may_accept(site: Site, shape: PodShape) -> bool:
+    """Whether selector and required node affinity accept the site if its open labels come to be what suits them."""
+    selector = [Requirement(key, Operator.IN, (value,)) for key, value in shape.node_selector]
+    terms = [term.expressions for term in shape.required_node_terms if term.expressions or term.fields]
+    return all(_may_hold(site, item) for item in selector) and (
+        not shape.required_node_terms or any(all(_may_hold(site, item) for item in term) for term in terms)
+    )
+
+
+def _may_hold(site: Site, requirement: Requirement) -> bool:
+    value = label_of(site, requirement.key)
+    if value != OPEN:
+        return holds(requirement, value)
+    options = _options(site, requirement.key)
+    return not options or any(holds(requirement, option) for option in options)
+
+
+def _options(site: Site, key: str) -> frozenset[str | None]:
+    return site.options.get(key if key in site.options else _OLDER_LABELS.get(key, key), frozenset())
 
 
 def is_initialized(node: Node, claim: NodeClaim | None) -> bool:
