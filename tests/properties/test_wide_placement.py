@@ -92,9 +92,10 @@ def overfull(world: WideWorld, placement: Placement) -> list[str]:
     most = world.options.chunks_per_node
     pods = {demand.ref for demand in world.demands if demand.is_pending_pod}
     found = []
-    for item in (*placement.occupied, *placement.planned):
+    bins = [item.holdings for item in placement.occupied] + [item.holdings for item in placement.planned]
+    for holdings in bins:
         counts: Counter[str] = Counter()
-        for holding in item.holdings:
+        for holding in holdings:
             counts[str(holding.demand)] += 0 if holding.demand in pods else holding.count
         found += [name for name, count in counts.items() if most is not None and count > most]
     return found
