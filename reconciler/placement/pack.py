@@ -17,6 +17,7 @@ from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.spread import place_over_domains
 from reconciler.placement.state import State
 from reconciler.placement.stay import stay, stays_for, stays_of
+from reconciler.placement.stay_order import stay_in_pieces
 
 _ATTEMPTS = 4
 _MOST_REORDERED = 4
@@ -159,6 +160,10 @@ class Packer:
             if most == sum(known.values()):
                 break
         self._state.put_back(saved)
+        if most < sum(known.values()):
+            pieces = [item for item in held if item.whole is None or item.whole not in moving]
+            if stay_in_pieces(self._state, pieces, rules_of, self._stays, per_node=self._per_node):
+                return dict.fromkeys(stayed, 0) | {item.number: known[item.number] for item in pieces}
         return dict.fromkeys(stayed, 0) | self._stay_in_order(best, moving)
 
     def _stay_in_order(self, order: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
