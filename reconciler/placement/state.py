@@ -294,6 +294,10 @@ class State:
             for index in indices[:1] if alike else indices:
                 if self.planned.is_included(index, inclusion):
                     known |= self.planned.values(index, key)
+        if inclusion is not None and inclusion.terms is not None:
+            # One that comes to be where the constraint does not look is not seen at all.
+            judges = [term.stable.get(key) for term in inclusion.terms]
+            known = {value for value in known if any(item is None or item.allows(str(value)) for item in judges)}
         found = frozenset(known)
         if plain:
             self._domains[asked] = (self.planned.census_version, found)

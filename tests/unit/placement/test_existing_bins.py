@@ -238,16 +238,26 @@ def test_what_ran_out_for_us_may_still_be_what_a_node_claim_becomes() -> None:
     assert held(placed(view, asked, options=options)) == {}
 
 
-def test_zones_of_a_node_claim_that_the_pods_cannot_use_are_nothing_to_spread_over() -> None:
+def spread_in_a() -> PodShape:
     app = LabelSelector((("app", "web"),))
-    in_a = replace(
+    return replace(
         shape(labels={"app": "web"}, node_selector={"topology.kubernetes.io/zone": "zone-a"}),
         topology_spread=(TopologySpread("topology.kubernetes.io/zone", 1, "DoNotSchedule", app),),
     )
-    asked = demand(count=3, pod_shape=in_a)
+
+
+def test_zones_of_a_node_claim_that_the_pods_cannot_use_are_nothing_to_spread_over() -> None:
+    asked = demand(count=3, pod_shape=spread_in_a())
     view = ClusterView(nodes=(node("one"),))
     assert held(placed(view, asked)) == {"one": 3}
     elsewhere = replace(
         on_its_way(), requirements=(Requirement("topology.kubernetes.io/zone", Operator.IN, ("zone-b", "zone-c")),)
     )
     assert held(placed(replace(view, node_claims=(elsewhere,)), asked)) == {"one": 3}
+
+
+def test_nor_are_those_of_a_node_that_is_made_for_others() -> None:
+    others = demand("api", count=1, pod_shape=shape("7500m"), priority=5)
+    placement = placed(ClusterView(), others, demand(count=3, pod_shape=spread_in_a()))
+    assert placement.unplaced == ()
+    assert ("zone-a", "zone-b") in {item.zones for item in placement.planned}
