@@ -119,10 +119,14 @@ def _smallest(scene: Scene, site: Site, claim: NodeClaim) -> Resources:
     kinds = [scene.types[name] for name in ((named,) if named not in {None, OPEN} else listed) if name in scene.types]
     if not kinds:
         return claim.requests
-    rooms = [kind.allocatable for kind in kinds if all(kind.name != other.name for other, _ in _ways(scene, claim))]
-    for kind, labels in _ways(scene, claim):
-        if kind in kinds:
-            rooms.append(kind.allocatable + overlaid_capacity(scene.overlays, labels))
+    ways = [way for way in _ways(scene, claim) if way[0] in kinds]
+    # What cannot be bought now is what its name says: it may be launched already.
+    sold = {kind.name for kind, _ in ways}
+    own = _settled(claim)
+    ways += [
+        (kind, dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name} | own) for kind in kinds if kind.name not in sold
+    ]
+    rooms = [kind.allocatable + overlaid_capacity(scene.overlays, labels) for kind, labels in ways]
     resources = {name for room in rooms for name in room.names()}
     return Resources.of({name: min(room.get(name) for room in rooms) for name in resources})
 

@@ -1,6 +1,6 @@
 """Placements beside the real kube-scheduler: it binds every pod that we said fits, and none that we said does not.
 
-For some hundred generated worlds the nodes that are there and those that were planned are created on a real API server, all
+For some hundred generated worlds, half of them with volumes, the nodes that are there and those that were planned are created on a real API server, all
 at once. Then come the pods: first those that were placed, each with a resource request that only its bin can meet, so that
 the real scheduler has the last word on every other rule, with all the nodes in sight. They come in the order in which
 demands are placed, one group after the other: a pod that counts for a spread rule without being under it may tip the
@@ -32,7 +32,8 @@ from reconciler.placement.place import place
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
 from tests.e2e.world_documents import node_document, planned_document, pod_document
-from tests.unit.placement.worlds import World, worlds
+from tests.e2e.world_volumes import class_documents, storage_documents, worlds_with_volumes
+from tests.unit.placement.worlds import World
 
 pytestmark = pytest.mark.e2e
 
@@ -49,6 +50,7 @@ class Staged:
     name: str
     world: World
     nodes: list[Document]
+    storage: list[Document]
     bound: list[Document]
     placed: list[list[Document]]
     unplaced: list[Document]
@@ -68,7 +70,7 @@ def generated() -> tuple[World, ...]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(world=worlds())
+    @given(world=worlds_with_volumes())
     def collect(world: World) -> None:
         found.append(world)
 
@@ -122,7 +124,8 @@ def staged(number: int, world: World) -> Staged:
             unplaced.append(pod_document(name, pod, demand.groups[missing.group].shape))
             if demand.whole:
                 wholes.setdefault(missing.demand.name, set()).add(pod)
-    return Staged(name, world, nodes, bound, list(rounds.values()), unplaced, list(wholes.values()))
+    storage = storage_documents(name, world.view.storage)
+    return Staged(name, world, nodes, storage, bound, list(rounds.values()), unplaced, list(wholes.values()))
 
 
 def _in_order(demands: Iterable[Demand]) -> list[Demand]:
@@ -142,6 +145,8 @@ def stages(plane: ControlPlane) -> list[Staged]:
     found = [staged(number, world) for number, world in enumerate(generated())]
     _each(lambda stage: plane.api.create(_namespace(stage.name)), found)
     _each(lambda node: _create_node(plane, node), (node for stage in found for node in stage.nodes))
+    _each(plane.api.create, class_documents())
+    _each(plane.api.create, (item for stage in found for item in stage.storage))
     _each(plane.api.create, (pod for stage in found for pod in stage.bound))
     for pods in zip_longest(*(stage.placed for stage in found), fillvalue=[]):
         _each(plane.api.create, chain.from_iterable(pods))

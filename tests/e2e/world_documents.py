@@ -86,6 +86,7 @@ def pod_document(
         "tolerations": [_toleration(item) for item in shape.tolerations],
         "topologySpreadConstraints": [_spread(item) for item in shape.topology_spread],
         "affinity": _affinity(shape),
+        "volumes": [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in shape.volume_claims],
     }
     if bound_to is not None:
         spec["nodeName"] = node_name(world, bound_to)

@@ -18,7 +18,7 @@ from reconciler.placement.kernel import Kernel
 from tests.properties.wide_worlds import WideWorld, wide_worlds
 from tests.unit.placement.worlds import carried_out
 
-EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "500"))
+EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "300"))
 """10,000 take some minutes."""
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
