@@ -5,7 +5,8 @@ at once. Then come the pods: first those that were placed, each with a resource 
 the real scheduler has the last word on every other rule, with all the nodes in sight. They come in the order in which
 demands are placed, one group after the other: a pod that counts for a spread rule without being under it may tip the
 balance for one that comes after, and the first of those that want company finds its own place only while it is the
-first. When the scheduler is done with them, the pods that found no place come, free to go anywhere in their world; it must
+first. What is meant by "it fits" is that there is an order in which all are bound: a world in which this one leaves a pod waiting
+is emptied, and its pods come in the opposite order. When the scheduler is done with them, the pods that found no place come, free to go anywhere in their world; it must
 have tried each of them and found nothing.
 
 Left out of the second part: pods that we would make no node for (a node that came for others may suit them), and those that
@@ -148,10 +149,28 @@ def stages(plane: ControlPlane) -> list[Staged]:
     _each(plane.api.create, class_documents())
     _each(plane.api.create, (item for stage in found for item in stage.storage))
     _each(plane.api.create, (pod for stage in found for pod in stage.bound))
-    for pods in zip_longest(*(stage.placed for stage in found), fillvalue=[]):
+    _come(plane, [stage.placed for stage in found])
+    there = _pods(plane)
+    waiting = [
+        stage
+        for stage in found
+        if not all(there[stage.name, pod["metadata"]["name"]]["spec"].get("nodeName") for pod in _placed(stage))
+    ]
+    for stage in waiting:
+        for pod in _placed(stage):
+            plane.api.delete("v1", "Pod", pod["metadata"]["name"], namespace=stage.name)
+    _come(plane, [stage.placed[::-1] for stage in waiting])
+    return found
+
+
+def _placed(stage: Staged) -> list[Document]:
+    return [pod for pods in stage.placed for pod in pods]
+
+
+def _come(plane: ControlPlane, rounds: Iterable[list[list[Document]]]) -> None:
+    for pods in zip_longest(*rounds, fillvalue=[]):
         _each(plane.api.create, chain.from_iterable(pods))
         _settle(plane)
-    return found
 
 
 def test_every_pod_that_fits_is_bound(plane: ControlPlane, stages: list[Staged]) -> None:

@@ -82,6 +82,7 @@ def pod_document(
     }
     spec: Document = {
         "containers": [container],
+        "terminationGracePeriodSeconds": 0,
         "nodeSelector": {**dict(shape.node_selector), WORLD_LABEL: world},
         "tolerations": [_toleration(item) for item in shape.tolerations],
         "topologySpreadConstraints": [_spread(item) for item in shape.topology_spread],
