@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,8 +99,10 @@ def arrival_of(claim: NodeClaim, offers: Mapping[str, PoolOffers], columns: Reso
         return Arrival(room, _labels(asked, claim), "may become no instance type that is known" if unknown else "")
     load = pool.daemon_load[types].max(axis=0)
     room = pool.room[types].min(axis=0) if promised is None else promised - load
-    rows = pool.offerings.table.matching(asked.only(pool.offerings.table.keys))
-    labels = _row_labels(pool, rows) | _labels(asked, claim)
+    known = asked.only(pool.offerings.table.keys)
+    # That we ask for something else than what ran out keeps nobody from launching it.
+    others = [labels for labels in pool.offerings.backed_off if known.match(labels)]
+    labels = _row_labels(pool, pool.offerings.table.matching(known), others) | _labels(asked, claim)
     # The other spellings of a zone come with the node.
     labels |= {key: labels[stable] for key, stable in STABLE_KEYS.items() if stable in labels and key not in labels}
     return Arrival(np.asarray(room, dtype=np.int64), labels)
@@ -115,11 +117,11 @@ def _types(pool: PoolOffers, asked: Requirements) -> Mask:
     return pool.offerings.types_in(pool.rows & table.matching(asked.only(table.keys)))
 
 
-def _row_labels(pool: PoolOffers, rows: Mask) -> dict[str, Cell]:
+def _row_labels(pool: PoolOffers, rows: Mask, others: Sequence[Mapping[str, str]]) -> dict[str, Cell]:
     labels: dict[str, Cell] = {}
     for key in pool.offerings.table.keys:
         codes, cells = pool.offerings.table.column(key)
-        seen = {cells[code] for code in np.unique(codes[rows]).tolist()}
+        seen = {cells[code] for code in np.unique(codes[rows]).tolist()} | {item.get(key) for item in others}
         values = sorted(cell for cell in seen if isinstance(cell, str))
         possible: tuple[str | None, ...] = (*values, None) if None in seen else tuple(values)
         if possible:

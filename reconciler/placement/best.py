@@ -14,7 +14,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.orders import other_orders
 from reconciler.placement.outcome import outcome_of
 from reconciler.placement.pack import Packer
-from reconciler.placement.search import Search
+from reconciler.placement.search import Search, Step
 from reconciler.placement.state import State
 
 MOST_CHUNKS = 8
@@ -46,9 +46,7 @@ def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) 
         search = Search(state, packer, batches, per_node=per_node, better_than=known)
         steps = search.best(left)
         if steps is not None:
-            for step in steps:
-                step.destination.put(state, step.batch)
-            return search.missing
+            return _carried_out(state, steps, search)
     elif sum(left.values()) <= MOST_ORDERED:
         for order in other_orders(state, batches, missing):
             state.start_again(saved)
@@ -56,4 +54,25 @@ def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) 
             if found < known:
                 known, chosen = found, order
     state.start_again(saved)
-    return Packer(state, chosen, per_node=per_node).place_all()
+    packer = Packer(state, chosen, per_node=per_node)
+    return _with_the_last(state, packer, batches, packer.place_all(), per_node=per_node)
+
+
+def _with_the_last(
+    state: State, packer: Packer, batches: Sequence[Batch], missing: dict[int, int], *, per_node: int | None
+) -> dict[int, int]:
+    """Every way is looked at for the few that found no place, with all others where they are now: as the next pass would."""
+    left = {
+        number: count for number, count in missing.items() if batches[number].opens_nodes or not batches[number].pods
+    }
+    if not 0 < sum(left.values()) <= MOST_CHUNKS or len(state.bins) + state.planned.count > MOST_BINS:
+        return missing
+    search = Search(state, packer, batches, per_node=per_node, better_than=outcome_of(state, batches, missing))
+    steps = search.best(left)
+    return missing if steps is None else _carried_out(state, steps, search)
+
+
+def _carried_out(state: State, steps: Sequence[Step], search: Search) -> dict[int, int]:
+    for step in steps:
+        step.destination.put(state, step.batch)
+    return search.missing

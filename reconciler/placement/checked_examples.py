@@ -21,7 +21,7 @@ def is_up(view: ClusterView, node: Node) -> bool:
 
 def possible_types(site: Site) -> Sequence[str]:
     value = site.labels.get(INSTANCE_TYPE_LABEL)
-    return sorted(site.options.get(INSTANCE_TYPE_LABEL, ())) if value == OPEN else [value or ""]
+    return site.possible(INSTANCE_TYPE_LABEL) if value == OPEN else [value or ""]
 
 
 def names_up(view: ClusterView, *, pool: str | None = None, instance_type: str | None = None) -> list[str]:

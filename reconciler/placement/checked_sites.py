@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL, Node, NodeClaim
 from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
 from reconciler.model.requirements import Operator, Requirement, Taint
 
@@ -44,9 +45,13 @@ class Site:
     taints: tuple[Taint, ...] = ()
     exists: bool = True
     planned: bool = False
-    options: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """What open labels may come to be."""
+    options: Mapping[str, frozenset[str | None]] = field(default_factory=dict)
+    """What open labels may come to be, None where they may never come."""
     tenants: list[Tenant] = field(default_factory=list)
+
+    def possible(self, key: str) -> list[str]:
+        """The values that an open label may come to have, sorted."""
+        return sorted(value for value in self.options.get(key, ()) if value is not None)
 
 
 def label_of(site: Site, key: str) -> str | None:
@@ -81,19 +86,54 @@ def holds(requirement: Requirement, value: str | None) -> bool:
 
 
 def accepts(site: Site, shape: PodShape) -> bool:
-    """Whether selector and required node affinity accept the site; an open label counts as not accepted, when asked for."""
+    """Whether selector and required node affinity accept the site, whatever its open labels come to be."""
     if any(label_of(site, key) != value for key, value in shape.node_selector):
         return False
-    return not shape.required_node_terms or any(_term_holds(site, term) for term in shape.required_node_terms)
+    return not shape.required_node_terms or any(term_holds(site, term) for term in shape.required_node_terms)
 
 
-def _term_holds(site: Site, term: NodeSelectorTerm) -> bool:
+def term_holds(site: Site, term: NodeSelectorTerm) -> bool:
+    """Whether the site meets a term, whatever its open labels come to be; one that says nothing is met by no node."""
     if not term.expressions and not term.fields:
         return False
-    labels = all(
-        label_of(site, item.key) != OPEN and holds(item, label_of(site, item.key)) for item in term.expressions
-    )
+    labels = all(surely_holds(site, item) for item in term.expressions)
     return labels and all(holds(item, site.name if site.exists else None) for item in term.fields)
+
+
+def surely_holds(site: Site, requirement: Requirement) -> bool:
+    value = label_of(site, requirement.key)
+    if value != OPEN:
+        return holds(requirement, value)
+    options = _options(site, requirement.key)
+    return bool(options) and all(holds(requirement, option) for option in options)
+
+
+def may_accept(site: Site, shape: PodShape) -> bool:
+    """Whether selector and required node affinity accept the site if its open labels come to be what suits them."""
+    selector = [Requirement(key, Operator.IN, (value,)) for key, value in shape.node_selector]
+    terms = [term.expressions for term in shape.required_node_terms if term.expressions or term.fields]
+    return all(_may_hold(site, item) for item in selector) and (
+        not shape.required_node_terms or any(all(_may_hold(site, item) for item in term) for term in terms)
+    )
+
+
+def _may_hold(site: Site, requirement: Requirement) -> bool:
+    value = label_of(site, requirement.key)
+    if value != OPEN:
+        return holds(requirement, value)
+    options = _options(site, requirement.key)
+    return not options or any(holds(requirement, option) for option in options)
+
+
+def _options(site: Site, key: str) -> frozenset[str | None]:
+    return site.options.get(key if key in site.options else _OLDER_LABELS.get(key, key), frozenset())
+
+
+def is_initialized(node: Node, claim: NodeClaim | None) -> bool:
+    """What Karpenter did not make is initialized from the start."""
+    managed = claim is not None or node.label(NODEPOOL_LABEL) is not None
+    claimed = claim is not None and claim.condition("Initialized") == "True"
+    return not managed or node.label(INITIALIZED_LABEL) == "true" or claimed
 
 
 def untolerated(taints: Iterable[Taint], shape: PodShape) -> list[Taint]:

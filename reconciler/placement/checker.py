@@ -11,17 +11,18 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL, InstanceType, Node, NodeClaim, NodePool
+from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, Node, NodeClaim, NodePool
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
-from reconciler.placement.checked_sites import OPEN, Site, Tenant
+from reconciler.placement.checked_sites import Site, Tenant, is_initialized
 from reconciler.placement.device_checker import device_violations
 from reconciler.placement.node_checker import (
     Scene,
+    claim_site,
     existing_violations,
     limit_violations,
     planned_site,
@@ -74,8 +75,8 @@ def violations(
     found += limit_violations(scene, placement.planned)
     found += topology_violations(sites, view.namespaces)
     found += volume_violations(view, sites)
-    found += device_violations(view, sites)
-    found += reservation_violations(scene.types, placement.planned)
+    found += device_violations(view, demands, sites)
+    found += reservation_violations(view, scene.types, placement.planned)
     totals = {item.ref: sum(group.count for group in item.groups) for item in demands if not item.is_pending_pod}
     found += spot_violations(totals, existing, placement, spot_share)
     return tuple(sorted(set(found)))
@@ -130,24 +131,15 @@ def _existing_sites(scene: Scene) -> tuple[list[Site], dict[tuple[str | None, st
     claims = {claim.node_name: claim for claim in reversed(scene.view.node_claims)}
     for node in scene.view.nodes:
         claim = claims.get(node.name)
-        taints = node.taints if _initialized(node, claim) else _lasting(scene, node, claim)
+        taints = node.taints if is_initialized(node, claim) else _lasting(scene, node, claim)
         existing[node.name, None] = Site(node.name, dict(node.labels), tuple(taints))
     for claim in scene.view.node_claims:
         if (claim.node_name, None) not in existing:
-            labels = {item.key: item.values[0] if len(item.values) == 1 else OPEN for item in claim.requirements}
-            options = {item.key: frozenset(item.values) for item in claim.requirements}
-            site = Site(claim.name, labels | dict(claim.labels), claim.taints, exists=False, options=options)
-            existing[None, claim.name] = site
+            existing[None, claim.name] = claim_site(scene, claim)
     for pod in scene.view.pods:
         if (pod.node_name, None) in existing:
             existing[pod.node_name, None].tenants.append(Tenant(pod.shape, 1, chunk=False, leaving=pod.deleting))
     return list(existing.values()), existing
-
-
-def _initialized(node: Node, claim: NodeClaim | None) -> bool:
-    managed = claim is not None or node.label(NODEPOOL_LABEL) is not None
-    claimed = claim is not None and claim.condition("Initialized") == "True"
-    return not managed or node.label(INITIALIZED_LABEL) == "true" or claimed
 
 
 def _lasting(scene: Scene, node: Node, claim: NodeClaim | None) -> list[Taint]:

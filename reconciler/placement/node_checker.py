@@ -27,9 +27,19 @@ from reconciler.model.placement import OccupiedBin, PlannedNode
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Toleration
+from reconciler.model.requirements import Operator, Requirement, Toleration
 from reconciler.model.view import ClusterView
-from reconciler.placement.checked_sites import OPEN, Site, Tenant, accepts, clashing_ports, holds, label_of, untolerated
+from reconciler.placement.checked_sites import (
+    OPEN,
+    Site,
+    Tenant,
+    accepts,
+    clashing_ports,
+    holds,
+    is_initialized,
+    label_of,
+    untolerated,
+)
 from reconciler.placement.overlay_checker import overlaid_capacity, overlaid_price
 from reconciler.placement.volume_checker import misplaced_volumes
 
@@ -74,7 +84,8 @@ def _usable(scene: Scene, occupied: OccupiedBin) -> Iterable[str]:
         yield f"{claim.name}: is being deleted"
     node = next((item for item in scene.view.nodes if item.name == occupied.node), None)
     if node is not None:
-        young = node.label(NODEPOOL_LABEL) is not None and node.label(INITIALIZED_LABEL) != "true"
+        claim = next((item for item in scene.view.node_claims if item.node_name == node.name), None)
+        young = not is_initialized(node, claim)
         disrupted = any(taint.key == "karpenter.sh/disrupted" for taint in node.taints)
         if node.deleting or node.unschedulable or disrupted or not (node.ready or young):
             yield f"{node.name}: takes no more pods"
@@ -105,12 +116,19 @@ def _room(scene: Scene, site: Site, occupied: OccupiedBin) -> Resources:
 def _smallest(scene: Scene, site: Site, claim: NodeClaim) -> Resources:
     named = label_of(site, INSTANCE_TYPE_LABEL)
     listed = next((item.values for item in claim.requirements if item.key == INSTANCE_TYPE_LABEL), ())
-    names = (named,) if named not in {None, OPEN} else listed
-    kinds = [scene.types[name].allocatable for name in names if name in scene.types]
+    kinds = [scene.types[name] for name in ((named,) if named not in {None, OPEN} else listed) if name in scene.types]
     if not kinds:
         return claim.requests
-    resources = {name for kind in kinds for name in kind.names()}
-    return Resources.of({name: min(kind.get(name) for kind in kinds) for name in resources})
+    ways = [way for way in _ways(scene, claim) if way[0] in kinds]
+    # What cannot be bought now is what its name says: it may be launched already.
+    sold = {kind.name for kind, _ in ways}
+    own = _settled(claim)
+    ways += [
+        (kind, dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name} | own) for kind in kinds if kind.name not in sold
+    ]
+    rooms = [kind.allocatable + overlaid_capacity(scene.overlays, labels) for kind, labels in ways]
+    resources = {name for room in rooms for name in room.names()}
+    return Resources.of({name: min(room.get(name) for room in rooms) for name in resources})
 
 
 def _daemon_runs(site: Site, shape: PodShape) -> bool:
@@ -149,17 +167,56 @@ def _fits(scene: Scene, site: Site, room: Resources) -> Iterable[str]:
 
 def planned_site(scene: Scene, planned: PlannedNode, number: int) -> Site:
     """A label that differs between the listed types, zones or capacity types is open."""
-    variants = [labels for _, labels in _variants(scene, planned)]
-    seen = {
-        key: frozenset(value for variant in variants if (value := variant.get(key)) is not None)
-        for key in sorted({key for variant in variants for key in variant})
-    }
-    labels = {
-        key: next(iter(values)) if len(values) == 1 and all(key in variant for variant in variants) else OPEN
-        for key, values in seen.items()
-    }
+    labels, seen = _in_common([labels for _, labels in _variants(scene, planned)])
     pool = scene.pools[planned.node_pool]
     return Site(f"planned-{number}", labels, pool.template.taints, exists=False, planned=True, options=seen)
+
+
+def _in_common(variants: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], dict[str, frozenset[str | None]]]:
+    """Labels, open where variants differ, and all that each may come to be."""
+    keys = sorted({key for variant in variants for key in variant})
+    seen = {key: frozenset(variant.get(key) for variant in variants) for key in keys}
+    return {key: next(iter(seen[key])) or "" if len(seen[key]) == 1 else OPEN for key in keys}, seen
+
+
+def claim_site(scene: Scene, claim: NodeClaim) -> Site:
+    """A NodeClaim that is no node yet: what it leaves open is open."""
+    own = _settled(claim)
+    labels, seen = _in_common([labels for _, labels in _ways(scene, claim)])
+    asked = {item.key: item.values for item in claim.requirements if item.operator is Operator.IN}
+    seen = {key: frozenset[str | None](values) for key, values in asked.items() if key not in own} | seen
+    return Site(claim.name, dict.fromkeys(seen, OPEN) | labels | own, claim.taints, exists=False, options=seen)
+
+
+def _settled(claim: NodeClaim) -> dict[str, str]:
+    return {item.key: item.values[0] for item in claim.requirements if _names_one(item)} | dict(claim.labels)
+
+
+def _ways(scene: Scene, claim: NodeClaim) -> list[tuple[InstanceType, dict[str, str]]]:
+    """Type and labels of all that a NodeClaim may become, of what can be bought now."""
+    own = _settled(claim)
+    asked = [item for item in claim.requirements if item.key not in own]
+    pool = scene.pools.get(claim.label(NODEPOOL_LABEL) or "")
+    ways = [
+        (
+            kind,
+            dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, OPERATING_SYSTEM_LABEL: system} | _labels_of(offering),
+        )
+        for kind in (scene.types.values() if pool is not None else ())
+        for system in kind.operating_systems
+        for offering in kind.offerings
+        if offering.available and (offering.capacity_type != "reserved" or offering.reservation_capacity)
+    ]
+    return [
+        (kind, way | own)
+        for kind, way in ways
+        if all(way.get(key, value) == value for key, value in own.items())
+        if all(item.key not in way or holds(item, way[item.key]) for item in asked)
+    ]
+
+
+def _names_one(requirement: Requirement) -> bool:
+    return requirement.operator is Operator.IN and len(requirement.values) == 1
 
 
 def _own_labels(scene: Scene, planned: PlannedNode) -> dict[str, str]:
@@ -285,7 +342,9 @@ def _usage(scene: Scene, pool: str) -> Resources:
         for node in nodes.values()
     ]
     for claim in waiting:
-        listed = next((item.values for item in claim.requirements if item.key == INSTANCE_TYPE_LABEL), ())
+        named = claim.label(INSTANCE_TYPE_LABEL)
+        asked = next((item.values for item in claim.requirements if item.key == INSTANCE_TYPE_LABEL), ())
+        listed = asked if named is None else (named,)
         capacities.append(
             _largest([claim.capacity, *(scene.types[name].capacity for name in listed if name in scene.types)])
         )

@@ -38,7 +38,8 @@ class Offerings:
     """types: sorted by name. One entry a row in types_of (index into types), zones, capacity_types and prices (billionths
     of a USD an hour, so that sums compare exactly). known: whether the price is one, or only stands in for it when choices
     are weighed. reservations: by row, the name of the reservation it comes from ("" for none) and the label that says so;
-    reserved: nodes left by reservation; unavailable: labels of what cannot be bought now, or is backed off from. left_out: sentences on what is not planned with, or not as well as it could be."""
+    reserved: nodes left by reservation; unavailable: labels of what cannot be bought now, or is
+    backed off from (backed_off: of those only). left_out: sentences on what is not planned with, or not as well as it could be."""
 
     types: tuple[InstanceType, ...]
     table: LabelTable
@@ -51,6 +52,7 @@ class Offerings:
     reservation_keys: tuple[str, ...] = ()
     reserved: Mapping[str, int] = field(default_factory=dict)
     unavailable: tuple[Mapping[str, str], ...] = ()
+    backed_off: tuple[Mapping[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
 
     def types_in(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -65,23 +67,23 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
     types = tuple(sorted(instance_types, key=lambda item: item.name))
     labels: list[dict[str, str]] = []
     rows: list[tuple[int, Offering]] = []
-    reserved: dict[str, int] = {}
+    reserved = _reserved(types)
     unavailable: list[Mapping[str, str]] = []
+    backed_off: list[Mapping[str, str]] = []
     uncounted = 0
     for index, kind in enumerate(types):
         own = dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
         for offering in sorted(kind.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
             if not offering.available or (kind.name, offering.zone, offering.capacity_type) in back_offs:
                 unavailable.append(own | _offering_labels(offering))
+                if offering.available:
+                    backed_off.append(unavailable[-1])
                 continue
             if offering.capacity_type == RESERVED:
                 if offering.reservation_capacity is None:
                     uncounted += 1
-                if not offering.reservation_capacity:
+                if not offering.reservation_capacity or not reserved[_reservation(kind, offering)[0]]:
                     continue
-                name, _ = _reservation(kind, offering)
-                # The same reservation may be told of in several places, some of them older: the least is sure.
-                reserved[name] = min(reserved.get(name, offering.reservation_capacity), offering.reservation_capacity)
             sold_as = _offering_labels(offering)
             for system in kind.operating_systems:
                 rows.append((index, offering))
@@ -98,8 +100,21 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         reservation_keys=tuple(_reservation(types[index], offering)[1] for index, offering in rows),
         reserved=reserved,
         unavailable=tuple(unavailable),
+        backed_off=tuple(backed_off),
         left_out=_left_out(uncounted, len({index for index, offering in rows if not offering.price_known})),
     )
+
+
+def _reserved(types: Sequence[InstanceType]) -> dict[str, int]:
+    """Nodes left by reservation. The same may be told of in several places, some of them older: the least is sure, as Karpenter
+    has it, be it of an offering that cannot be bought."""
+    left: dict[str, int] = {}
+    for kind in types:
+        for offering in kind.offerings:
+            if offering.capacity_type == RESERVED and offering.reservation_capacity is not None:
+                name, _ = _reservation(kind, offering)
+                left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
+    return left
 
 
 def _weighed(kind: InstanceType, offering: Offering) -> int:

@@ -11,7 +11,7 @@ from itertools import groupby
 import numpy as np
 
 from reconciler.placement.batches import Batch
-from reconciler.placement.pack import course_of_batch, rank_of
+from reconciler.placement.pack import rank_of
 from reconciler.placement.state import State
 
 Key = Callable[[Batch], float]
@@ -28,7 +28,7 @@ def other_orders(state: State, batches: Sequence[Batch], missing: Collection[int
     keys: tuple[Key, ...] = (
         lambda batch: -float(batch.number in missing),
         lambda batch: -share(batch),
-        lambda batch: -len(course_of_batch(state, batch).rules) - share(batch) / 2,
+        lambda batch: -len(state.course(batch).rules) - share(batch) / 2,
     )
     for key in keys:
         order = _ordered(batches, key)

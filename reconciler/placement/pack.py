@@ -17,6 +17,7 @@ from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.spread import place_over_domains
 from reconciler.placement.state import State
 from reconciler.placement.stay import stay, stays_for, stays_of
+from reconciler.placement.stay_order import stay_in_pieces
 
 _ATTEMPTS = 4
 _MOST_REORDERED = 4
@@ -71,9 +72,10 @@ class Packer:
         self._place([item for item in self._batches if item.pods and not item.opens_nodes])
         left: dict[int, int] = {}
         others = [item for item in self._batches if item.opens_nodes or not item.pods]
+        steady = self._all_stay(others)
         for _, equals in groupby(others, key=rank_of):
             rank = list(equals)
-            stayed = self._stay_in(rank)
+            stayed = steady or self._stay_in(rank)
             left |= {batch.number: batch.count - stayed[batch.number] for batch in rank}
         return {number: count for number, count in left.items() if count}
 
@@ -81,9 +83,7 @@ class Packer:
         """Spread rules that do not hold for what is placed now, by batch number."""
         # Pending pods that go on what is there are bound before any new node comes.
         later = [item for item in self._batches if item.opens_nodes or not item.pods]
-        rules = {
-            item.number: spread for item in later if (spread := spread_rules(course_of_batch(self._state, item).rules))
-        }
+        rules = {item.number: spread for item in later if (spread := spread_rules(self._state.course(item).rules))}
         bins: dict[int, set[int]] = {}
         under: dict[SpreadRule, set[int]] = {}
         for put in self._state.puts():
@@ -101,9 +101,12 @@ class Packer:
 
     def _place(self, batches: Sequence[Batch]) -> None:
         """Of each priority those that were placed before stay first, so that what is new makes nobody move."""
-        for _, equals in groupby(batches, key=rank_of):
+        steady: dict[int, int] | None = None
+        for (after_pods, _), equals in groupby(batches, key=rank_of):
             rank = list(equals)
-            stayed = self._stay_in(rank)
+            if after_pods and steady is None:
+                steady = self._all_stay([item for item in batches if not item.pods])
+            stayed = steady or self._stay_in(rank)
             self.moving += sum(item.count - stayed[item.number] for item in rank if item.opens_nodes or not item.pods)
             for whole, members in groupby(rank, key=lambda batch: batch.whole):
                 if whole is not None:
@@ -120,6 +123,18 @@ class Packer:
             self._unplaced[batch.number] = missing
         else:
             self._unplaced.pop(batch.number, None)
+
+    def _all_stay(self, batches: Sequence[Batch]) -> dict[int, int]:
+        """How many chunks of each batch stay, where nothing is new and all can: then those of a higher priority may need the
+        company of others, beside whom they came. Empty, with the state as it was, where somebody has to move or to come."""
+        if not self._stays or any(stays_for(self._stays, item) < item.count for item in batches):
+            return {}
+        saved = self._state.save()
+        stayed = self._stay_in_best_order(batches, ())
+        if all(stayed[item.number] == item.count for item in batches):
+            return stayed
+        self._state.put_back(saved)
+        return {}
 
     def _stay_in(self, rank: Sequence[Batch]) -> dict[int, int]:
         """How many chunks of each batch stay where they were; a demand that is placed as a whole stays as a whole."""
@@ -158,6 +173,10 @@ class Packer:
             if most == sum(known.values()):
                 break
         self._state.put_back(saved)
+        if most < sum(known.values()):
+            pieces = [item for item in held if item.whole is None or item.whole not in moving]
+            if stay_in_pieces(self._state, pieces, self._stays, per_node=self._per_node):
+                return dict.fromkeys(stayed, 0) | {item.number: known[item.number] for item in pieces}
         return dict.fromkeys(stayed, 0) | self._stay_in_order(best, moving)
 
     def _stay_in_order(self, order: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
@@ -169,22 +188,31 @@ class Packer:
         return stayed
 
     def _stay(self, batch: Batch) -> int:
-        return stay(self._state, batch, course_of_batch(self._state, batch), self._stays, per_node=self._per_node)
+        return stay(self._state, batch, self._state.course(batch), self._stays, per_node=self._per_node)
 
     def _place_whole(self, batches: Sequence[Batch], stayed: dict[int, int]) -> bool:
         """All chunks of a demand or none; returns whether all."""
         if all(stayed[batch.number] == batch.count for batch in batches):
             return True
         saved = self._state.save()
+        # Those that want company may stand before those they want.
+        company_last = sorted(batches, key=lambda batch: bool(batch.needs.shape.pod_affinity))
+        for order in (batches, company_last) if company_last != list(batches) else (batches,):
+            if self._place_each(order):
+                for item in batches:
+                    self._note(item, 0)
+                return True
+            self._state.put_back(saved)
+        for item in batches:
+            self._note(item, item.count)
+        return False
+
+    def _place_each(self, batches: Sequence[Batch]) -> bool:
+        """Until one has chunks left over."""
         for batch in batches:
             wanted = batch.count - self._stay(batch)
             if self._place_batch(batch, wanted) < wanted:
-                self._state.put_back(saved)
-                for item in batches:
-                    self._note(item, item.count)
                 return False
-        for item in batches:
-            self._note(item, 0)
         return True
 
     def _seek_company(self, batches: Sequence[Batch]) -> None:
@@ -214,7 +242,7 @@ class Packer:
         if not count:
             return 0
         state = self._state
-        course = course_of_batch(state, batch)
+        course = state.course(batch)
         saved = state.save() if course.by_domain else None
         placed = self._place_on(batch, course, count, opening=False) if has_room(state, batch) else 0
         if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
@@ -232,7 +260,7 @@ class Packer:
         for needs in batch.preferences:
             firmer = replace(batch, needs=needs, preferences=())
             if placed < count:
-                course = course_of_batch(self._state, firmer)
+                course = self._state.course(firmer)
                 placed += self._place_on(firmer, course, count - placed, opening=True)
         return placed
 
@@ -253,11 +281,6 @@ def rank_of(batch: Batch) -> tuple[bool, int]:
 
 def _same_whole(one: Batch, other: Batch) -> bool:
     return one.whole is not None and one.whole == other.whole
-
-
-def course_of_batch(state: State, batch: Batch) -> Course:
-    """The topology rules that chunks of the batch are under: their shape's own and those of pods that keep it off."""
-    return state.topology.course(batch.needs.shape, chunks_only=batch.keeps_minimum)
 
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:

@@ -5,26 +5,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from reconciler.model.nodes import InstanceType, Offering
+from reconciler.model.nodes import InstanceType, NodeClaim, Offering
 from reconciler.model.placement import PlannedNode
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import ClusterView
 from reconciler.placement.checked_sites import holds
 
+_CAPACITY_TYPE, _INSTANCE_TYPE = "karpenter.sh/capacity-type", "node.kubernetes.io/instance-type"
 
-def reservation_violations(types: Mapping[str, InstanceType], planned: Sequence[PlannedNode]) -> Iterable[str]:
-    """A node counts in every reservation that it may come to use."""
+
+def reservation_violations(
+    view: ClusterView, types: Mapping[str, InstanceType], planned: Sequence[PlannedNode]
+) -> Iterable[str]:
+    """A node counts in every reservation that it may come to use, and so does a NodeClaim for reserved capacity that is not
+    launched yet. Of several counts of what is left the least is sure."""
     left: dict[str, int] = {}
-    users: dict[str, int] = {}
     for kind in types.values():
         for offering in kind.offerings:
-            if offering.capacity_type == "reserved" and offering.reservation_capacity:
+            if offering.capacity_type == "reserved" and offering.reservation_capacity is not None:
                 name = _name(kind, offering)
                 left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
+    users: dict[str, int] = {}
     for node in planned:
-        for name in {name for name in _reservations(types, node) if name in left}:
+        listed = [types[name] for name in node.instance_types] if "reserved" in node.capacity_types else ()
+        for name in _reservations(listed, node.requirements):
             users[name] = users.get(name, 0) + 1
+    coming: dict[str, int] = {}
+    for claim in view.node_claims:
+        for name in _reservations(types.values(), _asked(claim)) if _is_coming(claim) else ():
+            coming[name] = coming.get(name, 0) + 1
     for name, count in sorted(users.items()):
-        if count > left[name]:
-            yield f"reservation {name}: {count} nodes are planned in it, {left[name]} are left"
+        free = max(0, left.get(name, 0) - coming.get(name, 0))
+        if count > free:
+            yield f"reservation {name}: {count} nodes are planned in it, {free} are left"
 
 
 def _name(kind: InstanceType, offering: Offering) -> str:
@@ -32,10 +45,30 @@ def _name(kind: InstanceType, offering: Offering) -> str:
     return named[0] if named else f"{kind.name} in {offering.zone}"
 
 
-def _reservations(types: Mapping[str, InstanceType], node: PlannedNode) -> Iterable[str]:
-    asked = {item.key: item for item in node.requirements}
-    for kind in (types[name] for name in node.instance_types):
-        for offering in kind.offerings:
-            meets = all(holds(asked[item.key], item.values[0]) for item in offering.requirements if item.key in asked)
-            if offering.capacity_type == "reserved" and "reserved" in node.capacity_types and meets:
-                yield _name(kind, offering)
+def _reservations(kinds: Iterable[InstanceType], requirements: Sequence[Requirement]) -> set[str]:
+    return {
+        _name(kind, offering)
+        for kind in kinds
+        for offering in kind.offerings
+        if offering.capacity_type == "reserved" and offering.available and offering.reservation_capacity
+        if all(
+            item.key not in (labels := _labels(kind, offering)) or holds(item, labels[item.key])
+            for item in requirements
+        )
+    }
+
+
+def _labels(kind: InstanceType, offering: Offering) -> dict[str, str]:
+    sold_as = {item.key: item.values[0] for item in offering.requirements if len(item.values) == 1}
+    return dict(kind.labels) | {_INSTANCE_TYPE: kind.name} | sold_as
+
+
+def _asked(claim: NodeClaim) -> list[Requirement]:
+    return [*claim.requirements, *(Requirement(key, Operator.IN, (value,)) for key, value in claim.labels)]
+
+
+def _is_coming(claim: NodeClaim) -> bool:
+    """Whether it will take a node of a reservation, of which nobody tells yet."""
+    kinds = [item for item in _asked(claim) if item.key == _CAPACITY_TYPE and item.operator is Operator.IN]
+    only_reserved = any(item.values == ("reserved",) for item in kinds)
+    return only_reserved and claim.condition("Launched") != "True" and not claim.deleting

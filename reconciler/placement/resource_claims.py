@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.model.demand import Demand
-from reconciler.model.devices import ClaimSpec, Device, DeviceClass, DeviceName, Devices, ResourceClaim, ResourceSlice
+from reconciler.model.devices import ClaimSpec, Device, DeviceName, Devices, ResourceClaim, ResourceSlice
 from reconciler.model.nodes import Node
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
@@ -77,6 +77,12 @@ class _Judge:
         self._slices = list(_in_force(devices))
         self._taken = {device for claim in devices.claims for device in claim.allocated}
         self._node_of = {_name(item, device): item.node for item in self._slices for device in item.devices}
+        self._uncountable = {
+            _name(item, device)
+            for item in self._slices
+            for device in item.devices
+            if not device.simple or not item.node
+        }
         self._users: dict[tuple[str, str], int] = {}
         shapes = [(group.shape, group.count) for demand in demands for group in demand.groups]
         for shape, count in (*shapes, *((pod.shape, 1) for pod in view.pods if pod.node_name is not None)):
@@ -102,41 +108,56 @@ class _Judge:
                 yield self._claims[shape.namespace, name].spec
 
     def shape(self, shape: PodShape) -> PodShape:
+        """Of several claims those that can be judged are; the names of the others stay."""
         if not _has_claims(shape):
             return shape
-        try:
-            return self._counted(shape)
-        except Obstacle as obstacle:
-            return replace(shape, resource_claims=(), resource_claim_templates=(), obstacle=str(obstacle))
-        except _NotJudgedError as why:
-            self.sentences.add(str(why))
-            names = (*shape.resource_claims, *shape.resource_claim_templates)
-            return replace(shape, resource_claims=names, resource_claim_templates=())
-
-    def _counted(self, shape: PodShape) -> PodShape:
         amounts: dict[str, int] = {}
         terms = shape.attachment_terms
+        left: list[str] = []
+        try:
+            wanted = list(self._wanted(shape))
+        except Obstacle as obstacle:
+            return replace(shape, resource_claims=(), resource_claim_templates=(), obstacle=str(obstacle))
+        for name, what, asked in wanted:
+            try:
+                if isinstance(asked, ResourceClaim):
+                    terms = _joined(terms, self._node_with(what, asked))
+                else:
+                    self._count(what, asked, amounts)
+            except _NotJudgedError as why:
+                self.sentences.add(str(why))
+                left.append(name)
+        requests = shape.requests + Resources.of(amounts)
+        return replace(
+            shape, requests=requests, attachment_terms=terms, resource_claims=tuple(left), resource_claim_templates=()
+        )
+
+    def _wanted(self, shape: PodShape) -> Iterable[tuple[str, str, ClaimSpec | ResourceClaim]]:
+        """Name, name in full, and the claim if it has its devices, else what is asked for. Raises `Obstacle` for what must be
+        there and is not, however little else can be judged."""
         for name in shape.resource_claim_templates:
             spec = self._templates.get((shape.namespace, name))
             what = f"ResourceClaimTemplate/{shape.namespace}/{name}"
-            if spec is None:
-                raise Obstacle(f"{what} is not there")
-            self._count(what, spec, amounts)
+            yield name, what, self._with_classes(what, spec)
         for name in shape.resource_claims:
             claim = self._claims.get((shape.namespace, name))
             what = f"ResourceClaim/{shape.namespace}/{name}"
-            if claim is None:
-                raise Obstacle(f"{what} is not there")
-            if claim.allocated:
-                terms = _joined(terms, self._node_with(what, claim))
-            elif self._users[shape.namespace, name] > 1:
-                raise _NotJudgedError(f"{what} is shared by several pods: which devices they get is not judged")
-            else:
-                self._count(what, claim.spec, amounts)
-        requests = shape.requests + Resources.of(amounts)
-        return replace(
-            shape, requests=requests, attachment_terms=terms, resource_claims=(), resource_claim_templates=()
-        )
+            if claim is not None and claim.allocated:
+                yield name, what, claim
+                continue
+            spec = self._with_classes(what, None if claim is None else claim.spec)
+            if self._users[shape.namespace, name] > 1:
+                self.sentences.add(f"{what} is shared by several pods: which devices they get is not judged")
+                spec = replace(spec, simple=False)
+            yield name, what, spec
+
+    def _with_classes(self, what: str, spec: ClaimSpec | None) -> ClaimSpec:
+        if spec is None:
+            raise Obstacle(f"{what} is not there")
+        for request in spec.requests if spec.simple else ():
+            if request.device_class not in self._classes:
+                raise Obstacle(f"{what}: there is no DeviceClass {request.device_class}")
+        return spec
 
     def _node_with(self, what: str, claim: ResourceClaim) -> str:
         nodes = {self._node_of.get(device, "") for device in claim.allocated}
@@ -147,48 +168,49 @@ class _Judge:
     def _count(self, what: str, spec: ClaimSpec, amounts: dict[str, int]) -> None:
         if not spec.simple:
             raise _NotJudgedError(f"{what} asks for more than a number of devices: it is not judged")
-        for request in spec.requests:
-            resource = DEVICES + self._class_of(what, request.device_class)
-            amounts[resource] = amounts.get(resource, 0) + request.count
+        found = {request: self._counted_as(request.device_class) for request in spec.requests}
+        for request, name in found.items():
+            self.counted.add(name)
+            amounts[DEVICES + name] = amounts.get(DEVICES + name, 0) + request.count
 
-    def _class_of(self, what: str, name: str) -> str:
+    def _counted_as(self, name: str) -> str:
         """The name under which the class's devices are counted: the first of those that select the very same."""
-        found = self._classes.get(name)
-        if found is None:
-            raise Obstacle(f"{what}: there is no DeviceClass {name}")
-        own = self._select(found)
+        own = self._select(name)
         alike = name
         for other in sorted(self._used & self._classes.keys()):
-            theirs = self._select(self._classes[other]) if self._classes[other].is_simple else frozenset()
+            theirs = self._selected_by(other) if self._classes[other].is_simple else None
             if theirs == own:
                 alike = min(alike, other)
-            elif own & theirs:
+            elif theirs and own & theirs:
                 raise _NotJudgedError(
                     f"DeviceClasses {name} and {other} share some of their devices: they are not judged"
                 )
-        self.counted.add(alike)
         return alike
 
-    def _select(self, found: DeviceClass) -> frozenset[DeviceName]:
-        if not found.is_simple:
+    def _select(self, name: str) -> frozenset[DeviceName]:
+        """The class's devices, where they can be counted."""
+        if not self._classes[name].is_simple:
+            raise _NotJudgedError(f"DeviceClass {name} selects by more than driver and attributes: it is not judged")
+        own = self._selected_by(name)
+        if own & self._uncountable:
             raise _NotJudgedError(
-                f"DeviceClass {found.name} selects by more than driver and attributes: it is not judged"
+                f"DeviceClass {name} has devices that are shared, tainted or no node's own: it is not judged"
             )
-        if found.name not in self._selected:
-            names = []
-            for item in self._slices:
-                for device in item.devices:
-                    if found.selects(item.driver, device):
-                        if not device.simple or not item.node:
-                            raise _NotJudgedError(
-                                f"DeviceClass {found.name} has devices that are shared, tainted or no node's own: "
-                                "it is not judged"
-                            )
-                        names.append(_name(item, device))
-            self._selected[found.name] = frozenset(names)
-            self._all[found.name] = Counter(self._node_of[name] for name in names)
-            self._free[found.name] = Counter(self._node_of[name] for name in names if name not in self._taken)
-        return self._selected[found.name]
+        return own
+
+    def _selected_by(self, name: str) -> frozenset[DeviceName]:
+        """Only to be asked of a simple class."""
+        if name not in self._selected:
+            names = [
+                _name(item, device)
+                for item in self._slices
+                for device in item.devices
+                if self._classes[name].selects(item.driver, device)
+            ]
+            self._selected[name] = frozenset(names)
+            self._all[name] = Counter(self._node_of[device] for device in names)
+            self._free[name] = Counter(self._node_of[device] for device in names if device not in self._taken)
+        return self._selected[name]
 
     def equipped(self, node: Node, to_come: Resources | None) -> Node:
         """The node with the devices it has free. to_come: what it is going to have, of a node that is coming up and has none yet."""

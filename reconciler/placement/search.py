@@ -18,7 +18,7 @@ from reconciler.placement.batches import UNLIMITED, Batch
 from reconciler.placement.counters import SpreadRule
 from reconciler.placement.destinations import Destination, destinations_of
 from reconciler.placement.outcome import Outcome, outcome_of
-from reconciler.placement.pack import Packer, course_of_batch
+from reconciler.placement.pack import Packer
 from reconciler.placement.state import State
 
 MOST_WAYS = 1500
@@ -45,7 +45,7 @@ class Search:
         self._best = better_than
         self._best_steps: list[Step] | None = None
         self._steps: list[Step] = []
-        self._courses = {batch.number: course_of_batch(state, batch) for batch in batches}
+        self._courses = {batch.number: state.course(batch) for batch in batches}
         self._over_hosts = [
             rule for course in self._courses.values() for rule in course.on_hosts if isinstance(rule, SpreadRule)
         ]

@@ -64,4 +64,4 @@ def _spot(site: Site | None) -> Iterable[tuple[str, str]]:
 
 def _values(site: Site, key: str) -> Iterable[str]:
     value = site.labels.get(key)
-    return site.options.get(key, ()) if value == OPEN else (value or "",)
+    return site.possible(key) if value == OPEN else (value or "",)

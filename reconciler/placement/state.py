@@ -172,6 +172,10 @@ class State:
             self.limits.charge(pool, more, instead_of, nodes=nodes)
             self._steps.append(Charge(pool, more, instead_of, nodes))
 
+    def course(self, batch: Batch) -> Course:
+        """The topology rules that its chunks are under: their shape's own and those of pods that keep it off."""
+        return self.topology.course(batch.needs.shape, chunks_only=batch.keeps_minimum)
+
     def free(self, batch: Batch) -> Amounts:
         """Room on each existing bin that counts for this batch (see `Recreation`)."""
         taken = self.minimum if batch.keeps_minimum else np.maximum(self.running, self.minimum)
@@ -328,6 +332,10 @@ class State:
             for index in indices[:1] if alike else indices:
                 if self.planned.is_included(index, inclusion):
                     known |= self.planned.values(index, key)
+        if inclusion is not None and inclusion.terms is not None:
+            # One that comes to be where the constraint does not look is not seen at all.
+            judges = [term.stable.get(key) for term in inclusion.terms]
+            known = {value for value in known if any(item is None or item.allows(str(value)) for item in judges)}
         found = frozenset(known)
         if plain:
             self._domains[asked] = (self.planned.census_version, found)

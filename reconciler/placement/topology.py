@@ -31,6 +31,7 @@ from reconciler.placement.counters import (
 )
 from reconciler.placement.kin import Course, Kin, course_of
 from reconciler.placement.label_table import Mask
+from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import Needs
 
 
@@ -225,15 +226,29 @@ class Topology:
             assert included is not None
             domains = self.domains(rule.key)
             seen = {domain for number in np.flatnonzero(included).tolist() if (domain := domains[number]) is not None}
-            self._existing[rule.counter] = seen | self._open_domains(rule.key)
+            self._existing[rule.counter] = seen | self._open_domains(rule.key, self.counters[rule.counter].counted)
         return self._existing[rule.counter] | self.expected.get(rule.counter, set())
 
-    def _open_domains(self, key: str) -> set[Domain]:
-        """Values that bins on their way may come to have where that is not decided."""
-        if key == HOSTNAME_LABEL:
+    def _open_domains(self, key: str, counted: Counted) -> set[Domain]:
+        """Values that bins on their way may come to have where that is not decided, if they may be looked at with them."""
+        inclusion = counted.inclusion
+        if key == HOSTNAME_LABEL or inclusion is None:
             return set()
-        _, cells = self._bins.table.column(key)
-        return {value for cell in cells if isinstance(cell, tuple) for value in cell if value is not None}
+        codes, cells = self._bins.table.column(key)
+        open_cells = [(codes == code, cell) for code, cell in enumerate(cells) if isinstance(cell, tuple)]
+        if not open_cells:
+            return set()
+        looked_at = np.ones(len(self._bins), dtype=np.bool_)
+        if inclusion.tolerations is not None:
+            looked_at = self._bins.tolerating(inclusion.tolerations)
+        found: set[Domain] = set()
+        for wanted in [Requirements()] if inclusion.terms is None else [term.literal for term in inclusion.terms]:
+            possible = looked_at & self._bins.table.matching(wanted.without(frozenset({key})), possibly=True)
+            asked = wanted.get(key)
+            for rows, cell in open_cells:
+                if (possible & rows).any():
+                    found |= {value for value in cell if value is not None and (asked is None or asked.allows(value))}
+        return found
 
     def counts_of(self, shape: PodShape) -> tuple[int, ...]:
         """Counters in which a pod of this shape counts."""

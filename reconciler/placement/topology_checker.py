@@ -9,7 +9,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.placement.checked_sites import OPEN, Site, Tenant, accepts, label_of, untolerated
+from reconciler.placement.checked_sites import OPEN, Site, Tenant, accepts, label_of, may_accept, untolerated
 
 Namespaces = Mapping[str, Mapping[str, str]]
 
@@ -142,7 +142,7 @@ def _spread(sites: Sequence[Site], alike: _Alike, constraint: TopologySpread) ->
     if any(_domain(site, key) == OPEN for site in looked_at for key in keys if counted.is_on(site)):
         yield f"spread over {constraint.topology_key}: a node that counts is not decided"
         return
-    if _too_skewed(looked_at, alike, constraint, counted):
+    if _too_skewed(looked_at, alike, constraint, counted, _domains_to_come(sites, shape, constraint)):
         yield f"spread over {constraint.topology_key} exceeds maxSkew {constraint.max_skew}"
 
 
@@ -152,6 +152,21 @@ def _is_looked_at(site: Site, shape: PodShape, constraint: TopologySpread, keys:
     if constraint.node_affinity_policy == "Honor" and not accepts(site, shape):
         return False
     return constraint.node_taints_policy != "Honor" or not untolerated(site.taints, shape)
+
+
+def _domains_to_come(sites: Sequence[Site], shape: PodShape, constraint: TopologySpread) -> set[str]:
+    """Domains that NodeClaims on their way may come to be in, if the constraint looks at them there."""
+    key = constraint.topology_key
+    found = set()
+    for site in sites:
+        coming = not site.exists and not site.planned and _domain(site, key) == OPEN
+        if not coming or (constraint.node_taints_policy == "Honor" and untolerated(site.taints, shape)):
+            continue
+        for value in site.options.get(key, frozenset()) - {None}:
+            there = replace(site, labels={**site.labels, key: value or ""})
+            if constraint.node_affinity_policy != "Honor" or may_accept(there, shape):
+                found.add(value or "")
+    return found
 
 
 class _Counted:
@@ -176,17 +191,19 @@ class _Counted:
         return any(self.has(tenant.shape) for tenant in site.tenants)
 
 
-def _too_skewed(sites: Sequence[Site], alike: _Alike, constraint: TopologySpread, counted: _Counted) -> bool:
+def _too_skewed(
+    sites: Sequence[Site], alike: _Alike, constraint: TopologySpread, counted: _Counted, more: Iterable[str]
+) -> bool:
     """Chunks that count but are under no such rule are bound when it suits: where they raise the emptiest domain before the
     others, elsewhere after them. So a domain is too full only if it is without them."""
-    totals: dict[str, int] = {}
+    totals = dict.fromkeys(more, 0)
     free: dict[str, int] = {}
     used: set[str] = set()
     minimum_only = any(tenant.keeps_minimum and alike.has(tenant) for site in sites for tenant in site.tenants)
     for site in sites:
         domain = _domain(site, constraint.topology_key) or ""
         for possible in site.options.get(constraint.topology_key, ()) if domain == OPEN else (domain,):
-            totals.setdefault(possible, 0)
+            totals.setdefault(possible or "", 0)
         for tenant in site.tenants:
             if alike.has(tenant):
                 used.add(domain)

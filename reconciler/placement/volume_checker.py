@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from reconciler.model.nodes import NODEPOOL_LABEL
-from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.pods import PodShape
+from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, StorageClass, VolumeClaim
 from reconciler.model.view import ClusterView
 from reconciler.placement.checked_examples import names_up, possible_types
-from reconciler.placement.checked_sites import Site, holds, label_of
+from reconciler.placement.checked_sites import Site, label_of, surely_holds, term_holds
 
 
 def misplaced_volumes(view: ClusterView, site: Site, shape: PodShape) -> Iterable[str]:
@@ -30,19 +31,13 @@ def _claim(view: ClusterView, namespace: str, name: str) -> VolumeClaim | None:
     return next((item for item in view.storage.claims if (item.namespace, item.name) == (namespace, name)), None)
 
 
-def _term_holds(site: Site, term: NodeSelectorTerm) -> bool:
-    if not term.expressions and not term.fields:
-        return False
-    labels = all(holds(item, label_of(site, item.key)) for item in term.expressions)
-    return labels and all(holds(item, site.name if site.exists else None) for item in term.fields)
-
-
 def _reaches(site: Site, volume: PersistentVolume) -> bool:
-    if volume.terms and not any(_term_holds(site, term) for term in volume.terms):
+    if volume.terms and not any(term_holds(site, term) for term in volume.terms):
         return False
     if all(label_of(site, key) is None for key, _ in volume.labels):
         return True
-    return all(label_of(site, key) in value.split("__") for key, value in volume.labels)
+    asked = [Requirement(key, Operator.IN, tuple(value.split("__"))) for key, value in volume.labels]
+    return all(surely_holds(site, item) for item in asked)
 
 
 def _class_of(view: ClusterView, claim: VolumeClaim) -> StorageClass | None:
@@ -61,7 +56,7 @@ def _can_be_made(view: ClusterView, site: Site, claim: VolumeClaim) -> bool:
         if ours and enough and _reaches(site, volume):
             return True
     made = found.provisioner != NO_PROVISIONER
-    return made and (not found.topologies or any(_term_holds(site, term) for term in found.topologies))
+    return made and (not found.topologies or any(term_holds(site, term) for term in found.topologies))
 
 
 def volume_violations(view: ClusterView, sites: Sequence[Site]) -> Iterable[str]:
@@ -89,9 +84,17 @@ def _overattached(view: ClusterView, site: Site) -> Iterable[str]:
     said = {item.node: dict(item.limits) for item in view.storage.limits}
     limits = said.get(site.name, {}) if site.exists else _to_come(view, site, said)
     claims = {(tenant.shape.namespace, name) for tenant in site.tenants for name in tenant.shape.volume_claims}
+    drivers = [_driver(view, _claim(view, *claim)) for claim in claims]
+    before = {
+        (tenant.shape.namespace, name)
+        for tenant in site.tenants
+        if not tenant.chunk
+        for name in tenant.shape.volume_claims
+    }
+    more = {_driver(view, _claim(view, *claim)) for claim in claims - before}
     for driver, limit in limits.items():
-        attached = sum(_driver(view, _claim(view, *claim)) == driver for claim in claims)
-        if attached > limit:
+        attached = drivers.count(driver)
+        if attached > limit and driver in more:
             yield f"{site.name}: {attached} volumes of {driver} are attached, {limit} can be"
 
 

@@ -68,7 +68,10 @@ class Volumes:
         volume = self._volumes.get(claim.volume)
         if volume is None:
             raise Obstacle(f"{claim} is bound to volume {claim.volume}, which is not there")
-        return _places_of(volume)
+        places = _places_of(volume)
+        if not places:
+            raise Obstacle(f"volume {volume.name} has a node affinity that no node meets")
+        return places
 
     def _class_name(self, claim: VolumeClaim) -> str:
         return self._default if claim.storage_class is None else claim.storage_class
@@ -100,9 +103,10 @@ class Volumes:
 
 
 def _places_of(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:
+    """() for a volume that no node reaches."""
     terms = tuple(term for term in volume.terms if term.expressions or term.fields)
     if volume.terms and not terms:
-        raise Obstacle(f"volume {volume.name} has a node affinity that no node meets")
+        return ()
     if not volume.labels:
         return terms or ANYWHERE
     return tuple(

@@ -1,11 +1,12 @@
 """Placements beside the real kube-scheduler: it binds every pod that we said fits, and none that we said does not.
 
-For some hundred generated worlds the nodes that are there and those that were planned are created on a real API server, all
+For some hundred generated worlds, half of them with volumes, the nodes that are there and those that were planned are created on a real API server, all
 at once. Then come the pods: first those that were placed, each with a resource request that only its bin can meet, so that
 the real scheduler has the last word on every other rule, with all the nodes in sight. They come in the order in which
 demands are placed, one group after the other: a pod that counts for a spread rule without being under it may tip the
 balance for one that comes after, and the first of those that want company finds its own place only while it is the
-first. When the scheduler is done with them, the pods that found no place come, free to go anywhere in their world; it must
+first. What is meant by "it fits" is that there is an order in which all are bound: a world in which this one leaves a pod waiting
+is emptied, and its pods come in the opposite order. When the scheduler is done with them, the pods that found no place come, free to go anywhere in their world; it must
 have tried each of them and found nothing.
 
 Left out of the second part: pods that we would make no node for (a node that came for others may suit them), and those that
@@ -32,7 +33,8 @@ from reconciler.placement.place import place
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
 from tests.e2e.world_documents import node_document, planned_document, pod_document
-from tests.unit.placement.worlds import World, worlds
+from tests.e2e.world_volumes import class_documents, storage_documents, worlds_with_volumes
+from tests.unit.placement.worlds import World
 
 pytestmark = pytest.mark.e2e
 
@@ -49,6 +51,7 @@ class Staged:
     name: str
     world: World
     nodes: list[Document]
+    storage: list[Document]
     bound: list[Document]
     placed: list[list[Document]]
     unplaced: list[Document]
@@ -68,7 +71,7 @@ def generated() -> tuple[World, ...]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(world=worlds())
+    @given(world=worlds_with_volumes())
     def collect(world: World) -> None:
         found.append(world)
 
@@ -122,7 +125,8 @@ def staged(number: int, world: World) -> Staged:
             unplaced.append(pod_document(name, pod, demand.groups[missing.group].shape))
             if demand.whole:
                 wholes.setdefault(missing.demand.name, set()).add(pod)
-    return Staged(name, world, nodes, bound, list(rounds.values()), unplaced, list(wholes.values()))
+    storage = storage_documents(name, world.view.storage)
+    return Staged(name, world, nodes, storage, bound, list(rounds.values()), unplaced, list(wholes.values()))
 
 
 def _in_order(demands: Iterable[Demand]) -> list[Demand]:
@@ -142,11 +146,31 @@ def stages(plane: ControlPlane) -> list[Staged]:
     found = [staged(number, world) for number, world in enumerate(generated())]
     _each(lambda stage: plane.api.create(_namespace(stage.name)), found)
     _each(lambda node: _create_node(plane, node), (node for stage in found for node in stage.nodes))
+    _each(plane.api.create, class_documents())
+    _each(plane.api.create, (item for stage in found for item in stage.storage))
     _each(plane.api.create, (pod for stage in found for pod in stage.bound))
-    for pods in zip_longest(*(stage.placed for stage in found), fillvalue=[]):
+    _come(plane, [stage.placed for stage in found])
+    there = _pods(plane)
+    waiting = [
+        stage
+        for stage in found
+        if not all(there[stage.name, pod["metadata"]["name"]]["spec"].get("nodeName") for pod in _placed(stage))
+    ]
+    for stage in waiting:
+        for pod in _placed(stage):
+            plane.api.delete("v1", "Pod", pod["metadata"]["name"], namespace=stage.name)
+    _come(plane, [stage.placed[::-1] for stage in waiting])
+    return found
+
+
+def _placed(stage: Staged) -> list[Document]:
+    return [pod for pods in stage.placed for pod in pods]
+
+
+def _come(plane: ControlPlane, rounds: Iterable[list[list[Document]]]) -> None:
+    for pods in zip_longest(*rounds, fillvalue=[]):
         _each(plane.api.create, chain.from_iterable(pods))
         _settle(plane)
-    return found
 
 
 def test_every_pod_that_fits_is_bound(plane: ControlPlane, stages: list[Staged]) -> None:

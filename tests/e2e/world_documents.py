@@ -82,10 +82,12 @@ def pod_document(
     }
     spec: Document = {
         "containers": [container],
+        "terminationGracePeriodSeconds": 0,
         "nodeSelector": {**dict(shape.node_selector), WORLD_LABEL: world},
         "tolerations": [_toleration(item) for item in shape.tolerations],
         "topologySpreadConstraints": [_spread(item) for item in shape.topology_spread],
         "affinity": _affinity(shape),
+        "volumes": [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in shape.volume_claims],
     }
     if bound_to is not None:
         spec["nodeName"] = node_name(world, bound_to)

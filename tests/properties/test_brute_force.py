@@ -21,6 +21,8 @@ from tests.unit.placement.worlds import World, carried_out
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "300"))
 """3,000 take about four minutes on a core of their own, and all of them hold."""
 WITHIN = 1.02
+WOVEN = (1199, 4839, 5019)
+"""Scenarios in which pods of one demand come before and after those of another, which they want to be near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,9 @@ def test_the_price_is_within_two_percent(comparisons: list[Comparison]) -> None:
 
 
 def test_placing_again_over_what_came_of_it_changes_nothing() -> None:
-    """What was placed in one order stays, whatever order it is looked at in. (Of the first 1,500 one does not, 1199.)"""
+    """What was placed in one order stays, whatever order it is looked at in."""
     changed = []
-    for number in range(min(SCENARIOS, 1000)):
+    for number in (*range(min(SCENARIOS, 1000)), *WOVEN):
         drawn = scenario(number)
         world = World(drawn.view, (node_pool(),), drawn.instance_types, drawn.demands)
         first = place(

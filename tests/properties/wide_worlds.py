@@ -1,214 +1,188 @@
 """Generated worlds with the rarer rules too: what `worlds` draws, and on top of it combined and unusual constraints.
 
-Beside plain worlds these have spread over capacity types, minDomains, inclusion policies, matchLabelKeys and soft rules;
-affinity across namespaces; required terms with every operator; extended resources; pools with minValues, startup taints,
-labels and custom labels; offerings that are sold out or reserved; overlays of price and capacity.
+Beside plain worlds these have spread over capacity types, minDomains, inclusion policies, matchLabelKeys and soft rules; affinity
+across namespaces; required and preferred terms with every operator; extended resources and RuntimeClasses; pools with minValues,
+startup taints, labels and custom labels, static ones among them; offerings that are sold out or reserved; overlays of price and
+capacity; nodes that are young or leaving and NodeClaims on their way; volumes and devices; and every option of a placement.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from reconciler.model.demand import ChunkGroup
-from reconciler.model.nodes import (
-    CAPACITY_TYPE_LABEL,
-    HOSTNAME_LABEL,
-    INSTANCE_TYPE_LABEL,
-    ZONE_LABEL,
-    InstanceType,
-    NodePool,
-)
+from reconciler.model.demand import POD_KIND, ChunkGroup, Demand
+from reconciler.model.nodes import INITIALIZED_LABEL, Node, NodeClaim
 from reconciler.model.overlays import NodeOverlay
-from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
-from reconciler.model.quantity import Resources
+from reconciler.model.placement import Placement
+from reconciler.model.pods import Pod, PodShape
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
+from reconciler.model.storage import Storage
+from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
+from reconciler.placement.checker import violations
+from reconciler.placement.place import PlacementOptions, place
 from tests.builders import shape
-from tests.unit.placement.worlds import APPS, ZONES, World, worlds
+from tests.properties import wide_catalogue, wide_devices, wide_nodes, wide_volumes
+from tests.properties.wide_shapes import changed
+from tests.unit.placement.worlds import World, pools, shapes, worlds
 
-GPU = "example.com/gpu"
-GENERATION = "example.com/generation"
-NAMESPACES = {"shop": {"team": "red"}, "bank": {"team": "blue"}}
-STARTUP = Taint("example.com/warming", "", "NoSchedule")
+NAMESPACES: Mapping[str, Mapping[str, str]] = {"shop": {"team": "red"}, "bank": {"team": "blue"}}
+SMALL = shape("100m", "128Mi", labels={"app": "web"})
+STARTUP = (wide_catalogue.STARTUP,)
 
 
 @dataclass(frozen=True, repr=False)
 class WideWorld(World):
     overlays: tuple[NodeOverlay, ...] = ()
+    options: PlacementOptions = field(default_factory=PlacementOptions)
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()}\n{self.overlays}"
+        view = self.view
+        more = (view.node_claims, view.storage, view.devices, self.overlays, self.options)
+        return "\n".join([super().__repr__(), *map(str, more)])
+
+    def placed(self, *, optimal: bool = False) -> Placement:
+        return place(
+            self.view,
+            node_pools=self.node_pools,
+            instance_types=self.instance_types,
+            demands=self.demands,
+            overlays=self.overlays,
+            options=replace(self.options, optimal=optimal),
+        )
+
+    def broken_rules(self, placement: Placement) -> tuple[str, ...]:
+        return violations(
+            self.view,
+            node_pools=self.node_pools,
+            instance_types=self.instance_types,
+            demands=self.demands,
+            placement=placement,
+            overlays=self.overlays,
+            spot_share=self.options.spot_share,
+        )
 
 
-def _selectors() -> st.SearchStrategy[LabelSelector]:
-    return st.one_of(
-        st.sampled_from(APPS).map(lambda app: LabelSelector((("app", app),))),
-        st.sampled_from(APPS).map(
-            lambda app: LabelSelector(expressions=(Requirement("app", Operator.NOT_IN, (app,)),))
-        ),
-        st.just(LabelSelector(expressions=(Requirement("app", Operator.EXISTS),))),
+@st.composite
+def _options(draw: st.DrawFn) -> PlacementOptions:
+    return PlacementOptions(
+        include_pending=draw(st.booleans()),
+        chunks_per_node=draw(st.sampled_from([None, None, 1, 3])),
+        instance_types=draw(st.sampled_from([20, 20, 2, 1])),
+        back_offs=draw(st.sampled_from([frozenset(), frozenset(), frozenset({("medium", "zone-b", "on-demand")})])),
+        held=draw(st.sampled_from([frozenset(), frozenset({"node-1"})])),
+        spot_share=draw(st.sampled_from([1.0, 1.0, 0.34])),
+        leaving=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"node-2", "claim-0"})])),
     )
 
 
 @st.composite
-def _spreads(draw: st.DrawFn) -> TopologySpread:
-    return TopologySpread(
-        draw(st.sampled_from([ZONE_LABEL, HOSTNAME_LABEL, CAPACITY_TYPE_LABEL])),
-        draw(st.integers(1, 3)),
-        draw(st.sampled_from(["DoNotSchedule", "DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"])),
-        draw(_selectors()),
-        min_domains=draw(st.sampled_from([None, None, 2, 3])),
-        node_affinity_policy=draw(st.sampled_from(["Honor", "Honor", "Ignore"])),
-        node_taints_policy=draw(st.sampled_from(["Ignore", "Ignore", "Honor"])),
-        match_label_keys=draw(st.sampled_from([(), (), ("version",)])),
-    )
+def _nodes(draw: st.DrawFn, world: World) -> tuple[tuple[Node, ...], tuple[NodeClaim, ...]]:
+    nodes = tuple(draw(wide_nodes.node(item, STARTUP)) for item in world.view.nodes)
+    claims = [
+        wide_nodes.claim_of(item, number, STARTUP, world.instance_types)
+        for number, item in enumerate(nodes)
+        if item.label(INITIALIZED_LABEL) is None and draw(st.booleans())
+    ]
+    claims += [
+        draw(wide_nodes.node_claim(number, world.node_pools, world.instance_types))
+        for number in range(draw(st.sampled_from([0, 0, 1, 2])) if world.node_pools else 0)
+    ]
+    return nodes, tuple(sorted(claims, key=lambda item: item.name))
 
 
 @st.composite
-def _terms(draw: st.DrawFn) -> PodAffinityTerm:
-    red = LabelSelector((("team", "red"),))
-    return PodAffinityTerm(
-        draw(st.sampled_from([ZONE_LABEL, HOSTNAME_LABEL, CAPACITY_TYPE_LABEL])),
-        draw(_selectors()),
-        namespaces=draw(st.sampled_from([(), (), ("bank",), ("bank", "shop")])),
-        namespace_selector=draw(st.sampled_from([None, None, None, LabelSelector(), red])),
-        match_label_keys=draw(st.sampled_from([(), (), ("version",)])),
-    )
-
-
-def _requirements() -> st.SearchStrategy[Requirement]:
-    return st.sampled_from(
-        [
-            Requirement(ZONE_LABEL, Operator.NOT_IN, (ZONES[0],)),
-            Requirement(ZONE_LABEL, Operator.IN, ZONES[1:]),
-            Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("spot",)),
-            Requirement(INSTANCE_TYPE_LABEL, Operator.NOT_IN, ("small",)),
-            Requirement("team", Operator.EXISTS),
-            Requirement("team", Operator.DOES_NOT_EXIST),
-            Requirement("team", Operator.NOT_IN, ("red",)),
-            Requirement(GENERATION, Operator.GT, ("3",)),
-            Requirement(GENERATION, Operator.LT, ("6",)),
-            Requirement(GENERATION, Operator.EXISTS),
-        ]
-    )
-
-
-@st.composite
-def _changed(draw: st.DrawFn, plain: PodShape) -> PodShape:
-    """The shape with up to two more rules."""
-    found = replace(
-        plain,
-        namespace=draw(st.sampled_from(["shop", "shop", "bank"])),
-        labels=tuple(sorted({**dict(plain.labels), "version": draw(st.sampled_from(["1", "2"]))}.items())),
-    )
-    for _ in range(draw(st.integers(0, 2))):
-        match draw(st.sampled_from(["spread", "apart", "together", "terms", "gpu", "wish"])):
-            case "spread":
-                keys = {item.topology_key for item in found.topology_spread}
-                more = draw(_spreads())
-                if more.topology_key not in keys:  # one constraint a key: the API server says so
-                    found = replace(found, topology_spread=(*found.topology_spread, more))
-            case "apart":
-                found = replace(found, pod_anti_affinity=(*found.pod_anti_affinity, draw(_terms())))
-            case "together":
-                found = replace(found, pod_affinity=(*found.pod_affinity, draw(_terms())))
-            case "terms":
-                term = st.lists(_requirements(), min_size=1, max_size=2).map(
-                    lambda items: NodeSelectorTerm(tuple(items))
-                )
-                found = replace(found, required_node_terms=tuple(draw(st.lists(term, min_size=1, max_size=2))))
-            case "gpu":
-                found = replace(found, requests=found.requests + Resources.parse({GPU: "1"}))
-            case _:
-                wish = WeightedPodAffinityTerm(10, draw(_terms()))
-                found = replace(found, preferred_pod_anti_affinity=(wish,))
+def _attaching(draw: st.DrawFn, plain: PodShape, kinds: str) -> PodShape:
+    """The shape with claims to volumes, to devices or both."""
+    found = plain
+    if kinds in {"volumes", "both"}:
+        found = replace(found, volume_claims=draw(wide_volumes.claims_of_a_pod()))
+    if kinds in {"devices", "both"}:
+        found = replace(
+            found,
+            resource_claims=draw(wide_devices.claims_of_a_pod()),
+            resource_claim_templates=draw(wide_devices.templates_of_a_pod()),
+        )
     return found
 
 
 @st.composite
-def _pool(draw: st.DrawFn, pool: NodePool) -> NodePool:
-    template = pool.template
-    asked = [
-        *template.requirements,
-        *draw(
-            st.lists(
-                st.sampled_from(
-                    [
-                        Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, (), 2),
-                        Requirement(GENERATION, Operator.IN, ("2", "4", "8")),
-                        Requirement(GENERATION, Operator.GT, ("1",)),
-                        Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("on-demand",)),
-                        Requirement(INSTANCE_TYPE_LABEL, Operator.NOT_IN, ("medium",)),
-                    ]
-                ),
-                max_size=2,
-                unique_by=lambda item: item.key,
-            )
-        ),
-    ]
+def _bound(draw: st.DrawFn, pod: Pod, kinds: str) -> Pod:
+    found = draw(changed(pod.shape))
+    found = draw(_attaching(found, "volumes" if kinds in {"volumes", "both"} else "none"))
+    daemon = draw(st.integers(0, 7)) == 0
     return replace(
-        pool,
-        template=replace(
-            template,
-            requirements=tuple(asked),
-            startup_taints=draw(st.sampled_from([(), (STARTUP,)])),
-            labels=draw(st.sampled_from([(), (("example.com/owner", "shop"),)])),
-        ),
+        pod,
+        shape=found,
+        namespace=found.namespace,
+        deleting=draw(st.integers(0, 9)) == 0,
+        owner_kind="DaemonSet" if daemon else pod.owner_kind,
+        owner_name="agent" if daemon else pod.owner_name,
     )
 
 
 @st.composite
-def _kind(draw: st.DrawFn, kind: InstanceType) -> InstanceType:
-    gone = draw(st.integers(0, 4))
-    offerings = [
-        replace(item, available=item.available and number != gone) for number, item in enumerate(kind.offerings)
-    ]
-    if kind.name == "large" and draw(st.booleans()):
-        more = Resources.parse({GPU: "2"})
-        return replace(kind, capacity=kind.capacity + more, offerings=tuple(offerings))
-    return replace(kind, offerings=tuple(offerings))
-
-
-@st.composite
-def _overlays(draw: st.DrawFn) -> tuple[NodeOverlay, ...]:
-    ref = ObjectRef("karpenter.sh", "NodeOverlay", "", "first")
-    medium = (Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("medium",)),)
-    return draw(
-        st.sampled_from(
-            [
-                (),
-                (),
-                (NodeOverlay(ref, medium, 10, price_adjustment="-60%"),),
-                (NodeOverlay(ref, medium, 10, price="0.05"),),
-                (NodeOverlay(ref, medium, 10, capacity=Resources.parse({GPU: "1"})),),
-            ]
+def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
+    """Chunks never have volumes: only pods do. Both may have devices, chunks by templates."""
+    found = []
+    for item in world.demands:
+        groups = []
+        for group in item.groups:
+            wide = draw(changed(group.shape))
+            if item.is_pending_pod:
+                wide = draw(_attaching(wide, kinds))
+            elif kinds in {"devices", "both"}:
+                wide = replace(wide, resource_claim_templates=draw(wide_devices.templates_of_a_pod()))
+            groups.append(ChunkGroup(wide, group.count))
+        found.append(
+            replace(
+                item,
+                groups=tuple(groups),
+                opens_nodes=item.opens_nodes or (item.is_pending_pod and draw(st.booleans())),
+            )
         )
-    )
+    for number in range(draw(st.integers(1, 4))) if kinds != "none" else ():
+        plain = draw(st.one_of(st.just(SMALL), st.just(SMALL), shapes().flatmap(changed)))
+        wide = draw(_attaching(plain, kinds))
+        ref = ObjectRef("", POD_KIND, wide.namespace, f"pod-{number}")
+        priority = draw(st.sampled_from([0, 0, 5]))
+        found.append(Demand(ref, (ChunkGroup(wide, 1),), 1, priority=priority, opens_nodes=draw(st.booleans())))
+    return tuple(found)
 
 
 @st.composite
 def wide_worlds(draw: st.DrawFn) -> WideWorld:
-    world = draw(worlds())
-    demands = tuple(
-        replace(item, groups=tuple(ChunkGroup(draw(_changed(group.shape)), group.count) for group in item.groups))
-        for item in world.demands
+    plain = draw(worlds())
+    found = plain.node_pools or draw(pools())
+    world = replace(
+        plain,
+        node_pools=tuple(draw(wide_catalogue.pool(item)) for item in found),
+        instance_types=tuple(draw(wide_catalogue.kind(item)) for item in plain.instance_types),
     )
-    pods = tuple(replace(item, shape=draw(_changed(item.shape))) for item in world.view.pods)
-    pods = tuple(replace(item, namespace=item.shape.namespace) for item in pods)
+    kinds = draw(st.sampled_from(["none", "none", "volumes", "devices", "both"]))
+    nodes, claims = draw(_nodes(world))
+    names = tuple(item.name for item in nodes)
+    pods = tuple(draw(_bound(item, kinds)) for item in world.view.pods)
     driver = DaemonSet("system", "driver", shape("200m", "128Mi", namespace="system", node_selector={"team": "red"}))
-    view = replace(
+    view: ClusterView = replace(
         world.view,
+        nodes=nodes,
+        node_claims=claims,
         pods=tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name))),
         daemon_sets=(*world.view.daemon_sets, *draw(st.sampled_from([(), (driver,)]))),
         namespaces=NAMESPACES,
+        storage=draw(wide_volumes.storages(names)) if kinds in {"volumes", "both"} else Storage(),
     )
+    if kinds in {"devices", "both"}:
+        view = replace(view, devices=draw(wide_devices.devices(names)))
     return WideWorld(
         view,
-        tuple(draw(_pool(pool)) for pool in world.node_pools),
-        tuple(draw(_kind(kind)) for kind in world.instance_types),
-        demands,
-        draw(_overlays()),
+        world.node_pools,
+        world.instance_types,
+        draw(_demands(world, kinds)),
+        draw(wide_catalogue.overlays()),
+        draw(_options()),
     )

@@ -13,21 +13,23 @@ from reconciler.model.devices import (
     DeviceClass,
     DeviceRequest,
     Devices,
+    ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL, InstanceType, Offering
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, NODEPOOL_LABEL, ZONE_LABEL, NodeClaim, Offering
 from reconciler.model.placement import Holding, OccupiedBin, Placement
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
+from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker import violations
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 PENDING = PlacementOptions(include_pending=True)
+ON_TWO = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("two",)),))
 IN_B = NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)),))
 CLAIM = VolumeClaim("shop", "data", "pv", bound=True, storage_class="gp3", access_modes=("ReadWriteOnce",))
 WITH_DATA = replace(shape("100m"), volume_claims=("data",))
@@ -48,21 +50,40 @@ def on_one(storage: Storage = Storage(), devices: Devices = Devices(), *demands:
     return "\n".join(found)
 
 
+UNUSABLE = "one: claim shop/data cannot be used"
+NOT_THERE = "one: the volume of claim shop/data cannot be had there"
+NONE_THERE = "one: no volume for claim shop/data can be had there"
+OPEN_CLAIM = replace(CLAIM, volume="", bound=False, requested=50)
+NOT_IN_A = NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.NOT_IN, ("zone-a",)),))
+LOCAL = StorageClass("gp3", NO_PROVISIONER, waits=True)
+READY = PersistentVolume("ready", (), (), "gp3", 100, ("ReadWriteOnce",))
+
+
 @pytest.mark.parametrize(
     ("storage", "sentence"),
     [
-        (Storage(), "one: claim shop/data cannot be used"),
-        (Storage((), (replace(CLAIM, deleting=True),)), "one: claim shop/data cannot be used"),
-        (Storage((), (CLAIM,)), "one: the volume of claim shop/data cannot be had there"),
-        (Storage((PersistentVolume("pv", (IN_B,)),), (CLAIM,)), "one: the volume of claim shop/data cannot be had there"),
-        (
-            Storage((PersistentVolume("pv", labels=((ZONE_LABEL, "zone-b"),)),), (CLAIM,)),
-            "one: the volume of claim shop/data cannot be had there",
-        ),
-        (
-            Storage((), (replace(CLAIM, volume="", bound=False),), (replace(WAITING, topologies=(IN_B,)),)),
-            "one: no volume for claim shop/data can be had there",
-        ),
+        (Storage(), UNUSABLE),
+        (Storage((PersistentVolume("pv"),), (replace(CLAIM, deleting=True),)), UNUSABLE),
+        (Storage((PersistentVolume("pv"),), (replace(CLAIM, lost=True),)), UNUSABLE),
+        (Storage((), (CLAIM,)), NOT_THERE),
+        (Storage((PersistentVolume("pv"),), (replace(CLAIM, bound=False),)), NOT_THERE),
+        (Storage((PersistentVolume("pv", (IN_B,)),), (CLAIM,)), NOT_THERE),
+        (Storage((PersistentVolume("pv", (NOT_IN_A,)),), (CLAIM,)), NOT_THERE),
+        (Storage((PersistentVolume("pv", (NodeSelectorTerm(),)),), (CLAIM,)), NOT_THERE),
+        (Storage((PersistentVolume("pv", (ON_TWO,)),), (CLAIM,)), NOT_THERE),
+        (Storage((PersistentVolume("pv", labels=((ZONE_LABEL, "zone-b"),)),), (CLAIM,)), NOT_THERE),
+        (Storage((PersistentVolume("pv", labels=((ZONE_LABEL, "zone-b__zone-c"),)),), (CLAIM,)), NOT_THERE),
+        (Storage((), (OPEN_CLAIM,), (replace(WAITING, topologies=(IN_B,)),)), NONE_THERE),
+        (Storage((), (OPEN_CLAIM,), (replace(WAITING, waits=False),)), NONE_THERE),
+        (Storage((), (OPEN_CLAIM,)), NONE_THERE),
+        (Storage((), (replace(OPEN_CLAIM, storage_class=""),), (WAITING,)), NONE_THERE),
+        (Storage((), (replace(OPEN_CLAIM, storage_class=None),), (WAITING,)), NONE_THERE),
+        (Storage((), (OPEN_CLAIM,), (LOCAL,)), NONE_THERE),
+        (Storage((replace(READY, capacity=10),), (OPEN_CLAIM,), (LOCAL,)), NONE_THERE),
+        (Storage((replace(READY, access_modes=("ReadOnlyMany",)),), (OPEN_CLAIM,), (LOCAL,)), NONE_THERE),
+        (Storage((replace(READY, storage_class="other"),), (OPEN_CLAIM,), (LOCAL,)), NONE_THERE),
+        (Storage((replace(READY, claim=("shop", "other")),), (OPEN_CLAIM,), (LOCAL,)), NONE_THERE),
+        (Storage((replace(READY, terms=(IN_B,)),), (OPEN_CLAIM,), (LOCAL,)), NONE_THERE),
         (
             Storage((PersistentVolume("pv"),), (replace(CLAIM, access_modes=("ReadWriteOncePod",)),)),
             "claim shop/data is for one pod and has 2",
@@ -71,6 +92,48 @@ def on_one(storage: Storage = Storage(), devices: Devices = Devices(), *demands:
 )  # fmt: skip
 def test_a_pod_where_its_volume_cannot_be(storage: Storage, sentence: str) -> None:
     assert on_one(storage, Devices(), pod_demand("db", WITH_DATA)) == sentence
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        Storage((PersistentVolume("pv"),), (CLAIM,)),
+        Storage((PersistentVolume("pv", (IN_B, NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.EXISTS),)))),), (CLAIM,)),
+        Storage((PersistentVolume("pv", labels=((ZONE_LABEL, "zone-a__zone-b"),)),), (CLAIM,)),
+        Storage((), (OPEN_CLAIM,), (WAITING,)),
+        Storage((), (replace(OPEN_CLAIM, storage_class=None),), (replace(WAITING, default=True),)),
+        Storage((READY,), (OPEN_CLAIM,), (LOCAL,)),
+        Storage((replace(READY, claim=("shop", "data")),), (OPEN_CLAIM,), (LOCAL,)),
+    ],
+)  # fmt: skip
+def test_a_pod_where_its_volume_can_be(storage: Storage) -> None:
+    assert on_one(storage, Devices(), pod_demand("db", WITH_DATA)) == ""
+
+
+@pytest.mark.parametrize(
+    ("zones", "sentence"),
+    [
+        (Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)), ""),
+        (Requirement(ZONE_LABEL, Operator.IN, ("zone-a", "zone-b")), "the volume of claim shop/data cannot be had there"),
+        (Requirement(ZONE_LABEL, Operator.NOT_IN, ("zone-b",)), "the volume of claim shop/data cannot be had there"),
+        (Requirement(ZONE_LABEL, Operator.NOT_IN, ("zone-a",)), ""),
+    ],
+)  # fmt: skip
+def test_a_node_claim_whose_zone_is_not_decided(zones: Requirement, sentence: str) -> None:
+    """Whatever it comes to be, the volume must be there."""
+    claim = NodeClaim("claim", ((NODEPOOL_LABEL, "general"),), requirements=(zones,), requests=shape("2").requests)
+    claim = replace(claim, allocatable=instance_type().allocatable)
+    for terms in ((IN_B,), (NOT_IN_A,)):
+        storage = Storage((PersistentVolume("pv", terms),), (CLAIM,))
+        asked = pod_demand("db", WITH_DATA)
+        found = violations(
+            ClusterView(node_claims=(claim,), storage=storage),
+            node_pools=(node_pool(),),
+            instance_types=(instance_type(),),
+            demands=(asked,),
+            placement=Placement(occupied=(OccupiedBin(None, "claim", (Holding(asked.ref, 0, 1),)),)),
+        )
+        assert found == ((f"claim: {sentence}",) if sentence else ())
 
 
 def test_more_volumes_than_a_node_attaches() -> None:
@@ -84,17 +147,12 @@ def test_more_volumes_than_a_node_attaches() -> None:
     assert on_one(storage, Devices(), pod_demand("db", WITH_DATA)) == "", "the same volume is attached once"
 
 
-def test_more_devices_than_a_node_has() -> None:
-    gpus = ResourceSlice("one-gpu", "gpu.example.com", "one", node="one", devices=(Device("gpu-0"),))
-    found = Devices(
-        (gpus,),
-        (DeviceClass("gpu", ('device.driver == "gpu.example.com"',)),),
-        templates=(ResourceClaimTemplate("shop", "two", ClaimSpec((DeviceRequest("gpu", 2),))),),
-    )
-    training = replace(shape("100m"), resource_claim_templates=("two",))
-    assert on_one(Storage(), found, pod_demand("train", training)) == (
-        "one: 2 devices of class gpu are asked for, 1 are free"
-    )
+def test_a_node_that_attaches_too_many_already_takes_other_volumes() -> None:
+    logs = replace(OPEN_CLAIM, name="logs", storage_class="nfs")
+    classes = (WAITING, StorageClass("nfs", "nfs.example.com", waits=True))
+    limits = VolumeLimits("one", (("ebs.csi.aws.com", 0), ("nfs.example.com", 1)))
+    storage = Storage((), (OPEN_CLAIM, logs), classes, (limits,))
+    assert on_one(storage, Devices(), pod_demand("db", replace(WITH_DATA, volume_claims=("logs",)))) == ""
 
 
 def on_a_new_node(view: ClusterView, *demands: Demand) -> str:
@@ -138,22 +196,124 @@ def test_more_devices_than_all_nodes_like_a_new_one_have() -> None:
     assert said(with_gpus(one=2, two=3)) == "planned-0: 2 devices of class gpu are asked for, 0 are free"
 
 
-def test_more_nodes_than_a_reservation_has() -> None:
-    requirements = (
-        Requirement(ZONE_LABEL, Operator.IN, ("zone-a",)),
-        Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved",)),
-        Requirement("example.com/reservation-id", Operator.IN, ("cr-1",)),
-    )
+GPUS = ResourceSlice("one-gpu", "gpu.example.com", "one", node="one", devices=(Device("gpu-0"),))
+ELSEWHERE = replace(GPUS, name="two-gpu", pool="two", node="two")
+GPU = DeviceClass("gpu", ('device.driver == "gpu.example.com"',))
+CARD = DeviceClass("card", ("device.driver == 'gpu.example.com'",))
+ONE, CARDS = ClaimSpec((DeviceRequest("gpu", 1),)), ClaimSpec((DeviceRequest("card", 1),))
+TEMPLATES = (
+    ResourceClaimTemplate("shop", "one", ONE),
+    ResourceClaimTemplate("shop", "card", CARDS),
+    ResourceClaimTemplate("shop", "two", ClaimSpec((DeviceRequest("gpu", 2),))),
+    ResourceClaimTemplate("shop", "tpu", ClaimSpec((DeviceRequest("tpu", 1),))),
+)
+HAD = ResourceClaim("shop", "had", ONE, (("gpu.example.com", "one", "gpu-0"),))
+AWAY = ResourceClaim("shop", "away", ONE, (("gpu.example.com", "two", "gpu-0"),))
+FREE = ResourceClaim("shop", "free", ONE)
+TOO_MANY = "one: 1 devices of class gpu are asked for, 0 are free"
 
-    def with_left(count: int) -> tuple[InstanceType, ...]:
-        offering = Offering("zone-a", "reserved", 0.0, True, requirements, reservation_capacity=count)
-        return (replace(instance_type(), offerings=(offering,)),)
 
+def with_claims(*claims: str) -> PodShape:
+    return replace(shape("100m"), resource_claims=claims)
+
+
+def with_templates(*templates: str) -> PodShape:
+    return replace(shape("100m"), resource_claim_templates=templates)
+
+
+@pytest.mark.parametrize(
+    ("devices", "shapes", "sentences"),
+    [
+        (Devices((GPUS,), (GPU,)), [with_templates("one")], []),
+        (Devices((GPUS,), (GPU,)), [with_templates("two")], ["one: 2 devices of class gpu are asked for, 1 are free"]),
+        (Devices((GPUS,), (GPU,)), [with_templates("one")] * 2, ["one: 2 devices of class gpu are asked for, 1 are free"]),
+        (Devices((GPUS,), (GPU,), (FREE,)), [with_claims("free")], []),
+        (Devices((ELSEWHERE,), (GPU,), (FREE,)), [with_claims("free")], [TOO_MANY]),
+        (Devices((GPUS,), (GPU,), (HAD,)), [with_claims("had")], []),
+        (Devices((GPUS,), (GPU,), (HAD,)), [with_templates("one")], [TOO_MANY]),
+        (
+            Devices((GPUS, ELSEWHERE), (GPU,), (AWAY,)),
+            [with_claims("away")],
+            ["one: the devices of claim shop/away are elsewhere"],
+        ),
+        (Devices((replace(GPUS, slices=2),), (GPU,)), [with_templates("one")], [TOO_MANY]),
+        (Devices((GPUS, replace(GPUS, generation=1, devices=())), (GPU,)), [with_templates("one")], [TOO_MANY]),
+        (
+            Devices((GPUS,), (GPU, CARD)),
+            [with_templates("one"), with_templates("card")],
+            ["one: 2 devices of classes card and gpu are asked for, 1 are free"],
+        ),
+        (Devices((GPUS,), (GPU,)), [with_templates("gone")], ["one: ResourceClaimTemplate shop/gone is not there"]),
+        (Devices((GPUS,), (GPU,)), [with_claims("gone")], ["one: ResourceClaim shop/gone is not there"]),
+        (Devices((GPUS,), (GPU,)), [with_templates("tpu")], ["one: DeviceClass tpu is not there"]),
+    ],
+)  # fmt: skip
+def test_pods_where_their_devices_cannot_be(devices: Devices, shapes: list[PodShape], sentences: list[str]) -> None:
+    demands = [pod_demand(f"train-{number}", item) for number, item in enumerate(shapes)]
+    assert on_one(Storage(), replace(devices, templates=TEMPLATES), *demands).splitlines() == sentences
+
+
+def test_devices_that_cannot_be_counted_are_passed_over() -> None:
+    """Placement says of them that they are not judged."""
+    shared = replace(GPUS, devices=(Device("gpu-0", simple=False),))
+    for devices in (Devices((shared,), (GPU,)), Devices((replace(GPUS, node=""),), (GPU,))):
+        assert (
+            on_one(Storage(), replace(devices, templates=TEMPLATES), pod_demand("train", with_templates("two"))) == ""
+        )
+
+
+def test_a_node_to_be_made_has_no_devices_that_are_known() -> None:
+    asked = demand(count=1, pod_shape=shape("100m"))
+    kinds, pools = (instance_type(),), (node_pool(),)
+    placement = place(ClusterView(), node_pools=pools, instance_types=kinds, demands=(asked,))
+    claiming = replace(asked, groups=(ChunkGroup(with_templates("one"), 1),))
+    view = ClusterView(devices=Devices((GPUS,), (GPU,), templates=TEMPLATES))
+    found = violations(view, node_pools=pools, instance_types=kinds, demands=(claiming,), placement=placement)
+    assert found == ("planned-0: 1 devices of class gpu are asked for, 0 are free",)
+
+
+RESERVED = (
+    Requirement(ZONE_LABEL, Operator.IN, ("zone-a",)),
+    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved",)),
+    Requirement("example.com/reservation-id", Operator.IN, ("cr-1",)),
+)
+OFFERING = Offering("zone-a", "reserved", 0.0, True, RESERVED, reservation_capacity=2)
+COMING = NodeClaim("claim", ((NODEPOOL_LABEL, "general"),), requirements=RESERVED)
+ONE_LEFT = ["reservation cr-1: 2 nodes are planned in it, 1 are left"]
+
+
+@pytest.mark.parametrize(
+    ("offerings", "claims", "sentences"),
+    [
+        ([OFFERING], [], []),
+        ([replace(OFFERING, reservation_capacity=1)], [], ONE_LEFT),
+        ([OFFERING, replace(OFFERING, reservation_capacity=1)], [], ONE_LEFT),
+        ([OFFERING, replace(OFFERING, available=False, reservation_capacity=1)], [], ONE_LEFT),
+        ([OFFERING], [COMING], ONE_LEFT),
+        ([OFFERING], [replace(COMING, conditions=(("Launched", "True"),))], []),
+        ([OFFERING], [replace(COMING, deleting=True)], []),
+        ([OFFERING], [replace(COMING, requirements=RESERVED[:1])], []),
+        (
+            [OFFERING, replace(OFFERING, reservation_capacity=0)],
+            [],
+            ["reservation cr-1: 2 nodes are planned in it, 0 are left"],
+        ),
+    ],
+)  # fmt: skip
+def test_more_nodes_than_a_reservation_has(
+    offerings: list[Offering], claims: list[NodeClaim], sentences: list[str]
+) -> None:
     wanted = (demand(count=2, pod_shape=shape("3")),)
-    pools = (node_pool(),)
-    placement = place(ClusterView(), node_pools=pools, instance_types=with_left(2), demands=wanted)
-    assert len(placement.planned) == 2
-    found = violations(
-        ClusterView(), node_pools=pools, instance_types=with_left(1), demands=wanted, placement=placement
+    pools, kind = (node_pool(),), instance_type()
+    planned = place(
+        ClusterView(), node_pools=pools, instance_types=(replace(kind, offerings=(OFFERING,)),), demands=wanted
     )
-    assert found == ("reservation cr-1: 2 nodes are planned in it, 1 are left",)
+    assert len(planned.planned) == 2
+    found = violations(
+        ClusterView(node_claims=tuple(claims)),
+        node_pools=pools,
+        instance_types=(replace(kind, offerings=tuple(offerings)),),
+        demands=wanted,
+        placement=planned,
+    )
+    assert list(found) == sentences

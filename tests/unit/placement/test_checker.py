@@ -8,14 +8,22 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, NodePool
+from reconciler.model.nodes import (
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    ZONE_LABEL,
+    NodeClaim,
+    NodePool,
+)
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
 from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Taint
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
+from reconciler.model.workloads import DaemonSet
 from reconciler.placement.checker import violations
 from reconciler.placement.place import place
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, shape
@@ -160,3 +168,119 @@ def test_overlays_count_for_prices_and_capacity() -> None:
     without = " ".join(violations(ClusterView(), **known))  # type: ignore[arg-type]
     assert "example.com/gpu is overcommitted" in without
     assert "cheapest offering" in without
+
+
+SMALL, BIG = (demand(count=1, pod_shape=shape("100m")),), (demand(count=1, pod_shape=shape("3")),)
+IN_A = Requirement(ZONE_LABEL, Operator.IN, ("zone-a",))
+TWO_TYPES = Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, (), 3)
+AGENT = DaemonSet("system", "agent", replace(shape("100m", namespace="system"), host_ports=(HostPort(80),)))
+SERVING = (demand(count=1, pod_shape=web(host_ports=(HostPort(80),))),)
+
+
+@pytest.mark.parametrize(
+    ("view", "pool", "demands", "sentence"),
+    [
+        (ClusterView(), node_pool(), SMALL, ""),
+        (ClusterView(), node_pool(requirements=[IN_A]), SMALL, "NodePool general does not allow topology.kubernetes.io/zone=zone-b"),
+        (ClusterView(), node_pool(requirements=[TWO_TYPES]), SMALL, "minValues of node.kubernetes.io/instance-type is 3, 1 are left"),
+        (ClusterView(), node_pool(taints=[Taint("gpu", "", "NoSchedule")]), SMALL, "a taint is not tolerated"),
+        (ClusterView(), replace(node_pool(), limits=(("nodes", 0),)), SMALL, "nodes exceeds its limit of 0"),
+        (ClusterView(), replace(node_pool(), ready=False), SMALL, "NodePool general cannot be used"),
+        (ClusterView(), replace(node_pool(), deleting=True), SMALL, "NodePool general cannot be used"),
+        (ClusterView(), node_pool(), BIG, "cpu is overcommitted"),
+        (ClusterView(), node_pool(), (demand(count=1, pod_shape=shape(node_selector={"team": "red"})),), "labels are not those"),
+        (ClusterView(), node_pool(), (demand(count=1, pod_shape=shape(node_selector={ZONE_LABEL: "zone-a"})),), "labels are not those"),
+        (ClusterView(daemon_sets=(AGENT,)), node_pool(), SERVING, "host ports clash"),
+        (ClusterView(daemon_sets=(DaemonSet("system", "fat", shape("1900m")),)), node_pool(), SMALL, "cpu is overcommitted"),
+    ],
+)  # fmt: skip
+def test_finds_what_a_planned_node_must_not_be(
+    view: ClusterView, pool: NodePool, demands: tuple[Demand, ...], sentence: str
+) -> None:
+    """A small node in either zone, planned for something that any pool would have given it for."""
+    placement = planned(lambda item: item)
+
+    (small,) = placement.planned
+    assert (small.instance_types, small.zones) == (("small",), ("zone-a", "zone-b"))
+    found = violations(view, node_pools=(pool,), instance_types=TYPES, demands=demands, placement=placement)
+    assert any(sentence in item for item in found) if sentence else found == ()
+
+
+def test_finds_types_that_are_listed_twice_or_not_at_all() -> None:
+    for names in ((), ("small", "small")):
+        placement = planned(lambda item, names=names: replace(item, instance_types=names))  # type: ignore[misc]
+        assert any("instance types" in item for item in found(placement, demand(count=1), view=ClusterView()))
+
+
+def claim(**fields: object) -> NodeClaim:
+    """One that may be a small node in zone-a or zone-b."""
+    asked = (Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("small",)),)
+    plain = NodeClaim("claim", ((NODEPOOL_LABEL, "general"),), requirements=asked, requests=shape("1").requests)
+    return replace(plain, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("there", "pod_shape", "sentence"),
+    [
+        (claim(), shape(), ""),
+        (claim(deleting=True), shape(), "claim: is being deleted"),
+        (claim(taints=(Taint("gpu", "", "NoSchedule"),)), shape(), "claim: a taint is not tolerated"),
+        (claim(), shape("1950m"), "claim: cpu is overcommitted"),
+        (claim(), shape(node_selector={ZONE_LABEL: "zone-a"}), "claim: labels are not those"),
+        (claim(requirements=(*claim().requirements, IN_A)), shape(node_selector={ZONE_LABEL: "zone-a"}), ""),
+        (
+            claim(requirements=(*claim().requirements, replace(IN_A, operator=Operator.NOT_IN))),
+            shape(node_selector={ZONE_LABEL: "zone-a"}),
+            "claim: labels are not those",
+        ),
+        (
+            claim(),
+            web(topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", APP),)),
+            "spread over topology.kubernetes.io/zone: a node that counts is not decided",
+        ),
+        (
+            claim(),
+            web(pod_affinity=(PodAffinityTerm(ZONE_LABEL, APP),)),
+            "affinity by topology.kubernetes.io/zone has no company",
+        ),
+    ],
+)  # fmt: skip
+def test_finds_what_a_node_claim_on_its_way_does_not_take(there: NodeClaim, pod_shape: PodShape, sentence: str) -> None:
+    asked = demand(count=1, pod_shape=pod_shape)
+    placement = Placement((OccupiedBin(None, "claim", (Holding(buffer_ref(), 0, 1),)),))
+
+    sentences = found(placement, asked, view=ClusterView(node_claims=(there,)))
+
+    assert any(item.startswith(sentence) for item in sentences) if sentence else sentences == ()
+
+
+def test_zones_that_a_node_claim_may_come_up_in_are_spread_over() -> None:
+    """Two in zone-a and none in zone-b, which is there as soon as the NodeClaim comes up in it."""
+    spread = web(topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", APP),))
+    view = ClusterView(nodes=(node("one"),), node_claims=(claim(),))
+    assert found(Placement((on_node("one", 2),)), demand(count=2, pod_shape=spread), view=view)
+    in_a = replace(spread, node_selector=((ZONE_LABEL, "zone-a"),))
+    assert found(Placement((on_node("one", 2),)), demand(count=2, pod_shape=in_a), view=view) == ()
+
+
+def test_a_node_claim_has_what_overlays_add_to_its_type() -> None:
+    gpus = Resources.of({"example.com/gpu": 4})
+    overlays = (NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "gpus"), capacity=gpus),)
+    asked = demand(count=1, pod_shape=replace(shape(), requests=shape().requests + gpus))
+    view = ClusterView(node_claims=(claim(),))
+    known = {"node_pools": (node_pool(),), "instance_types": TYPES, "demands": (asked,)}
+    placement = place(view, **known, overlays=overlays)  # type: ignore[arg-type]
+    assert [item.node_claim for item in placement.occupied] == ["claim"]
+    assert violations(view, **known, placement=placement, overlays=overlays) == ()  # type: ignore[arg-type]
+    assert "example.com/gpu is overcommitted" in " ".join(violations(view, **known, placement=placement))  # type: ignore[arg-type]
+
+
+def test_a_launched_claim_uses_up_limits_as_what_it_is() -> None:
+    """Whatever else it might have become."""
+    types = Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("small", "large"))
+    launched = claim(labels=((NODEPOOL_LABEL, "general"), (INSTANCE_TYPE_LABEL, "small")), requirements=(types,))
+    pool = node_pool(limits={"cpu": "4"})
+    placement = planned(lambda item: item)
+    assert found(placement, demand(count=1), view=ClusterView(node_claims=(launched,)), pool=pool) == ()
+    open_claim = replace(launched, labels=((NODEPOOL_LABEL, "general"),))
+    assert found(placement, demand(count=1), view=ClusterView(node_claims=(open_claim,)), pool=pool)

@@ -18,9 +18,9 @@ from reconciler.model.nodes import (
     NodeClaim,
 )
 from reconciler.model.placement import Holding, Placement, read_holdings, words_of_holdings
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
 from reconciler.placement.place import PlacementOptions, place
@@ -225,3 +225,39 @@ def test_pods_on_their_way_out_still_take_room() -> None:
     going = replace(pod(node="one", pod_shape=shape("4")), deleting=True)
 
     assert held(placed(ClusterView(nodes=(node("one", cpu="4"),), pods=(going,)), demand(count=1))) == {}
+
+
+def test_what_ran_out_for_us_may_still_be_what_a_node_claim_becomes() -> None:
+    """Karpenter knows nothing of our back-offs: where it launches is not decided."""
+    claim = replace(
+        on_its_way(), requirements=(Requirement("node.kubernetes.io/instance-type", Operator.IN, ("large",)),)
+    )
+    view = ClusterView(node_claims=(claim,))
+    asked = demand(count=1, pod_shape=shape(node_selector={"topology.kubernetes.io/zone": "zone-a"}))
+    options = PlacementOptions(back_offs=frozenset({("large", "zone-b", "on-demand")}))
+    assert held(placed(view, asked, options=options)) == {}
+
+
+def spread_in_a() -> PodShape:
+    app = LabelSelector((("app", "web"),))
+    return replace(
+        shape(labels={"app": "web"}, node_selector={"topology.kubernetes.io/zone": "zone-a"}),
+        topology_spread=(TopologySpread("topology.kubernetes.io/zone", 1, "DoNotSchedule", app),),
+    )
+
+
+def test_zones_of_a_node_claim_that_the_pods_cannot_use_are_nothing_to_spread_over() -> None:
+    asked = demand(count=3, pod_shape=spread_in_a())
+    view = ClusterView(nodes=(node("one"),))
+    assert held(placed(view, asked)) == {"one": 3}
+    elsewhere = replace(
+        on_its_way(), requirements=(Requirement("topology.kubernetes.io/zone", Operator.IN, ("zone-b", "zone-c")),)
+    )
+    assert held(placed(replace(view, node_claims=(elsewhere,)), asked)) == {"one": 3}
+
+
+def test_nor_are_those_of_a_node_that_is_made_for_others() -> None:
+    others = demand("api", count=1, pod_shape=shape("7500m"), priority=5)
+    placement = placed(ClusterView(), others, demand(count=3, pod_shape=spread_in_a()))
+    assert placement.unplaced == ()
+    assert ("zone-a", "zone-b") in {item.zones for item in placement.planned}

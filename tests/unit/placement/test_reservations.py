@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
@@ -125,3 +127,10 @@ def test_an_offering_that_does_not_say_how_much_is_left_is_not_planned_with() ->
     assert kinds_of(placement) == ["on-demand"]
     assert placement.assumptions == ("1 reserved offerings without ReservationCapacity are not planned with",)
     assert placed(with_reserved(reserved(0)), demand(count=1)).assumptions == ()
+
+
+@pytest.mark.parametrize("told", [reserved(0), replace(reserved(0), available=False)])
+def test_of_two_that_tell_of_a_reservation_the_one_with_less_is_believed(told: Offering) -> None:
+    """Also when it says that nothing is left, as Karpenter has it: the other may be older."""
+    placement = placed(with_reserved(reserved(2), told), demand(count=1))
+    assert kinds_of(placement) == ["on-demand"]

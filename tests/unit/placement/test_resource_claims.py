@@ -224,3 +224,54 @@ def test_what_is_not_there_keeps_the_pod_off_every_node(devices: Devices, pod_sh
     placement = placed(devices, pending("train", pod_shape))
     (left,) = placement.unplaced
     assert [excuse.example for excuse in left.excuses] == [words]
+
+
+def test_a_class_that_cannot_be_counted_is_no_class_without_devices() -> None:
+    """Neither has any that are known: they are not alike for that."""
+    classes = (DeviceClass("fast", ("device.capacity['x'].y.isGreaterThan(quantity('1'))",)), WHOLE)
+    found = Devices((), classes, templates=(template(), template("fast", device_class="fast")))
+    placement = placed(found, pending("train", claiming("one-gpu")), pending("run", claiming("fast")), nodes=("a",))
+    assert [item.demand.name for item in placement.unplaced] == ["train"]
+    assert [item for item in placement.assumptions if item.startswith("DeviceClass")] == [
+        "DeviceClass fast selects by more than driver and attributes: it is not judged"
+    ]
+
+
+def test_devices_that_cannot_be_counted_leave_other_classes_as_they_are() -> None:
+    shared = ResourceSlice("net", "net.example.com", "net", devices=(Device("nic", simple=False),))
+    classes = (DeviceClass("nic", ("device.driver == 'net.example.com'",)), WHOLE)
+    found = Devices((devices_of("a", 1), shared), classes, templates=(template(), template("nic", device_class="nic")))
+    placement = placed(
+        found,
+        *(pending(f"train-{number}", claiming("one-gpu")) for number in range(2)),
+        pending("serve", claiming("nic")),
+        nodes=("a",),
+    )
+    assert [holding.demand.name for item in placement.planned for holding in item.holdings] == ["train-1"]
+
+
+def test_of_several_claims_those_that_can_be_judged_are() -> None:
+    odd = template("odd", simple=False)
+    found = Devices((devices_of("b", 1),), (WHOLE,), templates=(template(), odd))
+    placement = placed(
+        found, pending("train-0", claiming("one-gpu", "odd")), pending("train-1", claiming("odd", "one-gpu"))
+    )
+    assert on(placement) == {"b": 1}
+    assert (
+        "ResourceClaimTemplate/shop/odd asks for more than a number of devices: it is not judged"
+        in placement.assumptions
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod_shape", "words"),
+    [
+        (claiming("odd", "gone"), "ResourceClaimTemplate/shop/gone is not there"),
+        (claiming("odd", claims=("gone",)), "ResourceClaim/shop/gone is not there"),
+        (claiming("odd", "classless"), "ResourceClaimTemplate/shop/classless: there is no DeviceClass tpu"),
+    ],
+)
+def test_what_is_not_there_counts_beside_what_cannot_be_judged(pod_shape: PodShape, words: str) -> None:
+    templates = (template("odd", simple=False), template("classless", device_class="tpu"))
+    placement = placed(Devices((), (WHOLE,), templates=templates), pending("train", pod_shape))
+    assert [excuse.example for left in placement.unplaced for excuse in left.excuses] == [words]

@@ -281,3 +281,28 @@ def test_spread_looks_at_zones_that_the_volume_is_not_in() -> None:
     placement = placed(storage, pending("db", with_claims("data", pod_shape=spread_shape)), nodes=nodes, pods=(there,))
     assert not placement.occupied, "a second pod in zone-a would skew it by two over zone-b"
     assert placement.unplaced
+
+
+def test_a_volume_that_no_node_reaches_keeps_nobody_from_another() -> None:
+    lost = volume("a-lost", NodeSelectorTerm(), storage_class="local", capacity=2**31, access_modes=("ReadWriteOnce",))
+    ready = replace(lost, name="ready", terms=(where(ZONE_LABEL, "zone-c"),))
+    local = StorageClass("local", NO_PROVISIONER, waits=True)
+    storage = Storage((lost, ready), (waiting("data", "local"),), (local,))
+    (planned,) = placed(storage, pending("db", with_claims("data"))).planned
+    assert planned.zones == ("zone-c",)
+
+    nowhere = placed(replace(storage, volumes=(lost,)), pending("db", with_claims("data")))
+    assert "no volume of storage class local is free" in excuse_of(nowhere)
+
+
+def test_what_a_node_claim_promises_adds_no_volumes_to_its_node() -> None:
+    """A young node's gaps are filled from its NodeClaim; that nothing can be attached any more is no gap."""
+    labels = tuple(item for item in node("young").labels if item[0] != INITIALIZED_LABEL)
+    young = replace(node("young", zone="zone-b"), labels=labels)
+    claim = NodeClaim("claim", node_name="young", allocatable=young.allocatable)
+    storage = Storage((), (waiting("data"),), (WAITING,), (VolumeLimits("young", ((EBS, 0),)),))
+    view = ClusterView(nodes=(young,), node_claims=(claim,), storage=storage)
+    asked = pending("db", with_claims("data"))
+    placement = place(view, node_pools=(), instance_types=TYPES, demands=(asked,))
+    assert placement.occupied == ()
+    assert violations(view, node_pools=(), instance_types=TYPES, demands=(asked,), placement=placement) == ()

@@ -67,7 +67,7 @@ class World:
 
 def _brief(pod_shape: PodShape) -> dict[str, object]:
     plain = PodShape("shop")
-    names = (item.name for item in fields(PodShape))
+    names = (item.name for item in fields(PodShape) if item.compare)
     return {name: getattr(pod_shape, name) for name in names if getattr(pod_shape, name) != getattr(plain, name)}
 
 
@@ -196,10 +196,11 @@ def worlds(draw: st.DrawFn) -> World:
 
 def carried_out(world: World, placement: Placement) -> World:
     """The world once the planned nodes have been asked for and what holds chunks has been marked."""
-    held = {(item.node, item.node_claim): item for item in placement.occupied}
-    nodes = tuple(_held(item, held.get((item.name, None))) for item in world.view.nodes)
+    on_nodes = {item.node: item for item in placement.occupied}
+    on_claims = {item.node_claim: item for item in placement.occupied}
+    nodes = tuple(_held(item, on_nodes.get(item.name)) for item in world.view.nodes)
     claims = tuple(
-        replace(item, annotations=_marks(held[None, item.name])) if (None, item.name) in held else item
+        replace(item, annotations=_marks(on_claims[item.name])) if item.name in on_claims else item
         for item in world.view.node_claims
     )
     made = tuple(

@@ -1,0 +1,150 @@
+"""Generated worlds whose pods have volumes, and their storage as documents for a real API server. Used by test_real_scheduler.
+
+Volumes are bound before any pod comes, since nobody here would bind or make them: what is judged is where a bound volume lets its
+pods be, and that a claim which is not bound or not there keeps them off every node. Claims that only one pod may have, and
+how many volumes a node attaches, are test_real_attachments'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.pods import NodeSelectorTerm
+from reconciler.model.requirements import Requirement
+from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim
+from tests.e2e.world_documents import node_name
+from tests.properties.wide_volumes import DISKS, LABELS, REACHES
+from tests.unit.placement.worlds import World, worlds
+
+CLASSES = (StorageClass("at-once", DISKS), StorageClass("disks", DISKS, waits=True))
+NAMES = ("data-0", "data-1", "data-2")
+_UNBOUND, _MISSING = "unbound", "missing"
+_NAMESPACE = "shop"
+
+Document = dict[str, Any]
+
+
+@st.composite
+def worlds_with_volumes(draw: st.DrawFn) -> World:
+    """Half of them have some; groups share claims."""
+    world: World = draw(worlds())
+    if draw(st.booleans()):
+        return world
+    volumes = tuple(
+        PersistentVolume(
+            f"pv-{name}",
+            terms=draw(st.sampled_from(REACHES)),
+            labels=draw(st.sampled_from(LABELS)),
+            storage_class="disks",
+            capacity=2**30,
+            access_modes=("ReadWriteMany",),
+            claim=(_NAMESPACE, name),
+            driver=DISKS,
+        )
+        for name in NAMES
+    )
+    bound = tuple(VolumeClaim(_NAMESPACE, name, f"pv-{name}", bound=True, storage_class="disks") for name in NAMES)
+    waiting = VolumeClaim(_NAMESPACE, _UNBOUND, storage_class="at-once", requested=2**30)
+    names = st.lists(st.sampled_from([*NAMES, *NAMES, _UNBOUND, _MISSING]), min_size=1, max_size=2, unique=True)
+    demands = tuple(
+        replace(
+            item,
+            groups=tuple(
+                replace(group, shape=replace(group.shape, volume_claims=tuple(draw(names))))
+                if draw(st.booleans())
+                else group
+                for group in item.groups
+            ),
+        )
+        for item in world.demands
+    )
+    view = replace(world.view, storage=Storage(volumes, (*bound, waiting), CLASSES))
+    return replace(world, view=view, demands=demands)
+
+
+def class_documents() -> list[Document]:
+    return [
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": item.name},
+            "provisioner": item.provisioner,
+            "volumeBindingMode": "WaitForFirstConsumer" if item.waits else "Immediate",
+        }
+        for item in CLASSES
+    ]
+
+
+def storage_documents(world: str, storage: Storage) -> list[Document]:
+    """Volumes have names of their own within the world only."""
+    return [
+        *(_volume(world, item) for item in storage.volumes),
+        *(_claim(world, item) for item in storage.claims),
+    ]
+
+
+def _volume(world: str, item: PersistentVolume) -> Document:
+    assert item.claim is not None
+    spec: Document = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": list(item.access_modes),
+        "storageClassName": item.storage_class,
+        "claimRef": {"namespace": world, "name": item.claim[1]},
+        "csi": {"driver": item.driver, "volumeHandle": f"{world}-{item.name}"},
+    }
+    if item.terms:
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [_term(world, term) for term in item.terms]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"{world}-{item.name}", "labels": dict(item.labels)},
+        "spec": spec,
+    }
+
+
+def _term(world: str, term: NodeSelectorTerm) -> Document:
+    found: Document = {}
+    if term.expressions:
+        found["matchExpressions"] = _expressions(world, term.expressions)
+    if term.fields:
+        found["matchFields"] = _expressions(world, term.fields)
+    return found
+
+
+def _expressions(world: str, items: Sequence[Requirement]) -> list[Document]:
+    """Nodes are called otherwise in the cluster: by their world too."""
+    return [
+        {
+            "key": item.key,
+            "operator": str(item.operator),
+            "values": [
+                node_name(world, value) if item.key in {HOSTNAME_LABEL, "metadata.name"} else value
+                for value in item.values
+            ],
+        }
+        for item in items
+    ]
+
+
+def _claim(world: str, item: VolumeClaim) -> Document:
+    volume = {"volumeName": f"{world}-{item.volume}"} if item.volume else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": item.name,
+            "namespace": world,
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"} if item.bound else {},
+        },
+        "spec": {
+            "accessModes": ["ReadWriteMany"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": item.storage_class,
+            **volume,
+        },
+    }
