@@ -22,13 +22,13 @@ _FIRST_ROWS = 64
 
 @dataclass(slots=True)
 class Before:
-    """Planned nodes as they were before chunks came to them. indices: theirs; blueprint, place: None where they were not
-    there; ports: how many of the pods' own each came to use."""
+    """Planned nodes as they were before chunks came to them. indices: theirs; blueprint, place: what each was, None where they
+    were not there; ports: how many of the pods' own each came to use."""
 
-    indices: Numbers
-    counts: Numbers
-    blueprint: Numbers | None
-    place: Numbers
+    indices: Sequence[int]
+    counts: Sequence[int]
+    blueprint: Sequence[int] | None
+    place: Sequence[int]
     ports: int
 
 
@@ -99,12 +99,12 @@ class PlannedNodes:
                 *(nodes, amounts, was, blueprint.number, batch.needs.request, part_of(batch)),
                 *(self.marks, self.loads, lines.spans, lines.line, lines.room),
             )
-        return self.took(batch, blueprint, nodes, amounts, was)
+        blueprints, places = was.tolist()
+        return self.took(batch, blueprint.number, Before(indices, counts, blueprints, places, 0))
 
-    def took(self, batch: Batch, blueprint: Blueprint, nodes: Numbers, counts: Numbers, was: Numbers) -> Before:
-        """Notes chunks that came to nodes, which are of this blueprint now. was: their blueprints and places before."""
-        number = blueprint.number
-        for other in was[0].tolist():
+    def took(self, batch: Batch, number: int, before: Before) -> Before:
+        """Notes chunks that came to nodes, which are of blueprint `number` now."""
+        for other in before.blueprint or ():
             if other == number:
                 continue
             if other >= 0:
@@ -112,9 +112,10 @@ class PlannedNodes:
             self._count(number, 1)
         ports = batch.needs.shape.host_ports
         if ports:
-            for index in nodes.tolist():
+            before.ports = len(ports)
+            for index in before.indices:
                 self.ports[index] = (*self.ports[index], *ports)
-        return Before(nodes, counts, was[0], was[1], len(ports))
+        return before
 
     def _put(self, batch: Batch, blueprint: Blueprint, nodes: Numbers, counts: Numbers, was: Numbers) -> None:
         """As the loop; `was` is filled in with what blueprint and place of the nodes were."""
@@ -128,7 +129,7 @@ class PlannedNodes:
             self._set_places(nodes[~kept], blueprint, blueprint.cheapest(used[~kept]))
 
     def undo(self, batch: Batch, before: Before) -> None:
-        nodes = before.indices
+        nodes, counts = np.array(before.indices, dtype=np.int64), np.array(before.counts, dtype=np.int64)
         for number in self.blueprint[nodes].tolist():
             self._count(number, -1)
         if before.blueprint is None:
@@ -137,14 +138,15 @@ class PlannedNodes:
             self.loads[:, nodes] = 0
             self.blueprint[nodes] = -1
             return
-        self._add(batch, nodes, -before.counts)
-        self.blueprint[nodes] = before.blueprint
-        for number in set(before.blueprint.tolist()):
-            alike = before.blueprint == number
+        self._add(batch, nodes, -counts)
+        blueprints, places = np.array(before.blueprint, dtype=np.int64), np.array(before.place, dtype=np.int64)
+        self.blueprint[nodes] = blueprints
+        for number in set(before.blueprint):
+            alike = blueprints == number
             self._count(number, int(alike.sum()))
-            self._set_places(nodes[alike], self.blueprints.list[number], before.place[alike])
+            self._set_places(nodes[alike], self.blueprints.list[number], places[alike])
         if before.ports:
-            for index in nodes.tolist():
+            for index in before.indices:
                 self.ports[index] = self.ports[index][: -before.ports]
 
     def _set_places(self, nodes: Numbers, blueprint: Blueprint, places: Numbers) -> None:

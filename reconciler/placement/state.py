@@ -231,18 +231,15 @@ class State:
     def note_found(self, batch: Batch, found: int) -> int:
         """Notes what a loop put on so many planned nodes, and returns how many chunks that were."""
         planned = self.planned
-        written = planned.found[NODES:, :found].copy()
-        nodes, counts, was = written[0], written[1], written[2:]
-        after = planned.blueprint[nodes].tolist()
-        for number in dict.fromkeys(after):
-            blueprint = self.blueprints.list[number]
-            if after.count(number) < found:
-                alike = planned.blueprint[nodes] == number
-                before = planned.took(batch, blueprint, nodes[alike], counts[alike], was[:, alike])
-            else:
-                before = planned.took(batch, blueprint, nodes, counts, was)
-            self._note_planned(batch, blueprint, before.indices.tolist(), before.counts.tolist(), before)
-        return int(counts.sum())
+        written: list[list[int]] = planned.found[NODES:, :found].tolist()
+        together: dict[int, list[tuple[int, ...]]] = {}
+        for row in zip(planned.blueprint[written[0]].tolist(), *written, strict=True):
+            together.setdefault(row[0], []).append(row[1:])
+        for number, rows in together.items():
+            nodes, counts, blueprints, places = zip(*rows, strict=True)
+            before = planned.took(batch, number, Before(nodes, counts, blueprints, places, 0))
+            self._note_planned(batch, self.blueprints.list[number], before.indices, before.counts, before)
+        return sum(written[1])
 
     def _note_planned(
         self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int], before: Before
