@@ -107,8 +107,9 @@ def untolerated(taints: Iterable[Taint], shape: PodShape) -> list[Taint]:
 
 def clashing_ports(tenants: Sequence[Tenant]) -> list[int]:
     """Host ports that chunks want and some other pod of the site too."""
-    clashes = [port.port for tenant in tenants if tenant.count > 1 for port in tenant.shape.host_ports]
-    for one, other in combinations(tenants, 2):
+    asking = [tenant for tenant in tenants if tenant.shape.host_ports]
+    clashes = [port.port for tenant in asking if tenant.count > 1 for port in tenant.shape.host_ports]
+    for one, other in combinations(asking, 2):
         if one.chunk or other.chunk:
             clashes += [
                 port.port

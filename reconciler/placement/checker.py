@@ -20,16 +20,11 @@ from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.checked_sites import OPEN, Site, Tenant
 from reconciler.placement.device_checker import device_violations
-from reconciler.placement.node_checker import (
-    Scene,
-    existing_violations,
-    limit_violations,
-    planned_site,
-    planned_violations,
-)
+from reconciler.placement.node_checker import Scene, existing_violations
+from reconciler.placement.planned_checker import PlannedNodes, limit_violations
 from reconciler.placement.reservation_checker import reservation_violations
 from reconciler.placement.topology_checker import topology_violations
-from reconciler.placement.volume_checker import volume_violations
+from reconciler.placement.volume_checker import Shelves, volume_violations
 
 _YOUNG_TAINTS = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
 
@@ -47,6 +42,7 @@ def violations(
     pods_on: dict[str | None, list[Pod]] = {}
     for pod in view.pods:
         pods_on.setdefault(pod.node_name, []).append(pod)
+    shelves = Shelves.of(view.storage)
     scene = Scene(
         view,
         {pool.name: pool for pool in node_pools},
@@ -54,7 +50,13 @@ def violations(
         {demand.ref: demand for demand in demands},
         overlays,
         pods_on,
+        {node.name: node for node in reversed(view.nodes)},
+        {claim.name: claim for claim in reversed(view.node_claims)},
+        shelves,
     )
+    unknown = tuple(sorted(set(_unknown(scene, placement))))
+    if unknown:
+        return unknown
     found = [*_counted(scene, placement)]
     sites, existing = _existing_sites(scene)
     for occupied in placement.occupied:
@@ -64,17 +66,34 @@ def violations(
             continue
         site.tenants += _tenants(scene, occupied.holdings)
         found += existing_violations(scene, site, occupied)
+    nodes = PlannedNodes(scene)
     for number, planned in enumerate(placement.planned):
-        site = planned_site(scene, planned, number)
+        site = nodes.site(planned, number)
         site.tenants += _tenants(scene, planned.holdings)
         sites.append(site)
-        found += planned_violations(scene, planned, site)
+        found += nodes.violations(planned, site)
     found += limit_violations(scene, placement.planned)
     found += topology_violations(sites, view.namespaces)
-    found += volume_violations(view, sites)
+    found += volume_violations(view.pods, shelves, sites)
     found += device_violations(view, sites)
     found += reservation_violations(scene.types, placement.planned)
     return tuple(sorted(set(found)))
+
+
+def _unknown(scene: Scene, placement: Placement) -> Iterable[str]:
+    """What is named and not there; nothing else can be judged then."""
+    for planned in placement.planned:
+        if planned.node_pool not in scene.pools:
+            yield f"NodePool {planned.node_pool} is not there"
+        for name in planned.instance_types:
+            if name not in scene.types:
+                yield f"instance type {name} is not there"
+    on_existing = [holding for item in placement.occupied for holding in item.holdings]
+    on_new = [holding for item in placement.planned for holding in item.holdings]
+    for holding in (*on_existing, *on_new):
+        demand = scene.demands.get(holding.demand)
+        if demand is None or holding.group >= len(demand.groups):
+            yield f"{holding.demand}: there is no group {holding.group} of it"
 
 
 def _counted(scene: Scene, placement: Placement) -> Iterable[str]:

@@ -5,36 +5,41 @@ Claims that cannot be counted are passed over: placement says of them that they 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from reconciler.model.devices import ClaimSpec, DeviceClass
-from reconciler.model.pods import PodShape
+from reconciler.model.devices import ClaimSpec, DeviceClass, DeviceName, ResourceSlice
 from reconciler.model.view import ClusterView
 from reconciler.placement.checked_sites import Site
 
 
 def device_violations(view: ClusterView, sites: Sequence[Site]) -> Iterable[str]:
     """Class by class: devices of other classes may be the same ones, which only makes fewer of them free."""
-    classes = {item.name: item for item in view.devices.classes if item.is_simple}
+    specs: dict[tuple[str, str], list[ClaimSpec]] = {}
+    for template in view.devices.templates:
+        specs.setdefault((template.namespace, template.name), []).append(template.spec)
+    countable = {item.name: item for item in view.devices.classes if item.is_simple and _is_countable(view, item)}
     taken = {device for claim in view.devices.claims for device in claim.allocated}
-    for site in sites:
-        wanted: dict[str, int] = {}
-        for tenant in site.tenants:
-            for spec in _specs(view, tenant.shape) if tenant.chunk else ():
-                for request in spec.requests if spec.simple else ():
-                    wanted[request.device_class] = wanted.get(request.device_class, 0) + request.count * tenant.count
-        for name, count in sorted(wanted.items()):
-            if name in classes and _is_countable(view, classes[name]):
-                free = _free(view, site, classes[name], taken)
+    on_node: dict[str, list[ResourceSlice]] = {}
+    for part in view.devices.slices:
+        on_node.setdefault(part.node, []).append(part)
+    for site in sites if countable and specs else ():
+        there = on_node.get(site.name, []) if site.exists else []
+        for name, count in sorted(_wanted(site, specs).items()):
+            if name in countable:
+                free = _free(there, countable[name], taken)
                 if count > free:
                     yield f"{site.name}: {count} devices of class {name} are asked for, {free} are free"
 
 
-def _specs(view: ClusterView, shape: PodShape) -> Iterable[ClaimSpec]:
-    for template in view.devices.templates:
-        for name in shape.resource_claim_templates:
-            if (template.namespace, template.name) == (shape.namespace, name):
-                yield template.spec
+def _wanted(site: Site, specs: Mapping[tuple[str, str], Sequence[ClaimSpec]]) -> dict[str, int]:
+    """Devices that chunks ask for, by class."""
+    wanted: dict[str, int] = {}
+    for tenant in site.tenants:
+        for template in tenant.shape.resource_claim_templates if tenant.chunk else ():
+            for spec in specs.get((tenant.shape.namespace, template), ()):
+                for request in spec.requests if spec.simple else ():
+                    wanted[request.device_class] = wanted.get(request.device_class, 0) + request.count * tenant.count
+    return wanted
 
 
 def _is_countable(view: ClusterView, found: DeviceClass) -> bool:
@@ -46,10 +51,9 @@ def _is_countable(view: ClusterView, found: DeviceClass) -> bool:
     )
 
 
-def _free(view: ClusterView, site: Site, found: DeviceClass, taken: set[tuple[str, str, str]]) -> int:
+def _free(there: Sequence[ResourceSlice], found: DeviceClass, taken: set[DeviceName]) -> int:
     return sum(
         found.selects(item.driver, device) and (item.driver, item.pool, device.name) not in taken
-        for item in view.devices.slices
-        if item.node == site.name and site.exists
+        for item in there
         for device in item.devices
     )

@@ -19,7 +19,7 @@ def reservation_violations(types: Mapping[str, InstanceType], planned: Sequence[
             if offering.capacity_type == "reserved" and offering.reservation_capacity:
                 name = _name(kind, offering)
                 left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
-    for node in planned:
+    for node in planned if left else ():
         for name in {name for name in _reservations(types, node) if name in left}:
             users[name] = users.get(name, 0) + 1
     for name, count in sorted(users.items()):

@@ -2,30 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from reconciler.model.pods import NodeSelectorTerm, PodShape
-from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, StorageClass, VolumeClaim
-from reconciler.model.view import ClusterView
+from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape
+from reconciler.model.storage import (
+    NO_PROVISIONER,
+    PersistentVolume,
+    Storage,
+    StorageClass,
+    VolumeClaim,
+    VolumeLimits,
+)
 from reconciler.placement.checked_sites import Site, holds, label_of
 
 
-def misplaced_volumes(view: ClusterView, site: Site, shape: PodShape) -> Iterable[str]:
+@dataclass(frozen=True, slots=True)
+class Shelves:
+    """What is stored and how, by what it is asked for: claims by namespace and name, volumes also by their class."""
+
+    claims: Mapping[tuple[str, str], VolumeClaim] = field(default_factory=dict)
+    volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
+    volumes_of: Mapping[str, Sequence[PersistentVolume]] = field(default_factory=dict)
+    classes: Mapping[str, StorageClass] = field(default_factory=dict)
+    default: StorageClass | None = None
+    limits: Mapping[str, VolumeLimits] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, storage: Storage) -> Shelves:
+        """Of several with one name the first counts, and of default classes the last."""
+        volumes_of: dict[str, list[PersistentVolume]] = {}
+        for volume in storage.volumes:
+            volumes_of.setdefault(volume.storage_class, []).append(volume)
+        return cls(
+            {(item.namespace, item.name): item for item in reversed(storage.claims)},
+            {item.name: item for item in reversed(storage.volumes)},
+            volumes_of,
+            {item.name: item for item in reversed(storage.classes)},
+            next((item for item in reversed(storage.classes) if item.default), None),
+            {item.node: item for item in reversed(storage.limits)},
+        )
+
+    def class_of(self, claim: VolumeClaim) -> StorageClass | None:
+        return self.default if claim.storage_class is None else self.classes.get(claim.storage_class)
+
+
+def misplaced_volumes(shelves: Shelves, site: Site, shape: PodShape) -> Iterable[str]:
     """What is wrong with a pod of this shape on a site whose labels are all decided."""
     for name in shape.volume_claims:
-        claim = _claim(view, shape.namespace, name)
+        claim = shelves.claims.get((shape.namespace, name))
         if claim is None or claim.deleting or claim.lost:
-            yield f"{site.name}: claim {shape.namespace}/{name} cannot be used"
+            yield f"claim {shape.namespace}/{name} cannot be used"
         elif claim.volume:
-            volume = next((item for item in view.storage.volumes if item.name == claim.volume), None)
+            volume = shelves.volumes.get(claim.volume)
             if volume is None or not claim.bound or not _reaches(site, volume):
-                yield f"{site.name}: the volume of claim {shape.namespace}/{name} cannot be had there"
-        elif not _can_be_made(view, site, claim):
-            yield f"{site.name}: no volume for claim {shape.namespace}/{name} can be had there"
-
-
-def _claim(view: ClusterView, namespace: str, name: str) -> VolumeClaim | None:
-    return next((item for item in view.storage.claims if (item.namespace, item.name) == (namespace, name)), None)
+                yield f"the volume of claim {shape.namespace}/{name} cannot be had there"
+        elif not _can_be_made(shelves, site, claim):
+            yield f"no volume for claim {shape.namespace}/{name} can be had there"
 
 
 def _term_holds(site: Site, term: NodeSelectorTerm) -> bool:
@@ -43,18 +76,12 @@ def _reaches(site: Site, volume: PersistentVolume) -> bool:
     return all(label_of(site, key) in value.split("__") for key, value in volume.labels)
 
 
-def _class_of(view: ClusterView, claim: VolumeClaim) -> StorageClass | None:
-    if claim.storage_class is not None:
-        return next((item for item in view.storage.classes if item.name == claim.storage_class), None)
-    return next((item for item in reversed(view.storage.classes) if item.default), None)
-
-
-def _can_be_made(view: ClusterView, site: Site, claim: VolumeClaim) -> bool:
-    found = _class_of(view, claim)
+def _can_be_made(shelves: Shelves, site: Site, claim: VolumeClaim) -> bool:
+    found = shelves.class_of(claim)
     if found is None or not found.waits:
         return False
-    for volume in view.storage.volumes:
-        ours = volume.claim in {None, (claim.namespace, claim.name)} and volume.storage_class == found.name
+    for volume in shelves.volumes_of.get(found.name, ()):
+        ours = volume.claim in {None, (claim.namespace, claim.name)}
         enough = volume.capacity >= claim.requested and set(claim.access_modes) <= set(volume.access_modes)
         if ours and enough and _reaches(site, volume):
             return True
@@ -62,10 +89,10 @@ def _can_be_made(view: ClusterView, site: Site, claim: VolumeClaim) -> bool:
     return made and (not found.topologies or any(_term_holds(site, term) for term in found.topologies))
 
 
-def volume_violations(view: ClusterView, sites: Sequence[Site]) -> Iterable[str]:
+def volume_violations(pods: Iterable[Pod], shelves: Shelves, sites: Sequence[Site]) -> Iterable[str]:
     """Claims for one pod that several have, and nodes with more volumes than their drivers attach."""
     users: dict[tuple[str, str], int] = {}
-    for pod in view.pods:
+    for pod in pods:
         for name in pod.shape.volume_claims if pod.node_name is not None else ():
             users[pod.namespace, name] = users.get((pod.namespace, name), 0) + 1
     chunks = [tenant for site in sites for tenant in site.tenants if tenant.chunk]
@@ -75,28 +102,28 @@ def volume_violations(view: ClusterView, sites: Sequence[Site]) -> Iterable[str]
             key = (tenant.shape.namespace, name)
             users[key] = users.get(key, 0) + tenant.count
     for namespace, name in sorted(wanted):
-        claim = _claim(view, namespace, name)
+        claim = shelves.claims.get((namespace, name))
         if claim is not None and "ReadWriteOncePod" in claim.access_modes and users[namespace, name] > 1:
             yield f"claim {namespace}/{name} is for one pod and has {users[namespace, name]}"
     for site in sites:
         if any(tenant.chunk and tenant.shape.volume_claims for tenant in site.tenants):
-            yield from _overattached(view, site)
+            yield from _overattached(shelves, site)
 
 
-def _overattached(view: ClusterView, site: Site) -> Iterable[str]:
-    limits = next((dict(item.limits) for item in view.storage.limits if item.node == site.name), {})
+def _overattached(shelves: Shelves, site: Site) -> Iterable[str]:
+    limits = shelves.limits[site.name].limits if site.name in shelves.limits else ()
     claims = {(tenant.shape.namespace, name) for tenant in site.tenants for name in tenant.shape.volume_claims}
-    for driver, limit in limits.items():
-        attached = sum(_driver(view, _claim(view, *claim)) == driver for claim in claims)
+    for driver, limit in limits:
+        attached = sum(_driver(shelves, shelves.claims.get(claim)) == driver for claim in claims)
         if attached > limit:
             yield f"{site.name}: {attached} volumes of {driver} are attached, {limit} can be"
 
 
-def _driver(view: ClusterView, claim: VolumeClaim | None) -> str:
+def _driver(shelves: Shelves, claim: VolumeClaim | None) -> str:
     if claim is None:
         return ""
-    volume = next((item for item in view.storage.volumes if item.name == claim.volume), None)
+    volume = shelves.volumes.get(claim.volume)
     if volume is not None:
         return volume.driver
-    found = _class_of(view, claim)
+    found = shelves.class_of(claim)
     return "" if found is None or found.provisioner == NO_PROVISIONER else found.provisioner
