@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -96,3 +96,5 @@ class Placement:
     unplaced: tuple[Unplaced, ...] = ()
     assumptions: tuple[str, ...] = ()
     """What was not judged (DRA claims, unknown volumes): one sentence each."""
+    checked: bool = field(default=False, compare=False)
+    """Whether the independent checker looked at this very placement already, and found nothing."""

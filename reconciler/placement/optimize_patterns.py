@@ -1,21 +1,21 @@
 """What may be together on one node, and what is worth most by the prices of the chunks: columns for the optimising mode.
 
-Used by optimize. A pattern is a size and how many chunks of each kind are on such a node. They are filled greedily, all sizes at once,
-each with several opinions of what is scarce; so none is sure to be the best, but each is sure to fit.
+Used by optimize. A pattern is a size and how many chunks of each kind are on such a node. They are filled greedily, many sizes at
+once, each with several opinions of what is scarce; so none is sure to be the best, but each is sure to fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.placement.label_table import Amounts
+from reconciler.placement.optimize_effort import Effort
 from reconciler.placement.optimize_filling import filling
-from reconciler.placement.optimize_kinds import Movable, most_of_each
+from reconciler.placement.optimize_kinds import Movable, Pattern, most_of_each
 from reconciler.placement.optimize_sizes import Sizes
 
 Floats = NDArray[np.float64]
@@ -23,18 +23,12 @@ _GAIN = 1e-7
 """USD an hour: what a pattern must save to be worth a column; less is rounding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """kinds: pairs of a kind's number and how many chunks of it, by number; size: of the node, -1 for one of the fast
-    placement's; price: USD an hour."""
-
-    kinds: tuple[tuple[int, int], ...]
-    size: int
-    price: float
+_LONGEST_REST = 7
+"""Rounds for which a size is not asked at most, after it had nothing; where no other has anything either it is asked all the same."""
 
 
 class Filler:
-    """Fills nodes of every size with what is worth most."""
+    """Fills nodes of every size with what is worth most. Remembers which sizes had nothing lately."""
 
     def __init__(self, movable: Movable, sizes: Sizes) -> None:
         self._movable = movable
@@ -46,24 +40,38 @@ class Filler:
         used = np.flatnonzero(movable.asked.any(axis=0))
         self._opinions = np.array(list(_opinions(len(used))), dtype=np.float64)
         room = np.maximum(sizes.rooms[:, used], 1)
+        self._rest = np.zeros(len(sizes), dtype=np.int64)
+        self._wait = np.zeros(len(sizes), dtype=np.int64)
         # sizes × opinions × kinds: how much of a node one chunk takes.
         self._burden: Floats = np.einsum("ow,skw->sok", self._opinions, movable.asked[None, :, used] / room[:, None, :])
 
-    def best(self, worth: Floats, left: Amounts) -> list[Pattern]:
-        """One for each size, where there is one that is worth more than its price. worth: USD an hour for a chunk of each
-        kind; left: how many of each there are."""
+    def best(self, worth: Floats, left: Amounts, effort: Effort) -> list[Pattern]:
+        """One for each size that is asked, where there is one that is worth more than its price; nothing only where no size has
+        any. worth: USD an hour for a chunk of each kind; left: how many of each there are."""
         chosen = np.flatnonzero((worth > 0) & (left > 0))
-        sizes = np.flatnonzero(self._sizes.takes[:, chosen].any(axis=1))
-        if not len(sizes) or not len(chosen):
+        able = self._sizes.takes[:, chosen].any(axis=1)
+        now = able & (self._wait == 0)
+        self._wait = np.maximum(self._wait - 1, 0)
+        for asked in (now, able & ~now):
+            found = self._best_of(np.flatnonzero(asked), chosen, worth, left, effort)
+            if found:
+                return found
+        return []
+
+    def _best_of(self, sizes: Amounts, chosen: Amounts, worth: Floats, left: Amounts, effort: Effort) -> list[Pattern]:
+        if not len(sizes):
             return []
+        effort.filled(len(sizes) * len(self._opinions) * len(chosen))
         filled = self._filled(worth, left, chosen, sizes)
         value = filled @ worth[chosen]
         value = value.reshape(len(sizes), len(self._opinions))
         opinion = value.argmax(axis=1)
         prices = self._sizes.prices[sizes] / 1e9
-        gain = value[np.arange(len(sizes)), opinion] - prices
+        good = np.asarray(value[np.arange(len(sizes)), opinion] - prices > _GAIN)
+        self._rest[sizes] = np.where(good, 0, np.minimum(2 * self._rest[sizes] + 1, _LONGEST_REST))
+        self._wait[sizes] = self._rest[sizes]
         found = []
-        for place in np.flatnonzero(np.asarray(gain > _GAIN)).tolist():
+        for place in np.flatnonzero(good).tolist():
             counts = filled[place * len(self._opinions) + int(opinion[place])]
             there = np.flatnonzero(counts)
             pairs = tuple(zip(chosen[there].tolist(), counts[there].tolist(), strict=True))

@@ -6,13 +6,13 @@ none: so each such wish is a compartment, beside the one without.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.optimize_kinds import Movable
+from reconciler.placement.optimize_kinds import Movable, Pattern
 from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.state import State
 
@@ -29,6 +29,21 @@ class Sizes:
 
     def __len__(self) -> int:
         return len(self.prices)
+
+    def price_of(self, movable: Movable) -> Callable[[Sequence[Pattern]], int]:
+        """What such nodes cost together, in billionths of a USD an hour, when each is bought as the cheapest that holds it."""
+        known: dict[tuple[tuple[int, int], ...], int] = {}
+
+        def one(pattern: Pattern) -> int:
+            if pattern.kinds not in known:
+                kinds = [kind for kind, _ in pattern.kinds]
+                counts = np.array([count for _, count in pattern.kinds], dtype=np.int64)
+                used = (movable.asked[kinds] * counts[:, None]).sum(axis=0)
+                able = self.takes[:, kinds].all(axis=1) & (self.rooms >= used).all(axis=1)
+                known[pattern.kinds] = int(self.prices[able].min()) if able.any() else round(pattern.price * 1e9)
+            return known[pattern.kinds]
+
+        return lambda patterns: sum(one(pattern) for pattern in patterns)
 
 
 def sizes_for(state: State, movable: Movable) -> Sizes:

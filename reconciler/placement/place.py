@@ -6,6 +6,7 @@ demands by priority, namespace and name, in existing bins first and then in node
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -55,8 +56,8 @@ class PlacementOptions:
     optimal: bool = False
 
 
-def _never() -> bool:
-    return False
+def _no_limit() -> float:
+    return math.inf
 
 
 def place(
@@ -68,11 +69,11 @@ def place(
     overlays: Sequence[NodeOverlay] = (),
     options: PlacementOptions = PlacementOptions(),
     memory: Memory | None = None,
-    expired: Callable[[], bool] = _never,
+    seconds_left: Callable[[], float] = _no_limit,
 ) -> Placement:
     """Where each chunk goes. Never more than is sure to fit; what could not be judged is in `assumptions`. memory: of the
-    placement before, to work out again only what changed; expired: whether the time for looking for something cheaper than
-    the fast placement is over. Raises `Invalid` where `options.optimal` asks for a solver that cannot be loaded."""
+    placement before, to work out again only what changed; seconds_left: for looking for something cheaper than
+    the fast placement. Raises `Invalid` where `options.optimal` asks for a solver that cannot be loaded."""
     memory = memory or Memory()
     known = memory.recall(view, node_pools, instance_types, demands, overlays, options)
     if known is not None:
@@ -99,7 +100,7 @@ def place(
             options=options,
             memory=memory,
             broken=broken,
-            expired=expired,
+            seconds_left=seconds_left,
         )
     )
 
@@ -114,7 +115,7 @@ def _place(
     options: PlacementOptions,
     memory: Memory,
     broken: Callable[[Placement], bool],
-    expired: Callable[[], bool],
+    seconds_left: Callable[[], float],
 ) -> Placement:
     attached = with_attachments(view, instance_types, demands)
     view, instance_types, demands = attached.view, attached.instance_types, attached.demands
@@ -167,7 +168,9 @@ def _place(
     def finished() -> Placement:
         return _placement(state, batches, unplaced, options)[0]
 
-    return optimal_placement(state, placement, finished, broken, per_node=options.chunks_per_node, expired=expired)
+    return optimal_placement(
+        state, placement, finished, broken, per_node=options.chunks_per_node, seconds_left=seconds_left
+    )
 
 
 def _name(pool: NodePool) -> str:

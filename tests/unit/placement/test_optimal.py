@@ -98,7 +98,7 @@ def test_the_fast_placement_stands_when_the_time_is_over() -> None:
         instance_types=synthetic_instance_types(),
         demands=MIX,
         options=OPTIMAL,
-        expired=lambda: True,
+        seconds_left=lambda: 0.0,
     )
 
     assert late.planned == placed(*MIX, options=FAST).planned
@@ -116,7 +116,7 @@ def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fas
         instance_types=synthetic_instance_types(),
         demands=MIX,
         options=OPTIMAL,
-        expired=lambda: True,
+        seconds_left=lambda: 0.0,
     )
 
     assert late.planned == placed(*MIX, pools=(limited,), options=FAST).planned
