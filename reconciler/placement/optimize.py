@@ -13,18 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reconciler.placement.optimize_effort import Effort
+from reconciler.placement.optimize_effort import LITTLE, MOST_FOR_BOUND, Effort
 from reconciler.placement.optimize_kinds import Movable, Pattern, movable
-from reconciler.placement.optimize_master import Master, least_price
+from reconciler.placement.optimize_master import Least, Master, least_price
 from reconciler.placement.optimize_patterns import Filler
 from reconciler.placement.optimize_rebuild import Rebuilder
-from reconciler.placement.optimize_rounding import WAYS, Mixer
+from reconciler.placement.optimize_rounding import MORE_WAYS, WAYS, Mixer
 from reconciler.placement.optimize_sizes import Sizes, sizes_for
 from reconciler.placement.state import State
 
 FIRST_ROUNDS = 60
 """Rounds of new patterns for all chunks."""
-_STEADY = 0.3
 OUT_OF_TIME = "the time for it was over"
 
 
@@ -46,10 +45,10 @@ def optimize(state: State, *, per_node: int | None, seconds_left: Callable[[], f
         return Packing(None, "no planned node may be packed anew")
     sizes = sizes_for(state, work)
     staying = sum(int(state.planned.price[index]) for index in work.fixed) / 1e9
-    least = least_price(work, sizes, Effort(seconds_left))
-    bound = None if least is None else least + staying
+    least = least_price(work, sizes, Effort(seconds_left, most=MOST_FOR_BOUND))
+    bound = None if least is None else least.price + staying
     effort = Effort(seconds_left)
-    found = packings(work, sizes, effort)
+    found = packings(work, sizes, least, effort)
     if not found:
         return Packing(bound, OUT_OF_TIME if effort.too_slow else "the solver came to no end", effort.too_slow)
     rebuilder = Rebuilder(state, work)
@@ -63,17 +62,18 @@ def optimize(state: State, *, per_node: int | None, seconds_left: Callable[[], f
     return Packing(bound, reason, effort.too_slow)
 
 
-def packings(work: Movable, sizes: Sizes, effort: Effort) -> list[list[Pattern]]:
+def packings(work: Movable, sizes: Sizes, least: Least | None, effort: Effort) -> list[list[Pattern]]:
     """Those that were found, the cheapest first: for each a pattern for each node, which together hold each chunk once."""
+    start = sizes.worths(work) if least is None else least.worth
     master = Master(work.counts)
     master.add([Pattern(tuple(sorted(held.items())), -1, price / 1e9) for held, price in work.nodes])
     mixer = Mixer(master, Filler(work, sizes), work.counts, effort)
-    solved = mixer.mixed(work.counts, rounds=FIRST_ROUNDS, steady=_STEADY)
+    solved = mixer.mixed(work.counts, rounds=FIRST_ROUNDS, start=start)
     if solved is None:
         return []
     found = [mixer.rounded(solved, None)]
-    for way in WAYS:
-        if effort.over:
+    for number, way in enumerate((*WAYS, *MORE_WAYS)):
+        if effort.over or (number >= len(WAYS) and effort.spent > LITTLE):
             break
         found.append(mixer.rounded(solved, way))
     return sorted(found, key=sizes.price_of(work))

@@ -22,6 +22,8 @@ from reconciler.placement.optimize_sizes import Sizes
 
 _WITHOUT_END = 1e30
 _MOST_STEPS = 2**31 - 1
+_FEW = 3
+"""Chunks on a node up to which it matters for the least price that no part of one can be there."""
 
 
 def _solver() -> tuple[Any, Any]:
@@ -99,10 +101,18 @@ class Master:
         )
 
 
-def least_price(movable: Movable, sizes: Sizes, effort: Effort) -> float | None:
-    """USD an hour that no placement of these chunks on such nodes can go below: nodes and chunks may be split, and of the rules
-    only these are kept: resources in sum, how many of a kind one node takes, and of kinds that exclude each other one a node.
-    None when the solver did not come to an end."""
+@dataclass(frozen=True, slots=True)
+class Least:
+    """price: USD an hour; worth: of one more chunk of each kind, when that is what is paid."""
+
+    price: float
+    worth: Floats
+
+
+def least_price(movable: Movable, sizes: Sizes, effort: Effort) -> Least | None:
+    """What no placement of these chunks on such nodes can go below: nodes and chunks may be split, and of the rules only these
+    are kept: resources in sum, how many of a kind one node takes where that is few, and of kinds that exclude each other one
+    a node. None when the solver did not come to an end."""
     rooms, prices, takes = _rooms(sizes)
     kinds = _alike(movable, takes)
     caps = most_of_each(movable)
@@ -120,7 +130,8 @@ def least_price(movable: Movable, sizes: Sizes, effort: Effort) -> float | None:
                 column = program.column(0.0)
                 held[position].append((column, 1.0))
                 here.append((kind, column))
-                program.row(-_WITHOUT_END, 0.0, [(column, 1.0), (node, -float(most))])
+                if most <= _FEW or most == int(caps[kind]):  # else the sums below say nearly the same
+                    program.row(-_WITHOUT_END, 0.0, [(column, 1.0), (node, -float(most))])
         sums = [
             [(column, float(movable.asked[kind, item] / max(room[item], 1))) for kind, column in here]
             for item in range(len(room))
@@ -135,7 +146,10 @@ def least_price(movable: Movable, sizes: Sizes, effort: Effort) -> float | None:
     program.give(solver)
     if not _run(highs, solver, effort):
         return None
-    return float(solver.getInfo().objective_function_value)
+    worth = np.zeros(len(movable.kinds))
+    for value, members in zip(solver.getSolution().row_dual[-len(kinds) :], kinds, strict=True):
+        worth[members] = max(0.0, value)
+    return Least(float(solver.getInfo().objective_function_value), worth)
 
 
 def _rooms(sizes: Sizes) -> tuple[Amounts, Amounts, Mask]:

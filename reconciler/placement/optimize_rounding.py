@@ -19,7 +19,11 @@ from reconciler.placement.optimize_patterns import Filler, Floats
 
 _PROGRESS = 1e-5
 """Part of the price that some rounds together must save for more of them to be made."""
-_PATIENCE = 10
+_PATIENCE = 20
+_STEADY = 0.3
+"""Part of what chunks were worth before that stays when the master says something else."""
+_AT_LEAST = 0.05
+"""Part of all nodes that are taken at a time: of many chunks that are each the only one of their kind few nodes are nearly whole."""
 _MEANS = (2, 4, 8)
 """Of how many last worths of chunks the mean is looked at where the last ones lead to no new pattern."""
 _LEAST_WORTH = 1e-9
@@ -34,7 +38,9 @@ class Way:
     rounds: int
 
 
-WAYS = (Way(0.6, 3), Way(0.8, 3), Way(0.95, 3))
+WAYS = (Way(0.6, 3), Way(0.7, 3), Way(0.8, 3))
+MORE_WAYS = (Way(0.95, 6), Way(0.5, 6), Way(1.0, 10), Way(0.85, 10), Way(0.65, 10))
+"""Where there are few kinds of chunks, so that a way costs next to nothing."""
 
 
 class Mixer:
@@ -46,14 +52,14 @@ class Mixer:
         self._counts = counts
         self._effort = effort
 
-    def mixed(self, left: Amounts, *, rounds: int, steady: float = 0.0) -> Solved | None:
+    def mixed(self, left: Amounts, *, rounds: int, start: Floats | None = None) -> Solved | None:
         """Patterns that are worth more than their nodes cost are added, until none is found or the rounds or the work are over;
-        returns what the last mix came to. None when the solver came to no end at all. steady: part of what chunks were worth
-        before that stays, since worths that jump about lead to patterns that no mix keeps."""
+        returns what the last mix came to. None when the solver came to no end at all. start: what chunks may be worth, from
+        which the search goes on step by step: worths that jump about lead to patterns that no mix keeps."""
         known: Solved | None = None
         prices: list[float] = []
         worths: list[Floats] = []
-        smoothed: Floats | None = None
+        smoothed = start
         while True:
             solved = self._master.solve(self._effort)
             if solved is None:
@@ -64,8 +70,10 @@ class Mixer:
             if len(prices) > rounds or stuck or self._effort.over:
                 return known
             worths.append(solved.worth)
-            smoothed = solved.worth if smoothed is None else steady * smoothed + (1 - steady) * solved.worth
-            views = [smoothed, solved.worth, *(_mean(worths[-count:]) for count in _MEANS)] if steady else worths[-1:]
+            views = [solved.worth]
+            if smoothed is not None:
+                smoothed = _STEADY * smoothed + (1 - _STEADY) * solved.worth
+                views = [smoothed, solved.worth, *(_mean(worths[-count:]) for count in _MEANS)]
             if not any(self._master.add(self._filler.best(view, left, self._effort)) for view in views):
                 return known
 
@@ -103,21 +111,33 @@ def _less(left: Amounts, taken: Sequence[Pattern]) -> Amounts:
 
 
 def _taken(patterns: Sequence[Pattern], solved: Solved, left: Amounts, sure: float) -> list[Pattern]:
-    """Nodes that the master has whole, or nearly so; if there are none, the most nearly whole one. Never more of a kind than is
-    left: the last of several patterns holds less then."""
+    """Nodes that the master has whole, or nearly so; where those are few, the most nearly whole ones of which every chunk is
+    left. Never more of a kind than is left: the last of several patterns holds less then."""
     amounts = np.floor(solved.amounts + 1 - sure).astype(np.int64)
-    if not amounts.any():
-        amounts[int(solved.amounts.argmax())] = 1
     remaining = left.copy()
-    taken = []
+    taken: list[Pattern] = []
+
+    def take(pattern: Pattern) -> None:
+        for kind, count in pattern.kinds:
+            remaining[kind] -= count
+        taken.append(pattern)
+
     for number in np.flatnonzero(amounts).tolist():
         for _ in range(int(amounts[number])):
             cut = _cut(patterns[number], remaining)
             if cut is None:
                 break
-            for kind, count in cut.kinds:
-                remaining[kind] -= count
-            taken.append(cut)
+            take(cut)
+    enough = max(1, int(_AT_LEAST * solved.amounts.sum()))
+    for number in np.argsort(-solved.amounts, kind="stable").tolist() if len(taken) < enough else ():
+        if len(taken) >= enough or (taken and not solved.amounts[number]):
+            break
+        if not amounts[number] and _cut(patterns[number], remaining) == patterns[number]:
+            take(patterns[number])
+    if not taken:
+        most = _cut(patterns[int(solved.amounts.argmax())], remaining)
+        assert most is not None
+        take(most)
     return taken
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.optimize_kinds import Movable, Pattern
@@ -29,6 +30,13 @@ class Sizes:
 
     def __len__(self) -> int:
         return len(self.prices)
+
+    def worths(self, movable: Movable) -> NDArray[np.float64]:
+        """USD an hour for one chunk of each kind by the part of a node that it takes of what it takes most of, where that is
+        cheapest."""
+        parts = (movable.asked[None, :, :] / np.maximum(self.rooms, 1)[:, None, :]).max(axis=2)
+        prices = np.where(self.takes, parts * self.prices[:, None] / 1e9, np.inf)
+        return np.asarray(np.where(self.takes.any(axis=0), prices.min(axis=0), 0.0), dtype=np.float64)
 
     def price_of(self, movable: Movable) -> Callable[[Sequence[Pattern]], int]:
         """What such nodes cost together, in billionths of a USD an hour, when each is bought as the cheapest that holds it."""
