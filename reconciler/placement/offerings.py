@@ -29,16 +29,13 @@ _RESERVATION_SUFFIX = "reservation-id"
 _CORE_WEIGHT, _GIBIBYTE_WEIGHT = 0.04, 0.005
 """How much a core weighs against a GiB of memory where no price is known: about as the large clouds' lists have it."""
 
-BackOff = tuple[str, str, str]
-"""Instance type, zone and capacity type of an offering that ran out: not to be asked for again for a while."""
-
 
 @dataclass(frozen=True, slots=True)
 class Offerings:
     """types: sorted by name. One entry a row in types_of (index into types), zones, capacity_types and prices (billionths
     of a USD an hour, so that sums compare exactly). known: whether the price is one, or only stands in for it when choices
     are weighed. reservations: by row, the name of the reservation it comes from ("" for none) and the label that says so;
-    reserved: nodes left by reservation; unavailable: labels of what cannot be bought now, or is backed off from. left_out: sentences on what is not planned with, or not as well as it could be."""
+    reserved: nodes left by reservation; unavailable: labels of what cannot be bought now. left_out: sentences on what is not planned with, or not as well as it could be."""
 
     types: tuple[InstanceType, ...]
     table: LabelTable
@@ -60,8 +57,8 @@ class Offerings:
         return mask
 
 
-def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[BackOff] = frozenset()) -> Offerings:
-    """Only what is available now and not backed off from."""
+def offerings_of(instance_types: Sequence[InstanceType]) -> Offerings:
+    """Only what is available now; what is backed off from is marked as not available before."""
     types = tuple(sorted(instance_types, key=lambda item: item.name))
     labels: list[dict[str, str]] = []
     rows: list[tuple[int, Offering]] = []
@@ -71,7 +68,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
     for index, kind in enumerate(types):
         own = dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
         for offering in sorted(kind.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
-            if not offering.available or (kind.name, offering.zone, offering.capacity_type) in back_offs:
+            if not offering.available:
                 unavailable.append(own | _offering_labels(offering))
                 continue
             if offering.capacity_type == RESERVED:

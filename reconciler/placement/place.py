@@ -29,7 +29,7 @@ from reconciler.placement.kernel import WORTH_COMPILING, compiled
 from reconciler.placement.memory import Memory
 from reconciler.placement.minimums import within_minimums
 from reconciler.placement.offer import Offerer
-from reconciler.placement.offerings import BackOff, offerings_of
+from reconciler.placement.offerings import offerings_of
 from reconciler.placement.optimal import optimal_placement
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.preferences import firmer_shapes
@@ -42,16 +42,13 @@ from reconciler.placement.topology import Topology
 @dataclass(frozen=True, slots=True)
 class PlacementOptions:
     """include_pending: plan new nodes for pending pods too; chunks_per_node: most chunks of one demand on a node, so that
-    losing it loses no more (None: no limit); instance_types: most types to list for a new node; back_offs: offerings (type,
-    zone, capacity type) not to ask for; held: names of nodes and NodeClaims to prefer, beside those that carry the mark; leaving:
-    names of those that must take no more chunks, since they are about to be replaced; optimal: look for cheaper new nodes than
+    losing it loses no more (None: no limit); instance_types: most types to list for a new node; leaving:
+    names of nodes and NodeClaims that must take no more chunks, since they are about to be replaced; optimal: look for cheaper new nodes than
     the fast way found (see optimize)."""
 
     include_pending: bool = False
     chunks_per_node: int | None = None
     instance_types: int = 20
-    back_offs: frozenset[BackOff] = frozenset()
-    held: frozenset[str] = frozenset()
     leaving: frozenset[str] = frozenset()
     optimal: bool = False
 
@@ -190,10 +187,10 @@ def _state(
     memory: Memory,
     most_nodes: Mapping[str, int],
 ) -> State:
-    sold = (tuple(instance_types), options.back_offs)
-    catalogue = memory.once("catalogue", sold, lambda: offerings_of(instance_types, options.back_offs))
+    sold = tuple(instance_types)
+    catalogue = memory.once("catalogue", (sold,), lambda: offerings_of(instance_types))
     daemons = daemons_of(view.daemon_sets, columns)
-    pools = (*sold, tuple(node_pools), tuple(overlays), view.daemon_sets, columns.names)
+    pools = (sold, tuple(node_pools), tuple(overlays), view.daemon_sets, columns.names)
     every = memory.once(
         "offers",
         pools,
@@ -204,8 +201,8 @@ def _state(
     )
     frame = memory.once(
         "frame",
-        (*pools, view.nodes, view.node_claims, options.held, options.leaving),
-        lambda: frame_of(view, every, columns, held=options.held, leaving=options.leaving),
+        (*pools, view.nodes, view.node_claims, options.leaving),
+        lambda: frame_of(view, every, columns, leaving=options.leaving),
     )
     bins = bins_of(frame, memory.tally.count(view.pods), daemons, columns)
     topology = Topology(bins, view.namespaces, needs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -16,6 +17,7 @@ from reconciler.model.requirements import Operator, Requirement, Taint, Tolerati
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
 from reconciler.placement.place import PlacementOptions, place
+from reconciler.plan.back_offs import BackOff, LaunchRecord, Offered
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, resources, shape
 
 SMALL = instance_type("small", cpu="2", memory="8Gi", price=0.1)
@@ -235,11 +237,15 @@ def test_larger_alternatives_are_listed_only_where_the_limit_allows_them() -> No
 
 
 def test_backed_off_offerings_are_not_asked_for() -> None:
-    tired = frozenset({("small", zone, "on-demand") for zone in ("zone-a", "zone-b")})
+    now = datetime(2026, 11, 2, 12, tzinfo=UTC)
+    ran_out = Offered(("small",), ("zone-a", "zone-b"), ("on-demand",))
+    tired = LaunchRecord(back_offs=(BackOff(ran_out, 1, now + timedelta(minutes=3)),))
 
-    placement = placed(demand(count=1), options=PlacementOptions(back_offs=tired))
+    def types_at(instant: datetime) -> tuple[str, ...]:
+        return placed(demand(count=1), types=tired.without(TYPES, instant)).planned[0].instance_types
 
-    assert placement.planned[0].instance_types == ("large",)
+    assert types_at(now) == ("large",)
+    assert types_at(now + timedelta(minutes=3)) == ("small", "large")
 
 
 def test_a_demand_may_be_all_or_nothing() -> None:
