@@ -22,8 +22,8 @@ from reconciler.placement.optimize_sizes import Sizes
 
 _WITHOUT_END = 1e30
 _MOST_STEPS = 2**31 - 1
-_FEW = 3
-"""Chunks on a node up to which it matters for the least price that no part of one can be there."""
+_SAME = 1.003
+"""How many times as many chunks of a kind as a node takes may be there in parts without a condition of their own."""
 
 
 def _solver() -> tuple[Any, Any]:
@@ -111,7 +111,7 @@ class Least:
 
 def least_price(movable: Movable, sizes: Sizes, effort: Effort) -> Least | None:
     """What no placement of these chunks on such nodes can go below: nodes and chunks may be split, and of the rules only these
-    are kept: resources in sum, how many of a kind one node takes where that is few, and of kinds that exclude each other one
+    are kept: resources in sum, how many of a kind one node takes and of kinds that exclude each other one
     a node. None when the solver did not come to an end."""
     rooms, prices, takes = _rooms(sizes)
     kinds = _alike(movable, takes)
@@ -130,7 +130,7 @@ def least_price(movable: Movable, sizes: Sizes, effort: Effort) -> Least | None:
                 column = program.column(0.0)
                 held[position].append((column, 1.0))
                 here.append((kind, column))
-                if most <= _FEW or most == int(caps[kind]):  # else the sums below say nearly the same
+                if most * _SAME < _most_in_parts(room, movable.asked[kind]):  # else the sums below say the same
                     program.row(-_WITHOUT_END, 0.0, [(column, 1.0), (node, -float(most))])
         sums = [
             [(column, float(movable.asked[kind, item] / max(room[item], 1))) for kind, column in here]
@@ -150,6 +150,11 @@ def least_price(movable: Movable, sizes: Sizes, effort: Effort) -> Least | None:
     for value, members in zip(solver.getSolution().row_dual[-len(kinds) :], kinds, strict=True):
         worth[members] = max(0.0, value)
     return Least(float(solver.getInfo().objective_function_value), worth)
+
+
+def _most_in_parts(room: Amounts, asked: Amounts) -> float:
+    wanted = asked > 0
+    return float((room[wanted] / asked[wanted]).min()) if wanted.any() else float(PLENTY)
 
 
 def _rooms(sizes: Sizes) -> tuple[Amounts, Amounts, Mask]:
