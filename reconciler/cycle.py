@@ -289,8 +289,7 @@ class Cycle:
             memory=self._placed,
             seconds_left=lambda: latest - time.perf_counter(),
         )
-        to_check = self._rules.check_placement and not placement.checked
-        broken = self._broken_rules(state, placement) if to_check else ()
+        broken = self._broken_rules(state, placement) if self._rules.check_placement and not placement.checked else ()
         return replace(
             state,
             placement=placement,
