@@ -12,6 +12,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.placement.amounts import PLENTY
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.optimize_effort import Effort
 from reconciler.placement.optimize_filling import filling
@@ -25,6 +26,11 @@ _GAIN = 1e-7
 
 _LONGEST_REST = 7
 """Rounds for which a size is not asked at most, after it had nothing; where no other has anything either it is asked all the same."""
+
+
+_FEW = 16
+"""Kinds up to which nodes are also begun with each of them."""
+_PARTS, _PARTS_OF = (0, 1, 2, 3), 4
 
 
 class Filler:
@@ -61,25 +67,26 @@ class Filler:
     def _best_of(self, sizes: Amounts, chosen: Amounts, worth: Floats, left: Amounts, effort: Effort) -> list[Pattern]:
         if not len(sizes):
             return []
-        effort.filled(len(sizes) * len(self._opinions) * len(chosen))
         filled = self._filled(worth, left, chosen, sizes)
+        if len(chosen) <= _FEW:
+            filled = np.concatenate([filled, self._begun(worth, left, chosen, sizes)], axis=1)
+        effort.filled(filled.size)
         value = filled @ worth[chosen]
-        value = value.reshape(len(sizes), len(self._opinions))
-        opinion = value.argmax(axis=1)
+        best = value.argmax(axis=1)
         prices = self._sizes.prices[sizes] / 1e9
-        good = np.asarray(value[np.arange(len(sizes)), opinion] - prices > _GAIN)
+        good = np.asarray(value[np.arange(len(sizes)), best] - prices > _GAIN)
         self._rest[sizes] = np.where(good, 0, np.minimum(2 * self._rest[sizes] + 1, _LONGEST_REST))
         self._wait[sizes] = self._rest[sizes]
         found = []
         for place in np.flatnonzero(good).tolist():
-            counts = filled[place * len(self._opinions) + int(opinion[place])]
+            counts = filled[place, best[place]]
             there = np.flatnonzero(counts)
             pairs = tuple(zip(chosen[there].tolist(), counts[there].tolist(), strict=True))
             found.append(Pattern(pairs, int(sizes[place]), float(prices[place])))
         return found
 
     def _filled(self, worth: Floats, left: Amounts, chosen: Amounts, sizes: Amounts) -> Amounts:
-        """(sizes × opinions) × chosen kinds."""
+        """By sizes, opinions and chosen kinds."""
         opinions = len(self._opinions)
         takes = np.repeat(self._sizes.takes[np.ix_(sizes, chosen)], opinions, axis=0)
         burden = self._burden[sizes][:, :, chosen].reshape(len(takes), len(chosen))
@@ -87,7 +94,35 @@ class Filler:
         order = np.argsort(-score, axis=1, kind="stable")
         most = np.minimum(self._most[chosen], left[chosen])
         room = np.repeat(self._rooms[sizes], opinions, axis=0)
-        return filling()(order, takes, self._asked[chosen], room, most, self._movable.apart[np.ix_(chosen, chosen)])
+        apart = self._movable.apart[np.ix_(chosen, chosen)]
+        filled = filling()(order, takes, self._asked[chosen], room, most, apart)
+        return filled.reshape(len(sizes), opinions, len(chosen))
+
+    def _begun(self, worth: Floats, left: Amounts, chosen: Amounts, sizes: Amounts) -> Amounts:
+        """By sizes, beginnings and chosen kinds: of each kind in turn a part of what the node takes, whatever it is worth, and no
+        more of it; the rest as by the first opinion. Among few kinds a node is often full only so."""
+        asked, kinds = self._asked[chosen], len(chosen)
+        most = np.minimum(self._most[chosen], left[chosen])
+        wanted = np.maximum(asked, 1)
+        fits = np.where(asked > 0, self._rooms[sizes][:, None, :] // wanted, PLENTY).min(axis=2)
+        fits = np.where(self._sizes.takes[np.ix_(sizes, chosen)], np.clip(fits, 0, most), 0)
+        alone = self._movable.apart[chosen].any(axis=1)
+        parts = fits[:, :, None] * np.array(_PARTS) // _PARTS_OF  # sizes × kinds × parts
+        parts = np.where(np.asarray(alone)[None, :, None], 0, parts)
+        begun = np.zeros((len(sizes), kinds, len(_PARTS), kinds), dtype=np.int64)
+        able = np.broadcast_to(self._sizes.takes[np.ix_(sizes, chosen)][:, None, None, :], begun.shape).copy()
+        every = np.arange(kinds)
+        begun[:, every, :, every] = parts.transpose(1, 0, 2)
+        able[:, every, :, every] = False
+        rows = len(sizes) * kinds * len(_PARTS)
+        first: Amounts = begun.reshape(rows, kinds)
+        room = np.repeat(self._rooms[sizes], kinds * len(_PARTS), axis=0) - first @ asked
+        burden = self._burden[sizes][:, 0, chosen]
+        order = np.argsort(-worth[chosen] / np.maximum(burden, 1e-12), axis=1, kind="stable")
+        order = np.repeat(order, kinds * len(_PARTS), axis=0)
+        apart = self._movable.apart[np.ix_(chosen, chosen)]
+        filled = filling()(order, able.reshape(rows, kinds), asked, room, most, apart)
+        return np.asarray((filled + first).reshape(len(sizes), -1, kinds), dtype=np.int64)
 
 
 def _opinions(resources: int) -> Iterable[Floats]:
