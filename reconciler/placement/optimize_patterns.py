@@ -30,7 +30,8 @@ _LONGEST_REST = 7
 
 _FEW = 16
 """Kinds up to which nodes are also begun with each of them."""
-_PARTS, _PARTS_OF = (0, 1, 2, 3), 4
+_BEGINNINGS = 128
+"""Of a node in all: the fewer kinds, the finer the steps for each."""
 
 
 class Filler:
@@ -102,24 +103,25 @@ class Filler:
         """By sizes, beginnings and chosen kinds: of each kind in turn a part of what the node takes, whatever it is worth, and no
         more of it; the rest as by the first opinion. Among few kinds a node is often full only so."""
         asked, kinds = self._asked[chosen], len(chosen)
+        steps = _BEGINNINGS // kinds
         most = np.minimum(self._most[chosen], left[chosen])
         wanted = np.maximum(asked, 1)
         fits = np.where(asked > 0, self._rooms[sizes][:, None, :] // wanted, PLENTY).min(axis=2)
         fits = np.where(self._sizes.takes[np.ix_(sizes, chosen)], np.clip(fits, 0, most), 0)
         alone = self._movable.apart[chosen].any(axis=1)
-        parts = fits[:, :, None] * np.array(_PARTS) // _PARTS_OF  # sizes × kinds × parts
+        parts = fits[:, :, None] * np.arange(steps) // steps  # sizes × kinds × parts
         parts = np.where(np.asarray(alone)[None, :, None], 0, parts)
-        begun = np.zeros((len(sizes), kinds, len(_PARTS), kinds), dtype=np.int64)
+        begun = np.zeros((len(sizes), kinds, steps, kinds), dtype=np.int64)
         able = np.broadcast_to(self._sizes.takes[np.ix_(sizes, chosen)][:, None, None, :], begun.shape).copy()
         every = np.arange(kinds)
         begun[:, every, :, every] = parts.transpose(1, 0, 2)
         able[:, every, :, every] = False
-        rows = len(sizes) * kinds * len(_PARTS)
+        rows = len(sizes) * kinds * steps
         first: Amounts = begun.reshape(rows, kinds)
-        room = np.repeat(self._rooms[sizes], kinds * len(_PARTS), axis=0) - first @ asked
+        room = np.repeat(self._rooms[sizes], kinds * steps, axis=0) - first @ asked
         burden = self._burden[sizes][:, 0, chosen]
         order = np.argsort(-worth[chosen] / np.maximum(burden, 1e-12), axis=1, kind="stable")
-        order = np.repeat(order, kinds * len(_PARTS), axis=0)
+        order = np.repeat(order, kinds * steps, axis=0)
         apart = self._movable.apart[np.ix_(chosen, chosen)]
         filled = filling()(order, able.reshape(rows, kinds), asked, room, most, apart)
         return np.asarray((filled + first).reshape(len(sizes), -1, kinds), dtype=np.int64)
