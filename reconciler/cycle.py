@@ -287,9 +287,9 @@ class Cycle:
             overlays=state.effective.node_overlays,
             options=replace(self._rules.placement, include_pending=state.include_pending, leaving=replaced),
             memory=self._placed,
-            expired=lambda: time.perf_counter() > latest,
+            seconds_left=lambda: latest - time.perf_counter(),
         )
-        broken = self._broken_rules(state, placement) if self._rules.check_placement else ()
+        broken = self._broken_rules(state, placement) if self._rules.check_placement and not placement.checked else ()
         return replace(
             state,
             placement=placement,

@@ -42,6 +42,16 @@ class Kind:
         return sum(count for _, count in self.waiting)
 
 
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What one node holds. kinds: pairs of a kind's number and how many chunks of it, by number; size: of the node, -1 for one
+    of the fast placement's; price: USD an hour."""
+
+    kinds: tuple[tuple[int, int], ...]
+    size: int
+    price: float
+
+
 @dataclass(slots=True)
 class _Kinds:
     """Those that came up, and their numbers by what tells them apart."""
