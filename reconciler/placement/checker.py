@@ -7,7 +7,7 @@ kube-scheduler would accept, on every type, zone and capacity type that a planne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
@@ -41,8 +41,10 @@ def violations(
     placement: Placement,
     overlays: Sequence[NodeOverlay] = (),
     spot_share: float = 1.0,
+    back_offs: Collection[tuple[str, str, str]] = frozenset(),
 ) -> tuple[str, ...]:
-    """One sentence for each broken rule, sorted; empty when the placement holds. spot_share: as it was asked for."""
+    """One sentence for each broken rule, sorted; empty when the placement holds. spot_share, back_offs: as they were asked
+    for; back_offs: instance type, zone and capacity type."""
     pods_on: dict[str | None, list[Pod]] = {}
     for pod in view.pods:
         pods_on.setdefault(pod.node_name, []).append(pod)
@@ -61,6 +63,7 @@ def violations(
         {claim.node_name: claim for claim in reversed(view.node_claims)},
         shelves,
         Arrivals(pools, types, overlays),
+        back_offs,
     )
     unknown = tuple(sorted(set(_unknown(scene, placement))))
     if unknown:

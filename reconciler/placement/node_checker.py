@@ -3,7 +3,7 @@ shares nothing with the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.model.demand import Demand
@@ -50,6 +50,7 @@ class Scene:
     """NodeClaims by node."""
     shelves: Shelves
     arrivals: Arrivals
+    back_offs: Collection[tuple[str, str, str]]
 
 
 def existing_violations(scene: Scene, site: Site, occupied: OccupiedBin) -> Iterable[str]:

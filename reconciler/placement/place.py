@@ -106,6 +106,7 @@ def place(
             placement=placement,
             overlays=overlays,
             spot_share=options.spot_share,
+            back_offs=options.back_offs,
         )
         return bool(found)
 

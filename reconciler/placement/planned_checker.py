@@ -123,6 +123,8 @@ class PlannedNodes:
             prices += offered
             if not offered:
                 faults.append(f"{name} is not offered in {zone} as {capacity_type}")
+            if (name, zone, capacity_type) in self._scene.back_offs:
+                faults.append(f"{name} in {zone} as {capacity_type} is backed off from")
         pool = self._scene.pools[planned.node_pool]
         faults += _minimums(pool, all_labels)
         return _Mix(variants, labels, seen, min(prices, default=None), tuple(faults))

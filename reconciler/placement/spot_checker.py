@@ -25,7 +25,7 @@ def spot_violations(
     share: float,
 ) -> Iterable[str]:
     """totals: chunks of each demand that is no pending pod."""
-    most_of = _most(totals.keys(), existing, placement) if share < 1 else {}
+    most_of = _most(totals.keys(), existing, placement)
     said = {(item.demand, item.chunks) for item in placement.crowded}
     found = set()
     for demand, total in totals.items():

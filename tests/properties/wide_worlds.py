@@ -63,6 +63,7 @@ class WideWorld(World):
             placement=placement,
             overlays=self.overlays,
             spot_share=self.options.spot_share,
+            back_offs=self.options.back_offs,
         )
 
 

@@ -128,6 +128,19 @@ def planned(change: Callable[[PlannedNode], PlannedNode]) -> Placement:
     return replace(placement, planned=tuple(change(item) for item in placement.planned))
 
 
+def test_finds_new_nodes_of_offerings_that_are_backed_off_from() -> None:
+    (sentence,) = violations(
+        ClusterView(),
+        node_pools=(node_pool(),),
+        instance_types=TYPES,
+        demands=(demand(count=1),),
+        placement=planned(lambda item: item),
+        back_offs={("small", "zone-a", "on-demand")},
+    )
+
+    assert sentence == "planned-0: small in zone-a as on-demand is backed off from"
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
