@@ -116,7 +116,7 @@ def movable(state: State, *, per_node: int | None) -> Movable:
             held[number] = held.get(number, 0) + count
             listed[number].waiting.append((put.batch, count))
         nodes.append((held, int(state.planned.price[index])))
-    shares, bounds = _shares(listed, capped)
+    shares, bounds = _shares(state, listed, capped)
     return Movable(
         kinds=tuple(listed),
         nodes=tuple(nodes),
@@ -193,16 +193,19 @@ def _matters(rule: Rule) -> bool:
     return isinstance(rule, ApartRule) or rule.counts_itself
 
 
-def _shares(kinds: Sequence[Kind], capped: Mapping[ObjectRef, int]) -> tuple[Amounts, Amounts]:
+def _shares(state: State, kinds: Sequence[Kind], capped: Mapping[ObjectRef, int]) -> tuple[Amounts, Amounts]:
     """Of chunks that bring a spread constraint on hosts and count under it themselves a new node takes maxSkew, as there may
-    always be an empty host; those that count without it may come later (see balance)."""
+    always be an empty host; those that count without it may come later (see balance). Chunks that bring the same constraint for
+    other nodes too, or as KeepMinimum, are under one."""
     columns: dict[object, list[int]] = {}
     bounds: dict[object, int] = {}
     for number, kind in enumerate(kinds):
         for rule in kind.rules:
             if isinstance(rule, SpreadRule) and rule.counts_itself:
-                columns.setdefault(rule, []).append(number)
-                bounds[rule] = rule.max_skew
+                counted = state.topology.counters[rule.counter].counted.anywhere
+                constraint = (counted, rule.max_skew, rule.min_domains)
+                columns.setdefault(constraint, []).append(number)
+                bounds[constraint] = rule.max_skew
         demand = kind.batch.demand
         if demand in capped:
             columns.setdefault(demand, []).append(number)

@@ -42,13 +42,13 @@ class _Crowds:
                 way = _way(resident.tenant)
                 ways[way] = ways.get(way, 0) + 1
 
-    def about(self, domain: str, folk: frozenset[int]) -> Iterable[tuple[int, _Way, int]]:
-        """Those that are or may come to be in the domain: an open label may take any value."""
+    def about(self, domain: str, folk: frozenset[int]) -> Iterable[tuple[str, int, _Way, int]]:
+        """Those that are or may come to be in the domain, and where: an open label may take any value."""
         for where in self._counts if domain == OPEN else (domain, OPEN):
             there = self._counts.get(where, {})
             for number in folk if len(folk) < len(there) else folk & there.keys():
                 for way, count in there.get(number, {}).items():
-                    yield number, way, count
+                    yield where, number, way, count
 
 
 def _apart(
@@ -62,9 +62,10 @@ def _apart(
         single = owner.tenant.count == 1
         case = (domain, _way(owner.tenant), single)
         if case not in judged:
+            itself = (domain, owner.folk, case[1]) if single else None
             judged[case] = any(
-                count > (1 if single and (folk, way) == (owner.folk, case[1]) else 0) and _meet(case[1], way)
-                for folk, way, count in crowds.about(domain, met)
+                count > (1 if (where, folk, way) == itself else 0) and _meet(case[1], way)
+                for where, folk, way, count in crowds.about(domain, met)
             )
         if judged[case]:
             yield f"{residents.sites[owner.site].name}: anti-affinity by {term.topology_key} is broken"

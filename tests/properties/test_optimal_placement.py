@@ -8,18 +8,22 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
+from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import Placement
+from reconciler.model.pods import TopologySpread
+from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement import optimize_filling
 from reconciler.placement.checker import violations
 from reconciler.placement.optimize_kinds import Movable, movable
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node_pool, shape
-from tests.unit.placement.worlds import World, worlds
+from tests.unit.placement.worlds import ZONES, World, catalogue, worlds
 
 
 def placed(world: World, *, optimal: bool, chunks_per_node: int | None = None) -> Placement:
@@ -60,8 +64,30 @@ def _dear(work: Movable) -> Movable:
     return replace(work, nodes=tuple((held, price * 10) for held, price in work.nodes))
 
 
+def _evenly(name: str, app: str, recreation: Recreation = Recreation.KEEP_EMPTY) -> Demand:
+    """One small chunk that counts under its own spread constraint over hosts."""
+    constraint = TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", LabelSelector((("app", app),)))
+    made = demand(name, count=1, pod_shape=replace(shape("100m", labels={"app": app}), topology_spread=(constraint,)))
+    return replace(made, recreation=recreation)
+
+
+KEPT_MINIMUM_TOO = World(
+    ClusterView(),
+    (node_pool(),),
+    catalogue(ZONES),
+    (
+        _evenly("api", "api"),
+        _evenly("web-1", "web"),
+        _evenly("web-2", "web"),
+        _evenly("api-kept", "api", Recreation.KEEP_MINIMUM),
+    ),
+)
+"""Of two new nodes each may hold one chunk of an app, whether or not what runs may be one of them."""
+
+
 @settings(max_examples=200, deadline=None)
 @given(world=worlds(), most=st.sampled_from([None, 2]))
+@example(world=KEPT_MINIMUM_TOO, most=None)
 def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(world: World, most: int | None) -> None:
     costs = iter(range(10, 0, -1))
 

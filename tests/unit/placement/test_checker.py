@@ -128,6 +128,20 @@ def planned(change: Callable[[PlannedNode], PlannedNode]) -> Placement:
     return replace(placement, planned=tuple(change(item) for item in placement.planned))
 
 
+def test_finds_a_chunk_that_another_one_may_come_too_near() -> None:
+    """Where the other's zone is not decided it may come to be the same."""
+    apart = web(pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, APP),))
+    decided = planned(lambda item: replace(item, zones=("zone-a",))).planned
+    open_still = planned(lambda item: item).planned
+    asked = demand(count=2, pod_shape=apart)
+
+    sentences = found(Placement(planned=(*decided, *open_still)), asked, view=ClusterView())
+
+    assert {item for item in sentences if "anti-affinity" in item} == {
+        f"planned-{number}: anti-affinity by {ZONE_LABEL} is broken" for number in (0, 1)
+    }
+
+
 def test_finds_new_nodes_of_offerings_that_are_backed_off_from() -> None:
     (sentence,) = violations(
         ClusterView(),
