@@ -254,7 +254,7 @@ class Cycle:
                 *local.findings,
                 *schedule_findings(forms.repository.schedules, state.now),
             ),
-            instance_types=launch_record(view, state.now).without(self._catalog.instance_types(view), state.now),
+            instance_types=tuple(self._catalog.instance_types(view)),
         )
 
     def _find_demand(self, state: PassState) -> PassState:
@@ -278,6 +278,10 @@ class Cycle:
 
     def _place(self, state: PassState) -> PassState:
         replaced = unavailable_bins(state.view, state.effective.node_pools, state.now)
+        back_offs = launch_record(state.view, state.now).avoided(state.now)
+        options = replace(
+            self._rules.placement, include_pending=state.include_pending, back_offs=back_offs, leaving=replaced
+        )
         latest = time.perf_counter() + self._rules.optimal_within.total_seconds()
         placement = place(
             state.view,
@@ -285,28 +289,18 @@ class Cycle:
             instance_types=state.instance_types,
             demands=state.demands,
             overlays=state.effective.node_overlays,
-            options=replace(self._rules.placement, include_pending=state.include_pending, leaving=replaced),
+            options=options,
             memory=self._placed,
-            expired=lambda: time.perf_counter() > latest,
+            seconds_left=lambda: latest - time.perf_counter(),
         )
-        broken = self._broken_rules(state, placement) if self._rules.check_placement else ()
+        unchecked = self._rules.check_placement and not placement.checked
+        broken = _broken_rules(state, placement, options) if unchecked else ()
         return replace(
             state,
             placement=placement,
             replaced=replaced,
             broken_rules=broken,
             findings=(*state.findings, *rejections(broken)),
-        )
-
-    def _broken_rules(self, state: PassState, placement: Placement) -> tuple[str, ...]:
-        return violations(
-            state.view,
-            node_pools=state.effective.node_pools,
-            instance_types=state.instance_types,
-            demands=state.demands,
-            placement=placement,
-            overlays=state.effective.node_overlays,
-            spot_share=self._rules.placement.spot_share,
         )
 
     def _make_plan(self, state: PassState) -> PassState:
@@ -325,7 +319,7 @@ class Cycle:
                 price_source=self._catalog.source,
                 caps=self._rules.caps,
                 findings=state.findings,
-                blocked=_reasons_to_keep(state.tree),
+                blocked=state.tree.reasons_to_keep,
                 replaced=state.replaced,
                 local_budgets=state.local_budgets,
                 include_pending=state.include_pending,
@@ -379,15 +373,17 @@ class Cycle:
         return Templates(self._packaged_templates, own)
 
 
-def _reasons_to_keep(tree: SourceTree) -> tuple[str, ...]:
-    """Why what this tree no longer declares must stay all the same."""
-    reasons = []
-    if tree.stalled is not None:
-        reasons.append(f"the repository is stalled: {tree.stalled[1]}")
-    if tree.rewound:
-        reasons.append("the branch was force-pushed a short while ago")
-    reasons += [f"{path} was left out: {why}" for path, why in tree.skipped]
-    return tuple(reasons)
+def _broken_rules(state: PassState, placement: Placement, options: PlacementOptions) -> tuple[str, ...]:
+    return violations(
+        state.view,
+        node_pools=state.effective.node_pools,
+        instance_types=state.instance_types,
+        demands=state.demands,
+        placement=placement,
+        overlays=state.effective.node_overlays,
+        spot_share=options.spot_share,
+        back_offs=options.back_offs,
+    )
 
 
 def _is_settled(state: PassState) -> bool:

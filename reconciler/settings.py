@@ -65,11 +65,11 @@ class CapSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
-    """mode: fast, or optimal for cheaper new nodes by linear programming; optimal_within: when that takes longer, the fast
-    placement stands; chunks_per_node: how many chunks of one demand a node may hold (0: no limit), so that losing a node loses no more;
-    instance_types: how many types a placeholder offers, so that a stock-out of one does not fail its launch; spot_share: the most of
-    a demand's chunks that may stand on spot nodes of one instance type in one zone (1: no bound), so that losing those loses no more;
-    check: verify every placement by code of its own before anything comes of it."""
+    """mode: fast, or optimal for cheaper new nodes by linear programming; optimal_within: when that takes longer, the best
+    that was found by then is used; chunks_per_node: how many chunks of one demand a node may hold (0: no limit), so that losing a node
+    loses no more; instance_types: how many types a placeholder offers, so that a stock-out of one does not fail its launch; spot_share:
+    the most of a demand's chunks that may stand on spot nodes of one instance type in one zone (1: no bound), so that losing those
+    loses no more; check: verify every placement by code of its own before anything comes of it."""
 
     mode: str = "fast"
     optimal_within: timedelta = timedelta(minutes=1)

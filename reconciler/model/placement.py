@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -99,3 +99,5 @@ class Placement:
     """What was not judged (DRA claims, unknown volumes): one sentence each; and `crowded` in words."""
     crowded: tuple[Crowding, ...] = ()
     """Demands of which more may come to stand on one spot offering than is allowed, which could not be helped."""
+    checked: bool = field(default=False, compare=False)
+    """Whether the independent checker looked at this very placement already, and found nothing."""

@@ -23,3 +23,14 @@ class SourceTree:
     stalled: tuple[str, str] | None = None
     rewound: bool = False
     skipped: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def reasons_to_keep(self) -> tuple[str, ...]:
+        """Why what this tree no longer declares must stay all the same."""
+        reasons = []
+        if self.stalled is not None:
+            reasons.append(f"the repository is stalled: {self.stalled[1]}")
+        if self.rewound:
+            reasons.append("the branch was force-pushed a short while ago")
+        reasons += [f"{path} was left out: {why}" for path, why in self.skipped]
+        return tuple(reasons)

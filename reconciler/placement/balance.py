@@ -9,7 +9,6 @@ least that count anywhere in the end.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
@@ -78,14 +77,14 @@ class Balance:
         return self._loose[rule]
 
     def _is_alike(self, one: SpreadRule, other: Rule) -> bool:
-        """Whether they differ at most in which nodes they look at."""
+        """Whether they differ at most in which nodes they look at, and in whether bound pods count."""
         if one == other:
             return True
         if not isinstance(other, SpreadRule) or one.max_skew != other.max_skew or one.min_domains != other.min_domains:
             return False
         counters = self._state.topology.counters
         mine, theirs = counters[one.counter].counted, counters[other.counter].counted
-        return mine.key == theirs.key and replace(mine, inclusion=None) == replace(theirs, inclusion=None)
+        return mine.anywhere == theirs.anywhere
 
     def _added_to(self, counter: int) -> dict[tuple[int, bool, Domain], int]:
         """By kin, whether only chunks count, and domain."""

@@ -163,7 +163,6 @@ def frame_of(
     offers: Mapping[str, PoolOffers],
     columns: ResourceColumns,
     *,
-    held: frozenset[str],
     leaving: frozenset[str] = frozenset(),
 ) -> Frame:
     assert columns.names[:2] == (CPU, MEMORY)
@@ -176,7 +175,7 @@ def frame_of(
         origins=origins,
         table=LabelTable([origin.labels for origin in origins]),
         base=np.array(rooms, dtype=np.int64).reshape(len(origins), len(columns.names)),
-        rank=np.array([_rank(origin, held) for origin in origins], dtype=np.int64),
+        rank=np.array([_rank(origin) for origin in origins], dtype=np.int64),
         usable=np.array([not origin.excuse for origin in origins], dtype=np.bool_),
         index={origin.name: number for number, origin in enumerate(origins) if origin.node is not None},
         holding={number: words for number, origin in enumerate(origins) if (words := origin.held_for)},
@@ -200,9 +199,8 @@ def bins_of(frame: Frame, flocks: Sequence[Flock], daemons: Sequence[Daemon], co
     return bins
 
 
-def _rank(origin: BinOrigin, held: frozenset[str]) -> int:
-    named = origin.name in held or (origin.claim is not None and origin.claim.name in held)
-    if named or origin.is_held:
+def _rank(origin: BinOrigin) -> int:
+    if origin.is_held:
         return HELD
     return PLACEHOLDER if origin.is_placeholder else OTHER
 

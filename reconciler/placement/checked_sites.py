@@ -9,7 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL, Node, NodeClaim
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    INITIALIZED_LABEL,
+    NODEPOOL_LABEL,
+    ZONE_LABEL,
+    Node,
+    NodeClaim,
+    Offering,
+)
 from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
 from reconciler.model.requirements import Operator, Requirement, Taint
 
@@ -59,6 +67,19 @@ def label_of(site: Site, key: str) -> str | None:
     if key in site.labels or site.exists:
         return site.labels.get(key)
     return site.labels.get(_OLDER_LABELS.get(key, key))
+
+
+def in_common(variants: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], dict[str, frozenset[str | None]]]:
+    """Labels, open where variants differ, and all that each may come to be."""
+    keys = sorted({key for variant in variants for key in variant})
+    seen = {key: frozenset(variant.get(key) for variant in variants) for key in keys}
+    return {key: next(iter(seen[key])) or "" if len(seen[key]) == 1 else OPEN for key in keys}, seen
+
+
+def labels_as_offered(offering: Offering) -> dict[str, str]:
+    """What a node of this offering will be labelled, whatever its type."""
+    single = {item.key: item.values[0] for item in offering.requirements if len(item.values) == 1}
+    return single | {ZONE_LABEL: offering.zone, CAPACITY_TYPE_LABEL: offering.capacity_type}
 
 
 def holds(requirement: Requirement, value: str | None) -> bool:
@@ -147,8 +168,9 @@ def untolerated(taints: Iterable[Taint], shape: PodShape) -> list[Taint]:
 
 def clashing_ports(tenants: Sequence[Tenant]) -> list[int]:
     """Host ports that chunks want and some other pod of the site too."""
-    clashes = [port.port for tenant in tenants if tenant.count > 1 for port in tenant.shape.host_ports]
-    for one, other in combinations(tenants, 2):
+    asking = [tenant for tenant in tenants if tenant.shape.host_ports]
+    clashes = [port.port for tenant in asking if tenant.count > 1 for port in tenant.shape.host_ports]
+    for one, other in combinations(asking, 2):
         if one.chunk or other.chunk:
             clashes += [
                 port.port

@@ -7,7 +7,7 @@ kube-scheduler would accept, on every type, zone and capacity type that a planne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
@@ -18,20 +18,16 @@ from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
+from reconciler.placement.arriving_checker import Arrivals
+from reconciler.placement.checked_examples import Examples
 from reconciler.placement.checked_sites import Site, Tenant, is_initialized
 from reconciler.placement.device_checker import device_violations
-from reconciler.placement.node_checker import (
-    Scene,
-    claim_site,
-    existing_violations,
-    limit_violations,
-    planned_site,
-    planned_violations,
-)
+from reconciler.placement.node_checker import Scene, existing_violations
+from reconciler.placement.planned_checker import PlannedNodes, limit_violations
 from reconciler.placement.reservation_checker import reservation_violations
 from reconciler.placement.spot_checker import spot_violations
 from reconciler.placement.topology_checker import topology_violations
-from reconciler.placement.volume_checker import volume_violations
+from reconciler.placement.volume_checker import Shelves, volume_violations
 
 _YOUNG_TAINTS = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
 
@@ -45,19 +41,33 @@ def violations(
     placement: Placement,
     overlays: Sequence[NodeOverlay] = (),
     spot_share: float = 1.0,
+    back_offs: Collection[tuple[str, str, str]] = frozenset(),
 ) -> tuple[str, ...]:
-    """One sentence for each broken rule, sorted; empty when the placement holds. spot_share: as it was asked for."""
+    """One sentence for each broken rule, sorted; empty when the placement holds. spot_share, back_offs: as they were asked
+    for; back_offs: instance type, zone and capacity type."""
     pods_on: dict[str | None, list[Pod]] = {}
     for pod in view.pods:
         pods_on.setdefault(pod.node_name, []).append(pod)
+    shelves = Shelves.of(view.storage)
+    pools = {pool.name: pool for pool in node_pools}
+    types = {kind.name: kind for kind in instance_types}
     scene = Scene(
         view,
-        {pool.name: pool for pool in node_pools},
-        {kind.name: kind for kind in instance_types},
+        pools,
+        types,
         {demand.ref: demand for demand in demands},
         overlays,
         pods_on,
+        {node.name: node for node in reversed(view.nodes)},
+        {claim.name: claim for claim in reversed(view.node_claims)},
+        {claim.node_name: claim for claim in reversed(view.node_claims)},
+        shelves,
+        Arrivals(pools, types, overlays),
+        back_offs,
     )
+    unknown = tuple(sorted(set(_unknown(scene, placement))))
+    if unknown:
+        return unknown
     found = [*_counted(scene, placement)]
     sites, existing = _existing_sites(scene)
     for occupied in placement.occupied:
@@ -67,19 +77,37 @@ def violations(
             continue
         site.tenants += _tenants(scene, occupied.holdings)
         found += existing_violations(scene, site, occupied)
+    nodes = PlannedNodes(scene)
     for number, planned in enumerate(placement.planned):
-        site = planned_site(scene, planned, number)
+        site = nodes.site(planned, number)
         site.tenants += _tenants(scene, planned.holdings)
         sites.append(site)
-        found += planned_violations(scene, planned, site)
+        found += nodes.violations(planned, site)
     found += limit_violations(scene, placement.planned)
     found += topology_violations(sites, view.namespaces)
-    found += volume_violations(view, sites)
-    found += device_violations(view, demands, sites)
+    examples = Examples(view)
+    found += volume_violations(view.pods, shelves, examples, sites)
+    found += device_violations(view, demands, examples, sites)
     found += reservation_violations(view, scene.types, placement.planned)
     totals = {item.ref: sum(group.count for group in item.groups) for item in demands if not item.is_pending_pod}
     found += spot_violations(totals, existing, placement, spot_share)
     return tuple(sorted(set(found)))
+
+
+def _unknown(scene: Scene, placement: Placement) -> Iterable[str]:
+    """What is named and not there; nothing else can be judged then."""
+    for planned in placement.planned:
+        if planned.node_pool not in scene.pools:
+            yield f"NodePool {planned.node_pool} is not there"
+        for name in planned.instance_types:
+            if name not in scene.types:
+                yield f"instance type {name} is not there"
+    on_existing = [holding for item in placement.occupied for holding in item.holdings]
+    on_new = [holding for item in placement.planned for holding in item.holdings]
+    for holding in (*on_existing, *on_new):
+        demand = scene.demands.get(holding.demand)
+        if demand is None or holding.group >= len(demand.groups):
+            yield f"{holding.demand}: there is no group {holding.group} of it"
 
 
 def _counted(scene: Scene, placement: Placement) -> Iterable[str]:
@@ -128,14 +156,13 @@ def _tenants(scene: Scene, holdings: Iterable[Holding]) -> list[Tenant]:
 
 def _existing_sites(scene: Scene) -> tuple[list[Site], dict[tuple[str | None, str | None], Site]]:
     existing: dict[tuple[str | None, str | None], Site] = {}
-    claims = {claim.node_name: claim for claim in reversed(scene.view.node_claims)}
     for node in scene.view.nodes:
-        claim = claims.get(node.name)
+        claim = scene.claims_of.get(node.name)
         taints = node.taints if is_initialized(node, claim) else _lasting(scene, node, claim)
         existing[node.name, None] = Site(node.name, dict(node.labels), tuple(taints))
     for claim in scene.view.node_claims:
         if (claim.node_name, None) not in existing:
-            existing[None, claim.name] = claim_site(scene, claim)
+            existing[None, claim.name] = scene.arrivals.site(claim)
     for pod in scene.view.pods:
         if (pod.node_name, None) in existing:
             existing[pod.node_name, None].tenants.append(Tenant(pod.shape, 1, chunk=False, leaving=pod.deleting))

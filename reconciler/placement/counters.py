@@ -6,7 +6,7 @@ Used by topology, which makes them, and by all who place by them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,12 @@ class Counted:
     inclusion: Inclusion | None = None
     chunks_only: bool = False
     leaving: bool = False
+
+    @property
+    def anywhere(self) -> Counted:
+        """The same on whatever nodes, be bound pods counted or not: what two counters have in common on nodes that both look at
+        and where nothing runs yet."""
+        return replace(self, inclusion=None, chunks_only=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,18 +16,22 @@ from reconciler.model.devices import ClaimSpec, Device, DeviceClass, DeviceName,
 from reconciler.model.nodes import NODEPOOL_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.model.view import ClusterView
-from reconciler.placement.checked_examples import is_up, names_up, possible_types
+from reconciler.placement.checked_examples import Examples, possible_types
 from reconciler.placement.checked_sites import Site, Tenant
 
 
-def device_violations(view: ClusterView, demands: Sequence[Demand], sites: Sequence[Site]) -> Iterable[str]:
-    scene = _Scene(view, demands)
+def device_violations(
+    view: ClusterView, demands: Sequence[Demand], examples: Examples, sites: Sequence[Site]
+) -> Iterable[str]:
+    scene = _Scene(view, demands, examples)
     for site in sites:
+        if not any(_claims_devices(tenant) for tenant in site.tenants):
+            continue
         running: Counter[str] = Counter()
         minimum: Counter[str] = Counter()
         empty: Counter[str] = Counter()
         for tenant in site.tenants:
-            if not tenant.chunk or not (tenant.shape.resource_claims or tenant.shape.resource_claim_templates):
+            if not _claims_devices(tenant):
                 continue
             missing = list(scene.missing(tenant.shape))
             yield from (f"{site.name}: {what} is not there" for what in missing)
@@ -39,14 +43,32 @@ def device_violations(view: ClusterView, demands: Sequence[Demand], sites: Seque
         yield from scene.overcommitted(site, (running | minimum) + empty)
 
 
+def _claims_devices(tenant: Tenant) -> bool:
+    return tenant.chunk and bool(tenant.shape.resource_claims or tenant.shape.resource_claim_templates)
+
+
 class _Scene:
-    def __init__(self, view: ClusterView, demands: Sequence[Demand]) -> None:
+    """Devices, claims and classes, by what they are looked up by."""
+
+    def __init__(self, view: ClusterView, demands: Sequence[Demand], examples: Examples) -> None:
         devices = view.devices
-        self._view = view
+        self._examples = examples
+        self._nodes = {node.name for node in view.nodes}
+        self._publishing = {item.node for item in devices.slices}
         self._classes = {item.name: item for item in devices.classes}
         self._templates = {(item.namespace, item.name): item.spec for item in devices.templates}
         self._claims = {(item.namespace, item.name): item for item in devices.claims}
-        self._slices = [item for item in devices.slices if _counts(item, devices.slices)]
+        self._slices = _counted(devices.slices)
+        self._node_of: dict[DeviceName, str] = {}
+        self._on_node: dict[str, set[DeviceName]] = {}
+        self._odd: set[DeviceName] = set()
+        """Devices that are not whole, or on no node."""
+        for item in self._slices:
+            for device in item.devices:
+                name = _name(item, device)
+                self._on_node.setdefault(self._node_of.setdefault(name, item.node), set()).add(name)
+                if not (device.simple and item.node):
+                    self._odd.add(name)
         self._taken = {device for claim in devices.claims for device in claim.allocated}
         shapes = [(group.shape, group.count) for demand in demands for group in demand.groups]
         bound = [(pod.shape, 1) for pod in view.pods if pod.node_name is not None]
@@ -58,6 +80,9 @@ class _Scene:
         }
         simple = {name for name in asked & self._classes.keys() if self._classes[name].is_simple}
         self._selected = {name: self._select(self._classes[name]) for name in simple}
+        self._countable = {name for name in simple if self._can_count(name)}
+        self._together: dict[tuple[str, ...], frozenset[DeviceName]] = {}
+        self._known: dict[tuple[str, str, tuple[str, ...]], int] = {}
 
     def missing(self, shape: PodShape) -> Iterable[str]:
         """What the pod waits for; it cannot be on any node."""
@@ -76,7 +101,7 @@ class _Scene:
     def misplaced(self, site: Site, shape: PodShape) -> Iterable[str]:
         """Claims whose devices are another node's; where they are is only known of those that are all one node's."""
         for name in shape.resource_claims:
-            nodes = {self._node_of(device) for device in self._claims[shape.namespace, name].allocated}
+            nodes = {self._node_of.get(device, "") for device in self._claims[shape.namespace, name].allocated}
             if len(nodes) == 1 and "" not in nodes and not (site.exists and site.name in nodes):
                 yield f"{site.name}: the devices of claim {shape.namespace}/{name} are elsewhere"
 
@@ -89,7 +114,7 @@ class _Scene:
         }
         found: Counter[str] = Counter()
         for spec in self._specs(shape, without=passed):
-            if spec.simple and all(self._is_countable(request.device_class) for request in spec.requests):
+            if spec.simple and all(request.device_class in self._countable for request in spec.requests):
                 for request in spec.requests:
                     found[request.device_class] += request.count * tenant.count
         return found
@@ -101,25 +126,30 @@ class _Scene:
         names = sorted(name for name in wanted if name in self._selected)
         for some in chain.from_iterable(combinations(names, size) for size in range(1, len(names) + 1)):
             count = sum(wanted[name] for name in some)
-            here = self._free(site, frozenset(device for name in some for device in self._selected[name]))
+            here = self._free(site, some)
             if count > here:
                 yield f"{site.name}: {count} devices of {_spoken(some)} are asked for, {here} are free"
 
-    def _free(self, site: Site, devices: frozenset[DeviceName]) -> int:
-        node = next((item for item in self._view.nodes if site.exists and item.name == site.name), None)
-        published = any(item.node == site.name for item in self._view.devices.slices)
-        if node is not None and (published or is_up(self._view, node)):
-            return self._on(node.name, devices - self._taken)
+    def _free(self, site: Site, classes: tuple[str, ...]) -> int:
+        """Devices that some of these classes select."""
+        if classes not in self._together:
+            self._together[classes] = frozenset[DeviceName]().union(*(self._selected[name] for name in classes))
+        there = site.exists and site.name in self._nodes
+        if there and (site.name in self._publishing or self._examples.is_up(site.name)):
+            return len(self._on(site.name, classes) - self._taken)
         pool = site.labels.get(NODEPOOL_LABEL, "")
-        return min((self._agreed(pool, kind, devices) for kind in possible_types(site)), default=0)
+        return min((self._agreed(pool, kind, classes) for kind in possible_types(site)), default=0)
 
-    def _agreed(self, pool: str, kind: str, devices: frozenset[DeviceName]) -> int:
+    def _agreed(self, pool: str, kind: str, classes: tuple[str, ...]) -> int:
         """How many of these devices all nodes of that NodePool and type have; none where they differ."""
-        counts = {self._on(name, devices) for name in names_up(self._view, pool=pool, instance_type=kind)}
-        return counts.pop() if len(counts) == 1 else 0
+        key = (pool, kind, classes)
+        if key not in self._known:
+            counts = {len(self._on(name, classes)) for name in self._examples.names(pool=pool, instance_type=kind)}
+            self._known[key] = counts.pop() if len(counts) == 1 else 0
+        return self._known[key]
 
-    def _on(self, node: str, devices: frozenset[DeviceName]) -> int:
-        return sum(self._node_of(device) == node for device in devices)
+    def _on(self, node: str, classes: tuple[str, ...]) -> frozenset[DeviceName]:
+        return self._together[classes] & self._on_node.get(node, set())
 
     def _specs(self, shape: PodShape, *, without: Collection[str] = ()) -> Iterable[ClaimSpec]:
         """Of all templates, and of claims but for these."""
@@ -129,12 +159,10 @@ class _Scene:
         yield from (spec for spec in templates if spec is not None)
         yield from (claim.spec for claim in claims if claim is not None)
 
-    def _is_countable(self, name: str) -> bool:
+    def _can_count(self, name: str) -> bool:
         """Whether the class's devices are whole and on nodes, and no class that is asked for selects only some of them."""
-        own = self._selected.get(name)
-        if own is None or any(not self._is_plain(device) for device in own):
-            return False
-        return all(theirs == own or not theirs & own for theirs in self._selected.values())
+        own = self._selected[name]
+        return not own & self._odd and all(theirs == own or not theirs & own for theirs in self._selected.values())
 
     def _select(self, found: DeviceClass) -> frozenset[DeviceName]:
         return frozenset(
@@ -144,29 +172,22 @@ class _Scene:
             if found.selects(item.driver, device)
         )
 
-    def _is_plain(self, name: DeviceName) -> bool:
-        return all(
-            device.simple and item.node
-            for item in self._slices
-            for device in item.devices
-            if _name(item, device) == name
-        )
-
-    def _node_of(self, name: DeviceName) -> str:
-        nodes = [item.node for item in self._slices for device in item.devices if _name(item, device) == name]
-        return nodes[0] if nodes else ""
-
 
 def _name(item: ResourceSlice, device: Device) -> DeviceName:
     return (item.driver, item.pool, device.name)
 
 
-def _counts(item: ResourceSlice, slices: Sequence[ResourceSlice]) -> bool:
-    """Whether it is of its pool's newest generation, and all of that is there."""
-    pool = [other for other in slices if (other.driver, other.pool) == (item.driver, item.pool)]
-    alike = [other for other in pool if other.generation == item.generation]
-    newest = all(other.generation <= item.generation for other in pool)
-    return newest and len(alike) >= item.slices
+def _counted(slices: Sequence[ResourceSlice]) -> list[ResourceSlice]:
+    """Those of their pool's newest generation, where all of that is there."""
+    generations: dict[tuple[str, str], Counter[int]] = {}
+    for item in slices:
+        generations.setdefault((item.driver, item.pool), Counter())[item.generation] += 1
+    found = []
+    for item in slices:
+        counts = generations[item.driver, item.pool]
+        if item.generation == max(counts) and counts[item.generation] >= item.slices:
+            found.append(item)
+    return found
 
 
 def _spoken(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from reconciler.model.placement import Placement
-from reconciler.placement.optimize import Packing, optimize
+from reconciler.placement.optimize import OUT_OF_TIME, Packing, optimize
 from reconciler.placement.state import State
 
 _ROUNDING = 1e-9
@@ -20,24 +20,22 @@ def optimal_placement(
     broken: Callable[[Placement], bool],
     *,
     per_node: int | None,
-    expired: Callable[[], bool],
+    seconds_left: Callable[[], float],
 ) -> Placement:
-    """fast: the placement as the state has it; finished: the same again, when the state is another; broken: whether the checker finds something in it. Never dearer than the
+    """fast: the placement as the state has it; finished: the same again, when the state is another; broken: whether the checker finds something in it; seconds_left: what the guard leaves. Never dearer than the
     fast placement, which stands where the other is not valid."""
     if not fast.planned:
         return fast
     if not all(node.price_known for node in fast.planned):
         return _with(fast, "placement.mode optimal: some prices are not known: the fast placement stands")
-    packing = optimize(state, per_node=per_node, expired=expired)
+    packing = optimize(state, per_node=per_node, seconds_left=seconds_left)
     packed = fast if packing.reason else finished()
     reason = packing.reason or _objection(packed, fast, broken)
     if reason:
         return _with(fast, _standing(fast, replace(packing, reason=reason)))
-    over = _over(packed, packing)
-    return _with(
-        packed,
-        f"placement.mode optimal: new nodes cost ${_price(packed):.2f}/h instead of ${_price(fast):.2f}/h{over}",
-    )
+    saved = f"new nodes cost ${_price(packed):.2f}/h instead of ${_price(fast):.2f}/h{_over(packed, packing)}"
+    late = f"; {OUT_OF_TIME} before all was tried, and another run may find more" if packing.too_slow else ""
+    return replace(_with(packed, f"placement.mode optimal: {saved}{late}"), checked=True)
 
 
 def _objection(packed: Placement, fast: Placement, broken: Callable[[Placement], bool]) -> str:

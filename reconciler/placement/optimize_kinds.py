@@ -42,6 +42,16 @@ class Kind:
         return sum(count for _, count in self.waiting)
 
 
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What one node holds. kinds: pairs of a kind's number and how many chunks of it, by number; size: of the node, -1 for one
+    of the fast placement's; price: USD an hour."""
+
+    kinds: tuple[tuple[int, int], ...]
+    size: int
+    price: float
+
+
 @dataclass(slots=True)
 class _Kinds:
     """Those that came up, and their numbers by what tells them apart."""
@@ -106,7 +116,7 @@ def movable(state: State, *, per_node: int | None) -> Movable:
             held[number] = held.get(number, 0) + count
             listed[number].waiting.append((put.batch, count))
         nodes.append((held, int(state.planned.price[index])))
-    shares, bounds = _shares(listed, capped)
+    shares, bounds = _shares(state, listed, capped)
     return Movable(
         kinds=tuple(listed),
         nodes=tuple(nodes),
@@ -183,16 +193,19 @@ def _matters(rule: Rule) -> bool:
     return isinstance(rule, ApartRule) or rule.counts_itself
 
 
-def _shares(kinds: Sequence[Kind], capped: Mapping[ObjectRef, int]) -> tuple[Amounts, Amounts]:
+def _shares(state: State, kinds: Sequence[Kind], capped: Mapping[ObjectRef, int]) -> tuple[Amounts, Amounts]:
     """Of chunks that bring a spread constraint on hosts and count under it themselves a new node takes maxSkew, as there may
-    always be an empty host; those that count without it may come later (see balance)."""
+    always be an empty host; those that count without it may come later (see balance). Chunks that bring the same constraint for
+    other nodes too, or as KeepMinimum, are under one."""
     columns: dict[object, list[int]] = {}
     bounds: dict[object, int] = {}
     for number, kind in enumerate(kinds):
         for rule in kind.rules:
             if isinstance(rule, SpreadRule) and rule.counts_itself:
-                columns.setdefault(rule, []).append(number)
-                bounds[rule] = rule.max_skew
+                counted = state.topology.counters[rule.counter].counted.anywhere
+                constraint = (counted, rule.max_skew, rule.min_domains)
+                columns.setdefault(constraint, []).append(number)
+                bounds[constraint] = rule.max_skew
         demand = kind.batch.demand
         if demand in capped:
             columns.setdefault(demand, []).append(number)

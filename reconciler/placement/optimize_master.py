@@ -15,11 +15,15 @@ import numpy as np
 from reconciler.model.errors import Invalid
 from reconciler.placement.amounts import PLENTY, times
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.optimize_kinds import Movable, most_of_each
-from reconciler.placement.optimize_patterns import Floats, Pattern
+from reconciler.placement.optimize_effort import Effort
+from reconciler.placement.optimize_kinds import Movable, Pattern, most_of_each
+from reconciler.placement.optimize_patterns import Floats
 from reconciler.placement.optimize_sizes import Sizes
 
 _WITHOUT_END = 1e30
+_MOST_STEPS = 2**31 - 1
+_SAME = 1.003
+"""How many times as many chunks of a kind as a node takes may be there in parts without a condition of their own."""
 
 
 def _solver() -> tuple[Any, Any]:
@@ -38,6 +42,16 @@ def _solver() -> tuple[Any, Any]:
     return highspy, solver
 
 
+def _run(highs: Any, solver: Any, effort: Effort) -> bool:
+    """Whether it came to the end within what is left of the work. The solver's clock goes on from run to run."""
+    rows = solver.getNumRow()
+    solver.setOptionValue("time_limit", solver.getRunTime() + effort.seconds)
+    solver.setOptionValue("simplex_iteration_limit", min(effort.steps(rows), _MOST_STEPS))
+    solver.run()
+    effort.solved(max(0, int(solver.getInfo().simplex_iteration_count)), rows)
+    return bool(solver.getModelStatus() == highs.HighsModelStatus.kOptimal)
+
+
 @dataclass(frozen=True, slots=True)
 class Solved:
     """price: USD an hour; amounts: how many nodes of each pattern; worth: of one more chunk of each kind."""
@@ -51,7 +65,7 @@ class Master:
     """How many nodes of each pattern hold all chunks at the least price, parts of nodes allowed."""
 
     def __init__(self, counts: Amounts) -> None:
-        _, self._solver = _solver()
+        self._highs, self._solver = _solver()
         self.patterns: list[Pattern] = []
         self._known: set[Pattern] = set()
         for count in counts.tolist():
@@ -75,12 +89,11 @@ class Master:
         for number, count in enumerate(counts.tolist()):
             self._solver.changeRowBounds(number, float(count), _WITHOUT_END)
 
-    def solve(self) -> Solved | None:
+    def solve(self, effort: Effort) -> Solved | None:
         """None when the solver did not come to an end."""
-        self._solver.run()
-        solution = self._solver.getSolution()
-        if not solution.dual_valid:
+        if not _run(self._highs, self._solver, effort):
             return None
+        solution = self._solver.getSolution()
         return Solved(
             float(self._solver.getInfo().objective_function_value),
             np.array(solution.col_value, dtype=np.float64),
@@ -88,10 +101,18 @@ class Master:
         )
 
 
-def least_price(movable: Movable, sizes: Sizes) -> float | None:
-    """USD an hour that no placement of these chunks on such nodes can go below: nodes and chunks may be split, and of the rules
-    only these are kept: resources in sum, how many of a kind one node takes, and of kinds that exclude each other one a node.
-    None when the solver did not come to an end."""
+@dataclass(frozen=True, slots=True)
+class Least:
+    """price: USD an hour; worth: of one more chunk of each kind, when that is what is paid."""
+
+    price: float
+    worth: Floats
+
+
+def least_price(movable: Movable, sizes: Sizes, effort: Effort) -> Least | None:
+    """What no placement of these chunks on such nodes can go below: nodes and chunks may be split, and of the rules only these
+    are kept: resources in sum, how many of a kind one node takes and of kinds that exclude each other one
+    a node. None when the solver did not come to an end."""
     rooms, prices, takes = _rooms(sizes)
     kinds = _alike(movable, takes)
     caps = most_of_each(movable)
@@ -109,7 +130,8 @@ def least_price(movable: Movable, sizes: Sizes) -> float | None:
                 column = program.column(0.0)
                 held[position].append((column, 1.0))
                 here.append((kind, column))
-                program.row(-_WITHOUT_END, 0.0, [(column, 1.0), (node, -float(most))])
+                if most * _SAME < _most_in_parts(room, movable.asked[kind]):  # else the sums below say the same
+                    program.row(-_WITHOUT_END, 0.0, [(column, 1.0), (node, -float(most))])
         sums = [
             [(column, float(movable.asked[kind, item] / max(room[item], 1))) for kind, column in here]
             for item in range(len(room))
@@ -122,10 +144,17 @@ def least_price(movable: Movable, sizes: Sizes) -> float | None:
         program.row(float(sum(movable.kinds[number].count for number in members)), _WITHOUT_END, held[position])
     solver.setOptionValue("presolve", "on")
     program.give(solver)
-    solver.run()
-    if solver.getModelStatus() != highs.HighsModelStatus.kOptimal:
+    if not _run(highs, solver, effort):
         return None
-    return float(solver.getInfo().objective_function_value)
+    worth = np.zeros(len(movable.kinds))
+    for value, members in zip(solver.getSolution().row_dual[-len(kinds) :], kinds, strict=True):
+        worth[members] = max(0.0, value)
+    return Least(float(solver.getInfo().objective_function_value), worth)
+
+
+def _most_in_parts(room: Amounts, asked: Amounts) -> float:
+    wanted = asked > 0
+    return float((room[wanted] / asked[wanted]).min()) if wanted.any() else float(PLENTY)
 
 
 def _rooms(sizes: Sizes) -> tuple[Amounts, Amounts, Mask]:

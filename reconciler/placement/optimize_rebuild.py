@@ -10,8 +10,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.fill import meets_minimums
-from reconciler.placement.optimize_kinds import Movable, contents
-from reconciler.placement.optimize_patterns import Pattern
+from reconciler.placement.optimize_kinds import Movable, Pattern, contents
 from reconciler.placement.state import Saved, State
 
 Chunks = list[tuple[Batch, int]]

@@ -6,13 +6,14 @@ none: so each such wish is a compartment, beside the one without.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.optimize_kinds import Movable
+from reconciler.placement.optimize_kinds import Movable, Pattern
 from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.state import State
 
@@ -29,6 +30,28 @@ class Sizes:
 
     def __len__(self) -> int:
         return len(self.prices)
+
+    def worths(self, movable: Movable) -> NDArray[np.float64]:
+        """USD an hour for one chunk of each kind by the part of a node that it takes of what it takes most of, where that is
+        cheapest."""
+        parts = (movable.asked[None, :, :] / np.maximum(self.rooms, 1)[:, None, :]).max(axis=2)
+        prices = np.where(self.takes, parts * self.prices[:, None] / 1e9, np.inf)
+        return np.asarray(np.where(self.takes.any(axis=0), prices.min(axis=0), 0.0), dtype=np.float64)
+
+    def price_of(self, movable: Movable) -> Callable[[Sequence[Pattern]], int]:
+        """What such nodes cost together, in billionths of a USD an hour, when each is bought as the cheapest that holds it."""
+        known: dict[tuple[tuple[int, int], ...], int] = {}
+
+        def one(pattern: Pattern) -> int:
+            if pattern.kinds not in known:
+                kinds = [kind for kind, _ in pattern.kinds]
+                counts = np.array([count for _, count in pattern.kinds], dtype=np.int64)
+                used = (movable.asked[kinds] * counts[:, None]).sum(axis=0)
+                able = self.takes[:, kinds].all(axis=1) & (self.rooms >= used).all(axis=1)
+                known[pattern.kinds] = int(self.prices[able].min()) if able.any() else round(pattern.price * 1e9)
+            return known[pattern.kinds]
+
+        return lambda patterns: sum(one(pattern) for pattern in patterns)
 
 
 def sizes_for(state: State, movable: Movable) -> Sizes:

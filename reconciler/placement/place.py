@@ -6,6 +6,7 @@ demands by priority, namespace and name, in existing bins first and then in node
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,16 +47,14 @@ from reconciler.placement.topology import Topology
 class PlacementOptions:
     """include_pending: plan new nodes for pending pods too; chunks_per_node: most chunks of one demand on a node, so that
     losing it loses no more (None: no limit); instance_types: most types to list for a new node; back_offs: offerings (type,
-    zone, capacity type) not to ask for; held: names of nodes and NodeClaims to prefer, beside those that carry the mark; leaving:
-    names of those that must take no more chunks, since they are about to be replaced; optimal: look for cheaper new nodes than
-    the fast way found (see optimize); spot_share: the most of a demand's chunks that may stand on spot nodes of one offering (1:
-    no bound; see spot_lists)."""
+    zone, capacity type) not to ask for; leaving: names of nodes and NodeClaims that must take no more chunks, since they are about
+    to be replaced; optimal: look for cheaper new nodes than the fast way found (see optimize); spot_share: the most of a demand's
+    chunks that may stand on spot nodes of one offering (1: no bound; see spot_lists)."""
 
     include_pending: bool = False
     chunks_per_node: int | None = None
     instance_types: int = 20
     back_offs: frozenset[BackOff] = frozenset()
-    held: frozenset[str] = frozenset()
     leaving: frozenset[str] = frozenset()
     optimal: bool = False
     spot_share: float = 1.0
@@ -75,8 +74,8 @@ class _Attempt:
         return self.state.bins
 
 
-def _never() -> bool:
-    return False
+def _no_limit() -> float:
+    return math.inf
 
 
 def place(
@@ -88,11 +87,11 @@ def place(
     overlays: Sequence[NodeOverlay] = (),
     options: PlacementOptions = PlacementOptions(),
     memory: Memory | None = None,
-    expired: Callable[[], bool] = _never,
+    seconds_left: Callable[[], float] = _no_limit,
 ) -> Placement:
     """Where each chunk goes. Never more than is sure to fit; what could not be judged is in `assumptions`. memory: of the
-    placement before, to work out again only what changed; expired: whether the time for looking for something cheaper than
-    the fast placement is over. Raises `Invalid` where `options.optimal` asks for a solver that cannot be loaded."""
+    placement before, to work out again only what changed; seconds_left: for looking for something cheaper than
+    the fast placement. Raises `Invalid` where `options.optimal` asks for a solver that cannot be loaded."""
     memory = memory or Memory()
     known = memory.recall(view, node_pools, instance_types, demands, overlays, options)
     if known is not None:
@@ -107,6 +106,7 @@ def place(
             placement=placement,
             overlays=overlays,
             spot_share=options.spot_share,
+            back_offs=options.back_offs,
         )
         return bool(found)
 
@@ -120,7 +120,7 @@ def place(
             options=options,
             memory=memory,
             broken=broken,
-            expired=expired,
+            seconds_left=seconds_left,
         )
     )
 
@@ -135,7 +135,7 @@ def _place(
     options: PlacementOptions,
     memory: Memory,
     broken: Callable[[Placement], bool],
-    expired: Callable[[], bool],
+    seconds_left: Callable[[], float],
 ) -> Placement:
     attached = with_attachments(view, node_pools, instance_types, demands)
     view, demands = attached.view, attached.demands
@@ -201,7 +201,7 @@ def _place(
         return _placement(found.state, found.batches, found.unplaced, options)[0]
 
     return optimal_placement(
-        found.state, found.placement, finished, broken, per_node=options.chunks_per_node, expired=expired
+        found.state, found.placement, finished, broken, per_node=options.chunks_per_node, seconds_left=seconds_left
     )
 
 
@@ -237,8 +237,8 @@ def _state(
     )
     frame = memory.once(
         "frame",
-        (*pools, view.nodes, view.node_claims, options.held, options.leaving),
-        lambda: frame_of(view, every, columns, held=options.held, leaving=options.leaving),
+        (*pools, view.nodes, view.node_claims, options.leaving),
+        lambda: frame_of(view, every, columns, leaving=options.leaving),
     )
     bins = bins_of(frame, memory.tally.count(view.pods), daemons, columns)
     topology = Topology(bins, view.namespaces, needs)

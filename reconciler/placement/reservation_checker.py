@@ -25,14 +25,14 @@ def reservation_violations(
             if offering.capacity_type == "reserved" and offering.reservation_capacity is not None:
                 name = _name(kind, offering)
                 left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
+    reserved = _Reserved(types.values())
     users: dict[str, int] = {}
     for node in planned:
-        listed = [types[name] for name in node.instance_types] if "reserved" in node.capacity_types else ()
-        for name in _reservations(listed, node.requirements):
+        for name in reserved.by(node) if "reserved" in node.capacity_types else ():
             users[name] = users.get(name, 0) + 1
     coming: dict[str, int] = {}
     for claim in view.node_claims:
-        for name in _reservations(types.values(), _asked(claim)) if _is_coming(claim) else ():
+        for name in reserved.meeting(_asked(claim)) if _is_coming(claim) else ():
             coming[name] = coming.get(name, 0) + 1
     for name, count in sorted(users.items()):
         free = max(0, left.get(name, 0) - coming.get(name, 0))
@@ -45,17 +45,36 @@ def _name(kind: InstanceType, offering: Offering) -> str:
     return named[0] if named else f"{kind.name} in {offering.zone}"
 
 
-def _reservations(kinds: Iterable[InstanceType], requirements: Sequence[Requirement]) -> set[str]:
-    return {
-        _name(kind, offering)
-        for kind in kinds
-        for offering in kind.offerings
-        if offering.capacity_type == "reserved" and offering.available and offering.reservation_capacity
-        if all(
-            item.key not in (labels := _labels(kind, offering)) or holds(item, labels[item.key])
-            for item in requirements
+class _Reserved:
+    """Offerings of reservations that can be had, with their labels, by type. Nodes that ask for the same are looked at once."""
+
+    def __init__(self, types: Iterable[InstanceType]) -> None:
+        self._sold = {
+            kind.name: [
+                (_name(kind, offering), _labels(kind, offering))
+                for offering in kind.offerings
+                if offering.capacity_type == "reserved" and offering.available and offering.reservation_capacity
+            ]
+            for kind in types
+        }
+        self._sold = {name: sold for name, sold in self._sold.items() if sold}
+        self._known: dict[tuple[object, ...], frozenset[str]] = {}
+
+    def by(self, node: PlannedNode) -> frozenset[str]:
+        """Reservations that a planned node may come to use."""
+        key = (node.instance_types, node.requirements)
+        if key not in self._known:
+            self._known[key] = self.meeting(node.requirements, node.instance_types)
+        return self._known[key]
+
+    def meeting(self, requirements: Sequence[Requirement], names: Iterable[str] | None = None) -> frozenset[str]:
+        """Reservations of these types (None: any) that meet requirements."""
+        return frozenset(
+            reservation
+            for name in (self._sold if names is None else names)
+            for reservation, labels in self._sold.get(name, ())
+            if all(item.key not in labels or holds(item, labels[item.key]) for item in requirements)
         )
-    }
 
 
 def _labels(kind: InstanceType, offering: Offering) -> dict[str, str]:

@@ -8,7 +8,7 @@ and where no new node is at the fullest offering, it could not be helped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import product
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
@@ -25,12 +25,12 @@ def spot_violations(
     share: float,
 ) -> Iterable[str]:
     """totals: chunks of each demand that is no pending pod."""
-    held = _held(existing, placement)
+    most_of = _most(totals.keys(), existing, placement)
     said = {(item.demand, item.chunks) for item in placement.crowded}
     found = set()
     for demand, total in totals.items():
         allowed = most_on_one_offering(share, total)
-        most = max((count for (owner, _, _), count in held.items() if owner == demand), default=0)
+        most = most_of.get(demand, 0)
         if most > allowed:
             found.add((demand, most))
             if (demand, most) not in said:
@@ -39,21 +39,25 @@ def spot_violations(
         yield f"{demand}: {chunks} chunks are said to crowd one spot offering, which they do not"
 
 
-def _held(
-    existing: Mapping[tuple[str | None, str | None], Site], placement: Placement
-) -> Counter[tuple[ObjectRef, str, str]]:
-    """How many chunks of each demand may come to be at each type and zone."""
+def _most(
+    demands: Collection[ObjectRef], existing: Mapping[tuple[str | None, str | None], Site], placement: Placement
+) -> Mapping[ObjectRef, int]:
+    """How many chunks of each of these demands may come to be at one type and zone, at most."""
     held: Counter[tuple[ObjectRef, str, str]] = Counter()
     for occupied in placement.occupied:
         site = existing.get((occupied.node, occupied.node_claim if occupied.node is None else None))
-        for holding in occupied.holdings if site is not None else ():
-            for name, zone in _spot(site):
+        offerings = list(_spot(site))
+        for holding in occupied.holdings if offerings else ():
+            for name, zone in offerings if holding.demand in demands else ():
                 held[holding.demand, name, zone] += holding.count
     for planned in placement.planned:
         for holding in planned.holdings if SPOT in planned.capacity_types else ():
-            for name, zone in product(planned.instance_types, planned.zones):
+            for name, zone in product(planned.instance_types, planned.zones) if holding.demand in demands else ():
                 held[holding.demand, name, zone] += holding.count
-    return held
+    most: dict[ObjectRef, int] = {}
+    for (demand, _, _), count in held.items():
+        most[demand] = max(most.get(demand, 0), count)
+    return most
 
 
 def _spot(site: Site | None) -> Iterable[tuple[str, str]]:

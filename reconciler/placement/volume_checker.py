@@ -2,33 +2,67 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from reconciler.model.nodes import NODEPOOL_LABEL
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import Pod, PodShape
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, StorageClass, VolumeClaim
-from reconciler.model.view import ClusterView
-from reconciler.placement.checked_examples import names_up, possible_types
+from reconciler.model.storage import (
+    NO_PROVISIONER,
+    PersistentVolume,
+    Storage,
+    StorageClass,
+    VolumeClaim,
+)
+from reconciler.placement.checked_examples import Examples, possible_types
 from reconciler.placement.checked_sites import Site, label_of, surely_holds, term_holds
 
 
-def misplaced_volumes(view: ClusterView, site: Site, shape: PodShape) -> Iterable[str]:
+@dataclass(frozen=True, slots=True)
+class Shelves:
+    """What is stored and how, by what it is asked for: claims by namespace and name, volumes also by their class."""
+
+    claims: Mapping[tuple[str, str], VolumeClaim] = field(default_factory=dict)
+    volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
+    volumes_of: Mapping[str, Sequence[PersistentVolume]] = field(default_factory=dict)
+    classes: Mapping[str, StorageClass] = field(default_factory=dict)
+    default: StorageClass | None = None
+    limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By node and driver."""
+
+    @classmethod
+    def of(cls, storage: Storage) -> Shelves:
+        """Of several with one name the first counts, and of default classes and of limits the last."""
+        volumes_of: dict[str, list[PersistentVolume]] = {}
+        for volume in storage.volumes:
+            volumes_of.setdefault(volume.storage_class, []).append(volume)
+        return cls(
+            {(item.namespace, item.name): item for item in reversed(storage.claims)},
+            {item.name: item for item in reversed(storage.volumes)},
+            volumes_of,
+            {item.name: item for item in reversed(storage.classes)},
+            next((item for item in reversed(storage.classes) if item.default), None),
+            {item.node: dict(item.limits) for item in storage.limits},
+        )
+
+    def class_of(self, claim: VolumeClaim) -> StorageClass | None:
+        return self.default if claim.storage_class is None else self.classes.get(claim.storage_class)
+
+
+def misplaced_volumes(shelves: Shelves, site: Site, shape: PodShape) -> Iterable[str]:
     """What is wrong with a pod of this shape on a site whose labels are all decided."""
     for name in shape.volume_claims:
-        claim = _claim(view, shape.namespace, name)
+        claim = shelves.claims.get((shape.namespace, name))
         if claim is None or claim.deleting or claim.lost:
-            yield f"{site.name}: claim {shape.namespace}/{name} cannot be used"
+            yield f"claim {shape.namespace}/{name} cannot be used"
         elif claim.volume:
-            volume = next((item for item in view.storage.volumes if item.name == claim.volume), None)
+            volume = shelves.volumes.get(claim.volume)
             if volume is None or not claim.bound or not _reaches(site, volume):
-                yield f"{site.name}: the volume of claim {shape.namespace}/{name} cannot be had there"
-        elif not _can_be_made(view, site, claim):
-            yield f"{site.name}: no volume for claim {shape.namespace}/{name} can be had there"
-
-
-def _claim(view: ClusterView, namespace: str, name: str) -> VolumeClaim | None:
-    return next((item for item in view.storage.claims if (item.namespace, item.name) == (namespace, name)), None)
+                yield f"the volume of claim {shape.namespace}/{name} cannot be had there"
+        elif not _can_be_made(shelves, site, claim):
+            yield f"no volume for claim {shape.namespace}/{name} can be had there"
 
 
 def _reaches(site: Site, volume: PersistentVolume) -> bool:
@@ -40,18 +74,12 @@ def _reaches(site: Site, volume: PersistentVolume) -> bool:
     return all(surely_holds(site, item) for item in asked)
 
 
-def _class_of(view: ClusterView, claim: VolumeClaim) -> StorageClass | None:
-    if claim.storage_class is not None:
-        return next((item for item in view.storage.classes if item.name == claim.storage_class), None)
-    return next((item for item in reversed(view.storage.classes) if item.default), None)
-
-
-def _can_be_made(view: ClusterView, site: Site, claim: VolumeClaim) -> bool:
-    found = _class_of(view, claim)
+def _can_be_made(shelves: Shelves, site: Site, claim: VolumeClaim) -> bool:
+    found = shelves.class_of(claim)
     if found is None or not found.waits:
         return False
-    for volume in view.storage.volumes:
-        ours = volume.claim in {None, (claim.namespace, claim.name)} and volume.storage_class == found.name
+    for volume in shelves.volumes_of.get(found.name, ()):
+        ours = volume.claim in {None, (claim.namespace, claim.name)}
         enough = volume.capacity >= claim.requested and set(claim.access_modes) <= set(volume.access_modes)
         if ours and enough and _reaches(site, volume):
             return True
@@ -59,10 +87,12 @@ def _can_be_made(view: ClusterView, site: Site, claim: VolumeClaim) -> bool:
     return made and (not found.topologies or any(term_holds(site, term) for term in found.topologies))
 
 
-def volume_violations(view: ClusterView, sites: Sequence[Site]) -> Iterable[str]:
+def volume_violations(
+    pods: Iterable[Pod], shelves: Shelves, examples: Examples, sites: Sequence[Site]
+) -> Iterable[str]:
     """Claims for one pod that several have, and nodes with more volumes than their drivers attach."""
     users: dict[tuple[str, str], int] = {}
-    for pod in view.pods:
+    for pod in pods:
         for name in pod.shape.volume_claims if pod.node_name is not None else ():
             users[pod.namespace, name] = users.get((pod.namespace, name), 0) + 1
     chunks = [tenant for site in sites for tenant in site.tenants if tenant.chunk]
@@ -72,55 +102,63 @@ def volume_violations(view: ClusterView, sites: Sequence[Site]) -> Iterable[str]
             key = (tenant.shape.namespace, name)
             users[key] = users.get(key, 0) + tenant.count
     for namespace, name in sorted(wanted):
-        claim = _claim(view, namespace, name)
+        claim = shelves.claims.get((namespace, name))
         if claim is not None and "ReadWriteOncePod" in claim.access_modes and users[namespace, name] > 1:
             yield f"claim {namespace}/{name} is for one pod and has {users[namespace, name]}"
+    expected = _Expected(shelves, examples)
     for site in sites:
         if any(tenant.chunk and tenant.shape.volume_claims for tenant in site.tenants):
-            yield from _overattached(view, site)
+            yield from _overattached(shelves, expected, site)
 
 
-def _overattached(view: ClusterView, site: Site) -> Iterable[str]:
-    said = {item.node: dict(item.limits) for item in view.storage.limits}
-    limits = said.get(site.name, {}) if site.exists else _to_come(view, site, said)
-    claims = {(tenant.shape.namespace, name) for tenant in site.tenants for name in tenant.shape.volume_claims}
-    drivers = [_driver(view, _claim(view, *claim)) for claim in claims]
-    before = {
-        (tenant.shape.namespace, name)
-        for tenant in site.tenants
-        if not tenant.chunk
-        for name in tenant.shape.volume_claims
-    }
-    more = {_driver(view, _claim(view, *claim)) for claim in claims - before}
+def _overattached(shelves: Shelves, expected: _Expected, site: Site) -> Iterable[str]:
+    limits = shelves.limits.get(site.name, {}) if site.exists else expected.limits(site)
+    before, claims = set(), set()
+    for tenant in site.tenants:
+        for name in tenant.shape.volume_claims:
+            claims.add((tenant.shape.namespace, name))
+            if not tenant.chunk:
+                before.add((tenant.shape.namespace, name))
+    attached = Counter(_driver(shelves, shelves.claims.get(claim)) for claim in claims)
+    more = {_driver(shelves, shelves.claims.get(claim)) for claim in claims - before}
     for driver, limit in limits.items():
-        attached = drivers.count(driver)
-        if attached > limit and driver in more:
-            yield f"{site.name}: {attached} volumes of {driver} are attached, {limit} can be"
+        if attached[driver] > limit and driver in more:
+            yield f"{site.name}: {attached[driver]} volumes of {driver} are attached, {limit} can be"
 
 
-def _to_come(view: ClusterView, site: Site, said: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """What nodes like it say: of its NodePool and type, else of its type, else of its NodePool; the least of each driver."""
-    pool = site.labels.get(NODEPOOL_LABEL, "")
-    least: dict[str, int] = {}
-    for kind in possible_types(site):
-        alike = (
-            names_up(view, pool=pool, instance_type=kind),
-            names_up(view, instance_type=kind),
-            names_up(view, pool=pool),
-        )
-        for driver in {driver for limits in said.values() for driver in limits}:
-            found = [[said[name][driver] for name in names if driver in said.get(name, {})] for names in alike]
-            first = next((min(limits) for limits in found if limits), None)
-            if first is not None:
-                least[driver] = min(least.get(driver, first), first)
-    return least
+class _Expected:
+    """How many volumes nodes to come will attach: as many as nodes like them say."""
+
+    def __init__(self, shelves: Shelves, examples: Examples) -> None:
+        self._said = shelves.limits
+        self._examples = examples
+        self._least: dict[tuple[str | None, str | None], dict[str, int]] = {}
+
+    def limits(self, site: Site) -> dict[str, int]:
+        """By driver: of nodes of its NodePool and type, else of its type, else of its NodePool; the least that it may be."""
+        pool = site.labels.get(NODEPOOL_LABEL, "")
+        least: dict[str, int] = {}
+        for kind in possible_types(site):
+            said = self._least_of(pool, None) | self._least_of(None, kind) | self._least_of(pool, kind)
+            for driver, limit in said.items():
+                least[driver] = min(least.get(driver, limit), limit)
+        return least
+
+    def _least_of(self, pool: str | None, kind: str | None) -> dict[str, int]:
+        if (pool, kind) not in self._least:
+            least: dict[str, int] = {}
+            for name in self._examples.names(pool=pool, instance_type=kind):
+                for driver, limit in self._said.get(name, {}).items():
+                    least[driver] = min(least.get(driver, limit), limit)
+            self._least[pool, kind] = least
+        return self._least[pool, kind]
 
 
-def _driver(view: ClusterView, claim: VolumeClaim | None) -> str:
+def _driver(shelves: Shelves, claim: VolumeClaim | None) -> str:
     if claim is None:
         return ""
-    volume = next((item for item in view.storage.volumes if item.name == claim.volume), None)
+    volume = shelves.volumes.get(claim.volume)
     if volume is not None:
         return volume.driver
-    found = _class_of(view, claim)
+    found = shelves.class_of(claim)
     return "" if found is None or found.provisioner == NO_PROVISIONER else found.provisioner

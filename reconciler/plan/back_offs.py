@@ -10,17 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 from reconciler.model.changes import NodeClaimCreation
-from reconciler.model.nodes import (
-    CAPACITY_TYPE_LABEL,
-    INSTANCE_TYPE_LABEL,
-    ZONE_LABEL,
-    InstanceType,
-    NodeClaim,
-    Offering,
-)
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
 from reconciler.model.requirements import Operator
 from reconciler.model.view import ClusterView
 
@@ -44,6 +38,9 @@ class Offered:
 
     def covers(self, instance_type: str, zone: str, capacity_type: str) -> bool:
         return instance_type in self.instance_types and zone in self.zones and capacity_type in self.capacity_types
+
+    def combinations(self) -> Iterable[tuple[str, str, str]]:
+        return product(self.instance_types, self.zones, self.capacity_types)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -82,14 +79,11 @@ class LaunchRecord:
     back_offs: tuple[BackOff, ...] = ()
     vanished: tuple[str, ...] = ()
 
-    def without(self, instance_types: Iterable[InstanceType], now: datetime) -> tuple[InstanceType, ...]:
-        """The catalog with offerings that are being stayed away from marked as not available."""
-        active = [back_off.offered for back_off in self.back_offs if now < back_off.until]
-        if not active:
-            return tuple(instance_types)
-        return tuple(
-            replace(kind, offerings=tuple(_marked(kind.name, offering, active) for offering in kind.offerings))
-            for kind in instance_types
+    def avoided(self, now: datetime) -> frozenset[tuple[str, str, str]]:
+        """Offerings (type, zone, capacity type) to stay away from at this time. They may well be available: Karpenter knows nothing
+        of back-offs, and NodeClaims that are there may become them."""
+        return frozenset(
+            offering for item in self.back_offs if now < item.until for offering in item.offered.combinations()
         )
 
     def next_end(self, now: datetime) -> datetime | None:
@@ -128,12 +122,6 @@ def without_launches(memory: Mapping[str, Any], names: Iterable[str]) -> dict[st
     launches = {name: launch for name, launch in dict(memory.get(LAUNCHES_KEY) or {}).items() if name not in gone}
     others = {key: value for key, value in memory.items() if key != LAUNCHES_KEY}
     return dict(sorted((others | ({LAUNCHES_KEY: launches} if launches else {})).items()))
-
-
-def _marked(kind: str, offering: Offering, active: Iterable[Offered]) -> Offering:
-    if any(offered.covers(kind, offering.zone, offering.capacity_type) for offered in active):
-        return replace(offering, available=False)
-    return offering
 
 
 def launch_record(view: ClusterView, now: datetime) -> LaunchRecord:

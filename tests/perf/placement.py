@@ -26,6 +26,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import PlacementOptions, place
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
@@ -39,10 +40,13 @@ ENOUGH = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a placement came to; seconds: the best of some; first: the first one in the process, with whatever it loads."""
+    """What a placement came to; seconds: the best of some; first: the first one in the process, with whatever it loads; check:
+    seconds that the independent checker takes for it; broken: rules that it found broken."""
 
     seconds: float
     first: float
+    check: float
+    broken: int
     nodes: int
     price: float
     unplaced: int
@@ -129,7 +133,12 @@ def _best(inputs: Sequence[tuple[ClusterView, tuple[Demand, ...]]], *, optimal: 
         if sum(took[1:]) > ENOUGH:
             break
     price = sum(node.price for node in placement.planned)
-    return Run(min(took), took[0], len(placement.planned), price, _unplaced(placement))
+    began = time.perf_counter()
+    broken = violations(
+        view, node_pools=(pool(),), instance_types=synthetic_instance_types(), demands=demands, placement=placement
+    )
+    check = time.perf_counter() - began
+    return Run(min(took), took[0], check, len(broken), len(placement.planned), price, _unplaced(placement))
 
 
 def _timed(

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.model.buffers import Recreation
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import Placement
+from reconciler.model.pods import TopologySpread
+from reconciler.model.requirements import LabelSelector
+from reconciler.model.view import ClusterView
 from reconciler.placement import optimize_filling
 from reconciler.placement.checker import violations
 from reconciler.placement.optimize_kinds import Movable, movable
 from reconciler.placement.place import PlacementOptions, place
-from tests.unit.placement.worlds import World, worlds
+from tests.builders import demand, instance_type, node_pool, shape
+from tests.unit.placement.worlds import ZONES, World, catalogue, worlds
 
 
 def placed(world: World, *, optimal: bool, chunks_per_node: int | None = None) -> Placement:
@@ -56,8 +64,30 @@ def _dear(work: Movable) -> Movable:
     return replace(work, nodes=tuple((held, price * 10) for held, price in work.nodes))
 
 
+def _evenly(name: str, app: str, recreation: Recreation = Recreation.KEEP_EMPTY) -> Demand:
+    """One small chunk that counts under its own spread constraint over hosts."""
+    constraint = TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", LabelSelector((("app", app),)))
+    made = demand(name, count=1, pod_shape=replace(shape("100m", labels={"app": app}), topology_spread=(constraint,)))
+    return replace(made, recreation=recreation)
+
+
+KEPT_MINIMUM_TOO = World(
+    ClusterView(),
+    (node_pool(),),
+    catalogue(ZONES),
+    (
+        _evenly("api", "api"),
+        _evenly("web-1", "web"),
+        _evenly("web-2", "web"),
+        _evenly("api-kept", "api", Recreation.KEEP_MINIMUM),
+    ),
+)
+"""Of two new nodes each may hold one chunk of an app, whether or not what runs may be one of them."""
+
+
 @settings(max_examples=200, deadline=None)
 @given(world=worlds(), most=st.sampled_from([None, 2]))
+@example(world=KEPT_MINIMUM_TOO, most=None)
 def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(world: World, most: int | None) -> None:
     costs = iter(range(10, 0, -1))
 
@@ -79,15 +109,64 @@ def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(world: World, most:
 @given(world=worlds(), most=st.sampled_from([None, 2]))
 def test_no_node_holds_more_of_a_demand_than_the_limit(world: World, most: int | None) -> None:
     for node in placed(world, optimal=True, chunks_per_node=most).planned:
-        for demand in world.demands:
-            held = sum(item.count for item in node.holdings if item.demand == demand.ref)
-            assert most is None or demand.is_pending_pod or held <= most
+        for asked in world.demands:
+            held = sum(item.count for item in node.holdings if item.demand == asked.ref)
+            assert most is None or asked.is_pending_pod or held <= most
 
 
 @settings(max_examples=60, deadline=None)
 @given(world=worlds())
 def test_the_same_input_has_the_same_answer(world: World) -> None:
     assert placed(world, optimal=True) == placed(world, optimal=True)
+
+
+SMALL_TYPES = tuple(
+    instance_type(f"{family}-{cpu}x", cpu=str(cpu), memory=f"{cpu * ratio}Gi", price=cpu * price)
+    for family, ratio, price in (("c", 2, 0.043), ("m", 4, 0.05), ("r", 8, 0.063))
+    for cpu in (2, 4, 8, 16)
+)
+
+
+OPTIMAL = PlacementOptions(optimal=True)
+ENOUGH_NODES = 25
+CHUNK_SIZES = [
+    ("100m", "256Mi"),
+    ("250m", "1Gi"),
+    ("300m", "512Mi"),
+    ("450m", "2Gi"),
+    ("700m", "3Gi"),
+    ("700m", "700Mi"),
+]
+
+
+@st.composite
+def buffers_and_requests(draw: st.DrawFn) -> tuple[Demand, ...]:
+    """Buffers, and requests that are all or nothing. The bound splits nodes and chunks, so it means something where nodes are
+    several and chunks are small beside them."""
+    demands = []
+    for number, sizes in enumerate(draw(st.permutations(CHUNK_SIZES))[: draw(st.integers(3, len(CHUNK_SIZES)))]):
+        made = demand(f"demand-{number}", count=draw(st.integers(150, 400)), pod_shape=shape(*sizes))
+        demands.append(replace(made, whole=draw(st.booleans())))
+    return tuple(demands)
+
+
+@settings(max_examples=60, deadline=None)
+@given(demands=buffers_and_requests())
+def test_buffers_and_atomic_requests_cost_little_more_than_the_least_possible(demands: tuple[Demand, ...]) -> None:
+    placement = place(
+        ClusterView(),
+        node_pools=(node_pool(),),
+        instance_types=SMALL_TYPES,
+        demands=demands,
+        options=OPTIMAL,
+    )
+
+    assume(len(placement.planned) >= ENOUGH_NODES)
+    (said,) = (item for item in placement.assumptions if item.startswith("placement.mode optimal"))
+    gap = re.search(r"at most ([0-9.]+)% over the least possible", said)
+    assert gap is not None, said
+    assert float(gap[1]) <= 5.0, said
+    assert not placement.unplaced
 
 
 @settings(max_examples=200, deadline=None)

@@ -63,6 +63,7 @@ class WideWorld(World):
             placement=placement,
             overlays=self.overlays,
             spot_share=self.options.spot_share,
+            back_offs=self.options.back_offs,
         )
 
 
@@ -73,7 +74,6 @@ def _options(draw: st.DrawFn) -> PlacementOptions:
         chunks_per_node=draw(st.sampled_from([None, None, 1, 3])),
         instance_types=draw(st.sampled_from([20, 20, 2, 1])),
         back_offs=draw(st.sampled_from([frozenset(), frozenset(), frozenset({("medium", "zone-b", "on-demand")})])),
-        held=draw(st.sampled_from([frozenset(), frozenset({"node-1"})])),
         spot_share=draw(st.sampled_from([1.0, 1.0, 0.34])),
         leaving=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"node-2", "claim-0"})])),
     )

@@ -94,6 +94,17 @@ def test_finds_chunks_on_nodes_that_take_no_pods() -> None:
         assert found(Placement((on_node("one", 1),)), demand(count=1), view=ClusterView(nodes=(unfit,)))
 
 
+def test_finds_two_domains_begun_by_pods_that_keep_each_other_company() -> None:
+    """Of pods that differ in what they request only, too: the second must go where the first is."""
+    together = (PodAffinityTerm(ZONE_LABEL, APP),)
+    small, large = web(pod_affinity=together), replace(web(pod_affinity=together), requests=shape("200m").requests)
+    asked = Demand(buffer_ref(), (ChunkGroup(small, 1), ChunkGroup(large, 1)), 1)
+
+    assert "has no company" in found(Placement((on_node("one", 1, 0), on_node("two", 1, 1))), asked)[0]
+    together_on_one = OccupiedBin("one", None, (Holding(buffer_ref(), 0, 1), Holding(buffer_ref(), 1, 1)))
+    assert found(Placement((together_on_one,)), asked) == ()
+
+
 def test_finds_chunks_kept_off_by_pods_that_run() -> None:
     guard = replace(shape("100m"), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, APP),))
     view = replace(VIEW, pods=(pod("guard", node="one", pod_shape=guard),))
@@ -117,6 +128,33 @@ def planned(change: Callable[[PlannedNode], PlannedNode]) -> Placement:
     return replace(placement, planned=tuple(change(item) for item in placement.planned))
 
 
+def test_finds_a_chunk_that_another_one_may_come_too_near() -> None:
+    """Where the other's zone is not decided it may come to be the same."""
+    apart = web(pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, APP),))
+    decided = planned(lambda item: replace(item, zones=("zone-a",))).planned
+    open_still = planned(lambda item: item).planned
+    asked = demand(count=2, pod_shape=apart)
+
+    sentences = found(Placement(planned=(*decided, *open_still)), asked, view=ClusterView())
+
+    assert {item for item in sentences if "anti-affinity" in item} == {
+        f"planned-{number}: anti-affinity by {ZONE_LABEL} is broken" for number in (0, 1)
+    }
+
+
+def test_finds_new_nodes_of_offerings_that_are_backed_off_from() -> None:
+    (sentence,) = violations(
+        ClusterView(),
+        node_pools=(node_pool(),),
+        instance_types=TYPES,
+        demands=(demand(count=1),),
+        placement=planned(lambda item: item),
+        back_offs={("small", "zone-a", "on-demand")},
+    )
+
+    assert sentence == "planned-0: small in zone-a as on-demand is backed off from"
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -124,6 +162,9 @@ def planned(change: Callable[[PlannedNode], PlannedNode]) -> Placement:
         (lambda item: replace(item, zones=("zone-a", "zone-x")), "not offered in zone-x"),
         (lambda item: replace(item, price=0.01), "price is 0.01"),
         (lambda item: replace(item, node_pool="other"), "cannot be used"),
+        (lambda item: replace(item, node_pool="nowhere"), "NodePool nowhere is not there"),
+        (lambda item: replace(item, instance_types=("huge",)), "instance type huge is not there"),
+        (lambda item: replace(item, holdings=(Holding(buffer_ref(), 1, 1),)), "there is no group 1 of it"),
         (lambda item: replace(item, holdings=()), "holds nothing"),
     ],
 )

@@ -17,6 +17,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.quantity import CPU
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker import violations
+from reconciler.placement.optimize_effort import Effort
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
@@ -45,21 +46,22 @@ def said(placement: Placement) -> str:
     return next(item for item in placement.assumptions if item.startswith("placement.mode optimal"))
 
 
+def broken(placement: Placement) -> tuple[str, ...]:
+    return violations(
+        ClusterView(),
+        node_pools=(pool(),),
+        instance_types=synthetic_instance_types(),
+        demands=MIX,
+        placement=placement,
+    )
+
+
 def test_mixed_pods_cost_less_and_break_no_rule() -> None:
     fast, optimal = placed(*MIX, options=FAST), placed(*MIX)
 
     assert price(optimal) < 0.99 * price(fast)
     assert optimal.unplaced == fast.unplaced == ()
-    assert (
-        violations(
-            ClusterView(),
-            node_pools=(pool(),),
-            instance_types=synthetic_instance_types(),
-            demands=MIX,
-            placement=optimal,
-        )
-        == ()
-    )
+    assert broken(optimal) == ()
 
 
 def test_groups_of_one_demand_share_what_a_node_may_hold_of_it() -> None:
@@ -114,11 +116,48 @@ def test_the_fast_placement_stands_when_the_time_is_over() -> None:
         instance_types=synthetic_instance_types(),
         demands=MIX,
         options=OPTIMAL,
-        expired=lambda: True,
+        seconds_left=lambda: 0.0,
     )
 
     assert late.planned == placed(*MIX, options=FAST).planned
     assert "the time for it was over: the fast placement stands" in said(late)
+
+
+@pytest.mark.parametrize("looks", [3, 30, 150])
+def test_the_best_that_was_found_is_used_when_the_time_is_over_in_the_middle(looks: int) -> None:
+    """A clock that is looked at so many times before it strikes."""
+    left = iter([60.0] * looks)
+    late = place(
+        ClusterView(),
+        node_pools=(pool(),),
+        instance_types=synthetic_instance_types(),
+        demands=MIX,
+        options=OPTIMAL,
+        seconds_left=lambda: next(left, 0.0),
+    )
+
+    assert price(late) <= price(placed(*MIX, options=FAST))
+    assert "the time for it was over" in said(late)
+    assert not broken(late)
+    if looks == 150:
+        assert price(late) < price(placed(*MIX, options=FAST))
+        assert said(late).endswith("before all was tried, and another run may find more")
+
+
+@pytest.mark.parametrize("most", [1, 100_000, 300_000])
+def test_when_the_work_is_over_the_answer_is_still_one_and_the_same(most: int) -> None:
+    with patch("reconciler.placement.optimize.Effort", lambda left, **_named: Effort(left, most=most)):
+        one, other = placed(*MIX), placed(*MIX)
+
+    assert one == other
+    assert price(one) <= price(placed(*MIX, options=FAST))
+    assert not broken(one)
+    assert "the time for it" not in said(one)
+
+
+def test_what_the_checker_has_passed_need_not_be_checked_again() -> None:
+    assert placed(*MIX).checked
+    assert not placed(*MIX, options=FAST).checked
 
 
 def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fast_placement_stands() -> None:
@@ -132,7 +171,7 @@ def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fas
         instance_types=synthetic_instance_types(),
         demands=MIX,
         options=OPTIMAL,
-        expired=lambda: True,
+        seconds_left=lambda: 0.0,
     )
 
     assert late.planned == placed(*MIX, pools=(limited,), options=FAST).planned

@@ -11,7 +11,6 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZON
 from reconciler.model.view import ClusterView, Inventory
 from reconciler.plan.back_offs import FIRST_DELAY, LONGEST_DELAY, UNSEEN, LaunchRecord, launch_record
 from reconciler.plan.names import creations
-from tests.builders import instance_type
 from tests.unit.plan.worlds import HELD, NOW, claim, made, planned
 
 CREATED = creations([planned()], ())
@@ -127,17 +126,11 @@ def test_a_launch_that_succeeds_ends_the_back_off_of_its_offering() -> None:
     assert read(again, there(), now=now).back_offs == ()
 
 
-def test_offerings_that_failed_are_not_available_until_the_back_off_ends() -> None:
+def test_offerings_that_failed_are_avoided_until_the_back_off_ends() -> None:
     memory, _ = failed()
-    catalog = (instance_type("m-4x", zones=("zone-a", "zone-c")), instance_type("m-8x"))
-    first, second = read(memory).without(catalog, NOW)
-    assert [(offering.zone, offering.available) for offering in first.offerings] == [
-        ("zone-a", False),
-        ("zone-c", True),
-    ]
-    assert second == catalog[1]
+    assert read(memory).avoided(NOW) == {("m-4x", zone, "on-demand") for zone in ("zone-a", "zone-b")}
     assert read(memory).next_end(NOW) == NOW + FIRST_DELAY
-    assert read(memory).without(catalog, NOW + FIRST_DELAY) == catalog
+    assert read(memory).avoided(NOW + FIRST_DELAY) == frozenset()
     assert read(memory).next_end(NOW + FIRST_DELAY) is None
 
 

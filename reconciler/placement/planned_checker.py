@@ -1,0 +1,247 @@
+"""Checks nodes to be made: that each may come to be whatever it lists, that it is offered at its price, and that NodePools allow
+them all. Used by checker; shares nothing with the engine.
+
+What a node lists becomes variants: one for each type, zone, capacity type and operating system. Much of what is asked of a
+variant does not depend on who is on the node, and is answered once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    OPERATING_SYSTEM_LABEL,
+    ZONE_LABEL,
+    NodePool,
+)
+from reconciler.model.placement import PlannedNode
+from reconciler.model.pods import PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Requirement
+from reconciler.placement.checked_sites import (
+    Site,
+    Tenant,
+    clashing_ports,
+    holds,
+    in_common,
+    label_of,
+    labels_as_offered,
+)
+from reconciler.placement.node_checker import Scene, daemon_runs, loads, overcommitted, refusals
+from reconciler.placement.overlay_checker import overlaid_capacity, overlaid_price
+
+
+@dataclass(slots=True)
+class _Variant:
+    """A node that may come of it. room: for chunks, daemons taken off; faults: why its NodePool does not have it; known: why
+    shapes may not be on it, by identity."""
+
+    site: Site
+    room: Resources
+    daemons: tuple[PodShape, ...]
+    faults: tuple[str, ...]
+    known: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mix:
+    """What nodes that list the same have in common. least: price of the cheapest offering, USD an hour; faults: of any of them."""
+
+    variants: tuple[_Variant, ...]
+    labels: Mapping[str, str]
+    options: Mapping[str, frozenset[str | None]]
+    least: float | None
+    faults: tuple[str, ...]
+
+
+class PlannedNodes:
+    """The nodes to be made of one placement."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._mixes: dict[tuple[object, ...], _Mix] = {}
+        self._variants: dict[tuple[object, ...], _Variant] = {}
+        self._prices: dict[tuple[object, ...], tuple[float, ...]] = {}
+
+    def site(self, planned: PlannedNode, number: int) -> Site:
+        """A label that differs between the listed types, zones or capacity types is open."""
+        mix = self._mix(planned)
+        taints = self._scene.pools[planned.node_pool].template.taints
+        return Site(f"planned-{number}", mix.labels, taints, exists=False, planned=True, options=mix.options)
+
+    def violations(self, planned: PlannedNode, site: Site) -> Iterable[str]:
+        return (f"{site.name}: {words}" for words in self._violations(planned, site))
+
+    def _violations(self, planned: PlannedNode, site: Site) -> Iterable[str]:
+        pool = self._scene.pools.get(planned.node_pool)
+        if pool is None or pool.replicas is not None or pool.deleting or not pool.ready:
+            yield f"NodePool {planned.node_pool} cannot be used"
+            return
+        if not planned.holdings:
+            yield "holds nothing"
+        if len(planned.instance_types) != len(set(planned.instance_types)) or not planned.instance_types:
+            yield f"instance types {planned.instance_types}"
+        mix = self._mix(planned)
+        yield from mix.faults
+        if mix.least is not None and abs(mix.least - planned.price) > 1e-6:  # noqa: PLR2004 - a millionth of a USD
+            yield f"price is {planned.price}, cheapest offering {mix.least}"
+        shapes = {id(tenant.shape): tenant.shape for tenant in site.tenants}
+        load = loads(self._scene, site)
+        for variant in mix.variants:
+            yield from variant.faults
+            for identity, shape in shapes.items():
+                if identity not in variant.known:
+                    variant.known[identity] = tuple(refusals(self._scene, variant.site, shape))
+                yield from variant.known[identity]
+            yield from overcommitted(load, variant.room)
+            if clashing_ports([*site.tenants, *(Tenant(shape, 1, chunk=False) for shape in variant.daemons)]):
+                yield "host ports clash"
+
+    def _mix(self, planned: PlannedNode) -> _Mix:
+        key = (
+            *(planned.node_pool, planned.labels, planned.requirements),
+            *(planned.instance_types, planned.zones, planned.capacity_types),
+        )
+        if key not in self._mixes:
+            self._mixes[key] = self._mixed(planned)
+        return self._mixes[key]
+
+    def _mixed(self, planned: PlannedNode) -> _Mix:
+        variants = tuple(self._listed(planned))
+        all_labels = [variant.site.labels for variant in variants]
+        labels, seen = in_common(all_labels)
+        prices: list[float] = []
+        faults: list[str] = []
+        for name, zone, capacity_type in product(planned.instance_types, planned.zones, planned.capacity_types):
+            offered = self._offered(planned, name, zone, capacity_type)
+            prices += offered
+            if not offered:
+                faults.append(f"{name} is not offered in {zone} as {capacity_type}")
+            if (name, zone, capacity_type) in self._scene.back_offs:
+                faults.append(f"{name} in {zone} as {capacity_type} is backed off from")
+        pool = self._scene.pools[planned.node_pool]
+        faults += _minimums(pool, all_labels)
+        return _Mix(variants, labels, seen, min(prices, default=None), tuple(faults))
+
+    def _listed(self, planned: PlannedNode) -> Iterable[_Variant]:
+        systems = [item for item in planned.requirements if item.key == OPERATING_SYSTEM_LABEL]
+        for name, zone, capacity_type in product(planned.instance_types, planned.zones, planned.capacity_types):
+            for system in self._scene.types[name].operating_systems:
+                if all(holds(item, system) for item in systems):
+                    place = {ZONE_LABEL: zone, CAPACITY_TYPE_LABEL: capacity_type, OPERATING_SYSTEM_LABEL: system}
+                    key = (planned.node_pool, planned.labels, name, *place.values())
+                    if key not in self._variants:
+                        self._variants[key] = self._variant(planned, name, place)
+                    yield self._variants[key]
+
+    def _variant(self, planned: PlannedNode, name: str, place: dict[str, str]) -> _Variant:
+        scene, kind, pool = self._scene, self._scene.types[name], self._scene.pools[planned.node_pool]
+        labels = _own_labels(pool, planned) | dict(kind.labels) | {INSTANCE_TYPE_LABEL: name} | place
+        site = Site("", labels, pool.template.taints, exists=False)
+        daemons = tuple(item.shape for item in scene.view.daemon_sets if daemon_runs(site, item.shape))
+        room = kind.allocatable + overlaid_capacity(scene.overlays, labels)
+        room -= Resources.total(shape.requests for shape in daemons)
+        return _Variant(site, room, daemons, tuple(_forbidden(pool, site)))
+
+    def _offered(self, planned: PlannedNode, name: str, zone: str, capacity_type: str) -> tuple[float, ...]:
+        """Prices of the offerings that the node may use."""
+        key = (planned.node_pool, planned.labels, *_asked_of_offerings(planned), name, zone, capacity_type)
+        if key not in self._prices:
+            scene, kind = self._scene, self._scene.types[name]
+            asked = {item.key: item for item in planned.requirements}
+            labels = _own_labels(scene.pools[planned.node_pool], planned) | dict(kind.labels)
+            labels |= {INSTANCE_TYPE_LABEL: name}
+            self._prices[key] = tuple(
+                overlaid_price(scene.overlays, labels | labels_as_offered(offering), offering.price)
+                for offering in kind.offerings
+                if offering.available and (offering.zone, offering.capacity_type) == (zone, capacity_type)
+                if all(holds(asked[item.key], item.values[0]) for item in offering.requirements if item.key in asked)
+                if capacity_type != "reserved" or offering.reservation_capacity
+            )
+        return self._prices[key]
+
+
+def _asked_of_offerings(planned: PlannedNode) -> Iterable[Requirement]:
+    """Requirements that differ between nodes of one type in one place: not the list of types itself."""
+    return (item for item in planned.requirements if item.key != INSTANCE_TYPE_LABEL)
+
+
+def _own_labels(pool: NodePool, planned: PlannedNode) -> dict[str, str]:
+    own = dict(pool.template.labels) | dict(planned.labels) | {NODEPOOL_LABEL: pool.name}
+    if pool.template.node_class is not None:
+        reference = pool.template.node_class
+        own[f"{reference.group}/{reference.kind.lower()}"] = reference.name
+    return own
+
+
+def _forbidden(pool: NodePool, site: Site) -> Iterable[str]:
+    for requirement in pool.template.requirements:
+        known = requirement.key in site.labels
+        if (known or requirement.key == HOSTNAME_LABEL) and not holds(requirement, label_of(site, requirement.key)):
+            yield f"NodePool {pool.name} does not allow {requirement.key}={site.labels.get(requirement.key)}"
+
+
+def _minimums(pool: NodePool, variants: Sequence[Mapping[str, str]]) -> Iterable[str]:
+    for requirement in pool.template.requirements:
+        if requirement.min_values is not None:
+            seen = {labels.get(requirement.key) for labels in variants}
+            if len(seen) < requirement.min_values:
+                yield f"minValues of {requirement.key} is {requirement.min_values}, {len(seen)} are left"
+
+
+def limit_violations(scene: Scene, planned: Sequence[PlannedNode]) -> Iterable[str]:
+    """As if every planned node became the largest of what it lists; only limits that a planned node adds to."""
+    added: dict[str, list[PlannedNode]] = {}
+    for node in planned:
+        added.setdefault(node.node_pool, []).append(node)
+    largest: dict[tuple[str, ...], Resources] = {}
+    for name, nodes in added.items():
+        pool = scene.pools.get(name)
+        if pool is None or pool.limits is None:
+            continue
+        for names in {node.instance_types for node in nodes} - largest.keys():
+            largest[names] = _largest([scene.types[kind].capacity for kind in names])
+        total = Resources.total(largest[node.instance_types] for node in nodes) + Resources.of({"nodes": len(nodes)})
+        usage = _usage(scene, name)
+        for resource, limit in pool.limits:
+            if total.get(resource) and usage.get(resource) + total.get(resource) > limit:
+                yield f"NodePool {name}: {resource} exceeds its limit of {limit}"
+
+
+def _largest(capacities: Sequence[Resources]) -> Resources:
+    largest = Resources()
+    for capacity in capacities:
+        largest = largest.at_least(capacity)
+    return largest
+
+
+def _usage(scene: Scene, pool: str) -> Resources:
+    nodes = {node.name: node for node in scene.view.nodes if node.label(NODEPOOL_LABEL) == pool}
+    waiting = [
+        claim
+        for claim in scene.view.node_claims
+        if claim.label(NODEPOOL_LABEL) == pool and claim.node_name not in nodes
+    ]
+    capacities = [
+        _largest(
+            [
+                node.capacity,
+                *(kind.capacity for kind in [scene.types.get(node.label(INSTANCE_TYPE_LABEL) or "")] if kind),
+            ]
+        )
+        for node in nodes.values()
+    ]
+    for claim in waiting:
+        named = claim.label(INSTANCE_TYPE_LABEL)
+        asked = next((item.values for item in claim.requirements if item.key == INSTANCE_TYPE_LABEL), ())
+        listed = asked if named is None else (named,)
+        capacities.append(
+            _largest([claim.capacity, *(scene.types[name].capacity for name in listed if name in scene.types)])
+        )
+    return Resources.total(capacities) + Resources.of({"nodes": len(capacities)})
