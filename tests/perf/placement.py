@@ -2,6 +2,7 @@
 
 python -m tests.perf.placement mix 5000 --karpenter
 python -m tests.perf.placement mix 1000 --optimal --runs 1
+python -m tests.perf.placement limited 5000
 python -m tests.perf.placement buffers
 python -m tests.perf.placement cluster
 
@@ -18,11 +19,12 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from reconciler.__main__ import collect_rarely
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
 from reconciler.model.demand import Demand
+from reconciler.model.nodes import NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
@@ -64,6 +66,14 @@ class MixFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitedFigures:
+    """Seconds of the mix in a NodePool without limits and in one that has some."""
+
+    plain: float
+    limited: float
+
+
+@dataclass(frozen=True, slots=True)
 class BufferFigures:
     """bound: USD an hour."""
 
@@ -97,6 +107,19 @@ def mix(count: int, *, runs: int, with_karpenter: bool, optimal: bool = False) -
         theirs.nodes if theirs else None,
         theirs.price if theirs else None,
     )
+
+
+def mix_in_limited_pool(count: int) -> LimitedFigures:
+    """The mix in a NodePool with limits that are never reached, beside the same without."""
+    manifests = pod_manifests(count)
+    limits = Resources.parse({"cpu": "100000", "memory": "1Pi"}).amounts
+    best: dict[bool, float] = {}
+    for _ in range(3):
+        for limited in (False, True):
+            node_pool = replace(pool(), limits=limits) if limited else pool()
+            seconds, _ = _timed(ClusterView(), demands_of(decoded(manifests)), node_pool=node_pool)
+            best[limited] = min(seconds, best.get(limited, seconds))
+    return LimitedFigures(best[False], best[True])
 
 
 def buffers_on_nothing(*, runs: int, optimal: bool = False) -> BufferFigures:
@@ -142,9 +165,14 @@ def _best(inputs: Sequence[tuple[ClusterView, tuple[Demand, ...]]], *, optimal: 
 
 
 def _timed(
-    view: ClusterView, demands: tuple[Demand, ...], memory: Memory | None = None, *, optimal: bool = False
+    view: ClusterView,
+    demands: tuple[Demand, ...],
+    memory: Memory | None = None,
+    *,
+    optimal: bool = False,
+    node_pool: NodePool | None = None,
 ) -> tuple[float, Placement]:
-    pools, types = (pool(),), synthetic_instance_types()
+    pools, types = (node_pool or pool(),), synthetic_instance_types()
     options = PlacementOptions(include_pending=True, optimal=optimal)
     began = time.perf_counter()
     placement = place(view, node_pools=pools, instance_types=types, demands=demands, options=options, memory=memory)
@@ -165,13 +193,17 @@ def main(arguments: Sequence[str]) -> int:
     of_mix.add_argument("--optimal", action="store_true", help="in the optimising mode")
     of_buffers = cases.add_parser("buffers")
     of_buffers.add_argument("--optimal", action="store_true", help="in the optimising mode")
+    of_limited = cases.add_parser("limited", help="the mix in a NodePool with limits, beside one without")
+    of_limited.add_argument("pods", type=int)
     cases.add_parser("cluster")
     asked = parser.parse_args(arguments)
     collect_rarely()
-    figures: MixFigures | BufferFigures | ClusterFigures
+    figures: MixFigures | LimitedFigures | BufferFigures | ClusterFigures
     match asked.case:
         case "mix":
             figures = mix(asked.pods, runs=asked.runs, with_karpenter=asked.karpenter, optimal=asked.optimal)
+        case "limited":
+            figures = mix_in_limited_pool(asked.pods)
         case "buffers":
             figures = buffers_on_nothing(runs=1 if asked.optimal else 3, optimal=asked.optimal)
         case _:

@@ -49,6 +49,8 @@ OPTIMAL_DEARER = 1.05
 """What the optimising mode pays at most, times the lower bound; on buffers too."""
 CHECK_SECONDS = {1000: 0.5, 5000: 1.0, 20_000: 5.0, 50_000: 15.0}
 """Of the independent checker, by pods."""
+LIMITED_SLOWER = 4
+"""Times as long that placing takes in a NodePool with limits, at most."""
 BUFFERS_SECONDS = 0.5
 OPTIMAL_BUFFERS_SECONDS = 10.0
 CLUSTER_SECONDS = {"first": 4.0, "changed": 1.0, "unchanged": 0.05}
@@ -63,7 +65,7 @@ def held_placement(*, large: bool) -> int:
     )
     failed = sum(_mix(limit) for limit in MIXES if large or not limit.large)
     print(f"\n{'placement':66} figures")
-    return failed + _buffers() + _optimal(large=large) + _cluster()
+    return failed + _limited() + _buffers() + _optimal(large=large) + _cluster()
 
 
 def _mix(limit: MixLimit) -> bool:
@@ -89,6 +91,18 @@ def _mix(limit: MixLimit) -> bool:
     line += f" {run['check']:6.2f} s"
     allowed = f"≥{limit.faster:g}×, ≤{limit.dearer:g} of the bound, check ≤{most:g} s"
     print(f"{line}  {allowed}{'  EXCEEDED' if over else ''}", flush=True)
+    return over
+
+
+def _limited() -> bool:
+    figures = _child("limited", "5000")
+    slower = figures["limited"] / figures["plain"]
+    over = bool(slower > LIMITED_SLOWER)
+    print(
+        f"{'5,000 pods, NodePool with limits':66} {figures['limited']:.3f} s, {figures['plain']:.3f} s without: {slower:.1f} times; "
+        f"limit {LIMITED_SLOWER:g} times{'  EXCEEDED' if over else ''}",
+        flush=True,
+    )
     return over
 
 
