@@ -54,7 +54,6 @@ class _Scene:
         devices = view.devices
         self._examples = examples
         self._nodes = {node.name for node in view.nodes}
-        self._publishing = {item.node for item in devices.slices}
         self._classes = {item.name: item for item in devices.classes}
         self._templates = {(item.namespace, item.name): item.spec for item in devices.templates}
         self._claims = {(item.namespace, item.name): item for item in devices.claims}
@@ -135,7 +134,8 @@ class _Scene:
         if classes not in self._together:
             self._together[classes] = frozenset[DeviceName]().union(*(self._selected[name] for name in classes))
         there = site.exists and site.name in self._nodes
-        if there and (site.name in self._publishing or self._examples.is_up(site.name)):
+        # What a node that is coming up publishes counts once a pool of it is whole.
+        if there and (site.name in self._on_node or self._examples.is_up(site.name)):
             return len(self._on(site.name, classes) - self._taken)
         pool = site.labels.get(NODEPOOL_LABEL, "")
         return min((self._agreed(pool, kind, classes) for kind in possible_types(site)), default=0)

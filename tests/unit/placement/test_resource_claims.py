@@ -117,10 +117,12 @@ def test_chunks_stay_with_a_node_while_it_comes_up_and_brings_its_devices() -> N
     registered = replace(settled, node_name="b", conditions=(("Initialized", "Unknown"),))
     young = replace(node("b"), labels=tuple(pair for pair in node("b").labels if pair[0] != INITIALIZED_LABEL))
     brought = Devices((devices_of("a", 1), devices_of("b", 1)), (WHOLE,), templates=(template(),))
+    in_part = replace(brought, slices=(devices_of("a", 1), devices_of("b", 1, slices=2)))
     steps = [
         asked,
         replace(asked, node_claims=(settled,)),
         replace(asked, node_claims=(registered,), nodes=(*asked.nodes, young)),
+        replace(asked, node_claims=(registered,), nodes=(*asked.nodes, young), devices=in_part),
         replace(asked, node_claims=(registered,), nodes=(*asked.nodes, young), devices=brought),
         replace(asked, node_claims=(registered,), nodes=(*asked.nodes, node("b")), devices=brought),
     ]
@@ -130,7 +132,7 @@ def test_chunks_stay_with_a_node_while_it_comes_up_and_brings_its_devices() -> N
         assert not placement.unplaced
 
     used = ResourceClaim("shop", "other", ClaimSpec(), allocated=((DRIVER, "b", "gpu-0"),))
-    taken = again(replace(steps[3], devices=replace(brought, claims=(used,))))
+    taken = again(replace(steps[4], devices=replace(brought, claims=(used,))))
     assert "b" not in on(taken), "another pod was quicker"
 
     late = again(replace(asked, node_claims=(registered,), nodes=(*asked.nodes, node("b"))))
