@@ -36,12 +36,14 @@ _OLDER_LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Somebody on a site: a bound pod (chunk False) or chunks of a demand, `count` of them alike."""
+    """Somebody on a site: a bound pod (chunk False) or chunks of a demand, `count` of them alike. pending: they are pending pods;
+    waits: for which no node is made, so that they are bound before any comes."""
 
     shape: PodShape
     count: int
     chunk: bool
     pending: bool = False
+    waits: bool = False
     keeps_minimum: bool = False
     leaving: bool = False
 

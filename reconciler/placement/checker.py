@@ -148,6 +148,7 @@ def _tenants(scene: Scene, holdings: Iterable[Holding]) -> list[Tenant]:
                 holding.count,
                 chunk=True,
                 pending=demand.is_pending_pod,
+                waits=demand.is_pending_pod and not demand.opens_nodes,
                 keeps_minimum=demand.recreation is Recreation.KEEP_MINIMUM,
             )
         )

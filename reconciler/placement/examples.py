@@ -58,14 +58,14 @@ def with_least(view: ClusterView, told: Told, otherwise: Resources) -> tuple[Nod
     known of that. What a node has is its own to say."""
     there = {node.name for node in view.nodes}
     return tuple(
-        replace(claim, allocatable=claim.allocatable + (_least(claim, told) or otherwise))
+        replace(claim, allocatable=claim.allocatable + _least(claim, told, otherwise))
         if claim.allocatable and claim.node_name not in there
         else claim
         for claim in view.node_claims
     )
 
 
-def _least(claim: NodeClaim, told: Told) -> Resources | None:
+def _least(claim: NodeClaim, told: Told, otherwise: Resources) -> Resources:
     pool = claim.label(NODEPOOL_LABEL) or ""
     named = claim.label(INSTANCE_TYPE_LABEL)
     listed = [
@@ -74,7 +74,7 @@ def _least(claim: NodeClaim, told: Told) -> Resources | None:
     names = [named] if named is not None else [name for values in listed[:1] for name in values]
     known = [told[pool, name] for name in names if (pool, name) in told]
     if not known:
-        return None
+        return otherwise
     return Resources.of((name, min(item.get(name) for item in known)) for name in known[0].names())
 
 

@@ -16,9 +16,9 @@ _Way = tuple[bool, bool, bool]
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """Chunks under spread constraints that differ in requests only, and are placed as pending pods, as KeepMinimum chunks and
-    on planned nodes or not in the same way: what holds for one of them holds for all. waiting: they are pending pods that all
-    go where there is a node, so that they are bound before any planned node comes."""
+    """Chunks under spread constraints that differ in requests only, and are placed as pods that no node is made for, as KeepMinimum
+    chunks and on planned nodes or not in the same way: what holds for one of them holds for all. waiting: they are such pods, bound
+    before any planned node comes."""
 
     shape: PodShape
     chunks: Sequence[Resident]
@@ -43,12 +43,12 @@ def _alike(residents: Residents, shape: PodShape, kin: int) -> Iterable[_Alike]:
     groups: dict[frozenset[_Way], list[Resident]] = {}
     for members in chunks.values():
         ways = frozenset(
-            (member.tenant.pending, member.tenant.keeps_minimum, residents.sites[member.site].planned)
+            (member.tenant.waits, member.tenant.keeps_minimum, residents.sites[member.site].planned)
             for member in members
         )
         groups.setdefault(ways, []).extend(members)
     for ways, members in groups.items():
-        yield _Alike(shape, members, all(pending and not planned for pending, _, planned in ways))
+        yield _Alike(shape, members, all(waits and not planned for waits, _, planned in ways))
 
 
 class _Field:

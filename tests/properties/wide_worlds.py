@@ -178,11 +178,10 @@ def wide_worlds(draw: st.DrawFn) -> WideWorld:
     )
     if kinds in {"devices", "both"}:
         view = replace(view, devices=draw(wide_devices.devices(names)))
-    return WideWorld(
-        view,
-        world.node_pools,
-        world.instance_types,
-        draw(_demands(world, kinds)),
-        draw(wide_catalogue.overlays()),
-        draw(_options()),
+    options = draw(_options())
+    demands = tuple(
+        replace(item, opens_nodes=item.opens_nodes and (options.include_pending or not item.is_pending_pod))
+        for item in draw(_demands(world, kinds))
     )
+    overlays = draw(wide_catalogue.overlays())
+    return WideWorld(view, world.node_pools, world.instance_types, demands, overlays, options)
