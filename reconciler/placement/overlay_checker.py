@@ -10,9 +10,9 @@ from reconciler.placement.checked_sites import holds
 
 
 def _matching(overlays: Sequence[NodeOverlay], labels: Mapping[str, str]) -> list[NodeOverlay]:
-    """Heaviest first, then by name."""
+    """Heaviest first, of equal ones the last by name."""
     found = [item for item in overlays if all(holds(asked, labels.get(asked.key)) for asked in item.requirements)]
-    return sorted(found, key=lambda item: (-item.weight, item.ref))
+    return sorted(sorted(found, key=lambda item: item.ref.name, reverse=True), key=lambda item: -item.weight)
 
 
 def overlaid_price(overlays: Sequence[NodeOverlay], labels: Mapping[str, str], price: float) -> float:

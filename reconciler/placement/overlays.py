@@ -1,6 +1,7 @@
 """NodeOverlays laid over offerings: other prices, more capacity. Used by candidates.
 
-The heaviest overlay that matches wins, for the price and for each resource; of equal weight the first by name.
+The heaviest overlay that matches wins, for the price and for each resource; of equal weight the last by name, as Karpenter orders
+them (NodeOverlayList.OrderByWeight).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def added_capacity(
 
 
 def _by_weight(overlays: Sequence[NodeOverlay]) -> list[NodeOverlay]:
-    return sorted(overlays, key=lambda overlay: (-overlay.weight, overlay.ref))
+    return sorted(overlays, key=lambda overlay: (overlay.weight, overlay.ref), reverse=True)
 
 
 def _rows(offerings: Offerings, overlay: NodeOverlay, template: Requirements) -> Mask:

@@ -299,3 +299,12 @@ def test_says_which_label_nobody_defines() -> None:
     placement = placed(demand(count=1, pod_shape=shape(node_selector={"disk": "ssd"})))
 
     assert excuses(placement) == ["NodePool general does not define label disk, nor does any instance type"]
+
+
+def test_of_overlays_of_equal_weight_the_last_by_name_counts_as_karpenter_orders_them() -> None:
+    dear, cheap = (
+        NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", name), price=price)
+        for name, price in (("a", "0.09"), ("b", "0.01"))
+    )
+    for overlays in ((dear, cheap), (cheap, dear)):
+        assert placed(demand(count=1), overlays=overlays).planned[0].price == pytest.approx(0.01)

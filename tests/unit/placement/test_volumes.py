@@ -8,7 +8,15 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.nodes import HOSTNAME_LABEL, INITIALIZED_LABEL, NODEPOOL_LABEL, ZONE_LABEL, Node, NodeClaim
+from reconciler.model.nodes import (
+    HOSTNAME_LABEL,
+    INITIALIZED_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    ZONE_LABEL,
+    Node,
+    NodeClaim,
+)
 from reconciler.model.placement import Placement
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, TopologySpread
 from reconciler.model.refs import ObjectRef
@@ -269,6 +277,19 @@ def test_a_node_that_comes_up_attaches_what_nodes_like_it_do() -> None:
     assert on_young((*said, VolumeLimits("young", ((EBS, 2),)))) == 2
     old = pod("old", node="young", pod_shape=with_claims("old", pod_shape=shape("100m")))
     assert on_young((*said, VolumeLimits("young", ((EBS, 1),))), old) == 0
+
+
+@pytest.mark.parametrize(("limit", "count"), [(1, 1), (0, 0)])
+def test_a_node_claim_attaches_what_nodes_like_it_do(limit: int, count: int) -> None:
+    full = replace(node("full"), unschedulable=True)
+    labels = ((NODEPOOL_LABEL, "general"), (INSTANCE_TYPE_LABEL, "m-4x"), (ZONE_LABEL, "zone-a"))
+    claim = NodeClaim("claim", allocatable=full.allocatable, labels=labels, conditions=(("Launched", "True"),))
+    demands = [pending(f"db-{number}", with_claims(f"data-{number}", pod_shape=shape("100m"))) for number in range(2)]
+    storage = Storage((), PAIRS, (WAITING,), (VolumeLimits("full", ((EBS, limit),)),))
+
+    placement = placed(storage, *demands, nodes=(full,), node_claims=(claim,))
+
+    assert sum(holding.count for item in placement.occupied for holding in item.holdings) == count
 
 
 def test_spread_looks_at_zones_that_the_volume_is_not_in() -> None:
