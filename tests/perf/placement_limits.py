@@ -51,9 +51,9 @@ CHECK_SECONDS = {1000: 0.5, 5000: 1.0, 20_000: 5.0, 50_000: 15.0}
 """Of the independent checker, by pods."""
 LIMITED_SLOWER = 4
 """Times as long that placing takes in a NodePool with limits, at most."""
-BUFFERS_SECONDS = 0.5
+BUFFERS_SECONDS = 0.2
 OPTIMAL_BUFFERS_SECONDS = 10.0
-CLUSTER_SECONDS = {"first": 4.0, "changed": 1.0, "unchanged": 0.05}
+CLUSTER_SECONDS = {"first": 2.0, "changed": 0.4, "unchanged": 0.05}
 CLUSTER_PEAK = 600
 
 
