@@ -7,7 +7,7 @@ two together.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +17,10 @@ from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
 
 ENVIRONMENT_PREFIX = "HEADROOM_"
+_NO_SETTINGS = ("DEBUG", "GIT_TOKEN", "GOLDEN", "EXAMPLES", "SCENARIOS", "CONTROLPLANE_ASSETS")
+"""Variables that are no settings: tracebacks, a secret that no file should hold, and what this project's own tests go by."""
+_OF_SERVICE = r"_(SERVICE_(HOST|PORT(_.+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+"""What kubelet tells every container of each Service in its namespace, behind the Service's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,11 @@ def setting_names() -> tuple[str, ...]:
     return tuple(name for name, _ in _leaves(Settings))
 
 
+def variable_of(name: str) -> str:
+    """`placement.spot_share` → `HEADROOM_PLACEMENT_SPOT_SHARE`."""
+    return ENVIRONMENT_PREFIX + name.replace(".", "_").upper()
+
+
 def _leaves(owner: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
     hints = get_type_hints(owner)
     for item in fields(owner):
@@ -164,13 +173,15 @@ def load_settings(
 ) -> Settings:
     """Defaults, then the file at `path`, then the environment, then flags (dotted name → value, None is not given).
 
-    Raises `Invalid` naming the file or variable, the setting and what was expected.
+    Raises `Invalid` naming the file or variable, the setting and what was expected; also for a HEADROOM_* variable that is
+    none: one mistyped would leave the setting as it was, without a word.
     """
     settings = Settings()
     if path is not None:
         settings = _overlay(settings, _read_file(path), f"{path}: ")
     variables = os.environ if environment is None else environment
-    names = {ENVIRONMENT_PREFIX + name.replace(".", "_").upper(): name for name in setting_names()}
+    names = {variable_of(name): name for name in setting_names()}
+    _check_variables(variables, names)
     for variable, name in names.items():
         if variable in variables:
             settings = _with(settings, name, variables[variable], f"{variable}: ")
@@ -178,6 +189,25 @@ def load_settings(
         if value is not None:
             settings = _with(settings, name, value, f"--{name.rsplit('.', maxsplit=1)[-1].replace('_', '-')}: ")
     return settings
+
+
+def _check_variables(variables: Mapping[str, str], settings: Mapping[str, str]) -> None:
+    """settings: every variable that is one."""
+    known = {*settings, *(ENVIRONMENT_PREFIX + name for name in _NO_SETTINGS)}
+    for variable in sorted(variables):
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in known and not _of_service(variable, variables):
+            raise Invalid(
+                f"{variable}: there is no such setting{_closest(variable, sorted(known))}",
+                hint="variables that begin with HEADROOM_ are headroom's: correct it or unset it; config/headroom.yaml has every setting",
+            )
+
+
+def _of_service(variable: str, variables: Mapping[str, str]) -> bool:
+    """A Service named headroom, or headroom-anything, must not keep headroom from starting beside it."""
+    import re  # noqa: PLC0415 - only where a variable is none of ours
+
+    services = (name.removesuffix("_SERVICE_HOST") for name in variables if name.endswith("_SERVICE_HOST"))
+    return any(re.fullmatch(re.escape(service) + _OF_SERVICE, variable) for service in services)
 
 
 def _read_file(path: str) -> Mapping[str, Any]:
@@ -240,10 +270,14 @@ def _with(settings: _S, name: str, value: object, where: str, *, full: str = "",
 
 
 def _nearest(name: str) -> str:
+    return _closest(_camel(name), [_camel(known) for known in setting_names()])
+
+
+def _closest(name: str, known: Sequence[str]) -> str:
     import difflib  # noqa: PLC0415 - only for a message
 
-    close = difflib.get_close_matches(name, setting_names(), n=1)
-    return f", did you mean {_camel(close[0])!r}?" if close else ""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f", did you mean {close[0]!r}?" if close else ""
 
 
 def _converted(name: str, written: str, item: Field[Any], value: object, where: str) -> object:

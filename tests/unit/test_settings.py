@@ -8,7 +8,7 @@ import yaml
 
 from reconciler.model.errors import Invalid
 from reconciler.packaged import packaged_text
-from reconciler.settings import ENVIRONMENT_PREFIX, Settings, load_settings, setting_names
+from reconciler.settings import Settings, load_settings, setting_names, variable_of
 
 
 def _default(name: str) -> object:
@@ -80,7 +80,7 @@ def test_a_bad_setting_says_where_and_what_was_expected(tmp_path: Path, text: st
 
 @pytest.mark.parametrize("name", [name for name in setting_names() if type(_default(name)) is int])
 def test_no_count_is_greater_than_a_million(name: str) -> None:
-    variable = ENVIRONMENT_PREFIX + name.replace(".", "_").upper()
+    variable = variable_of(name)
     load_settings(None, environment={variable: "1000000"})
     with pytest.raises(Invalid, match=r"expected at most 1,000,000$"):
         load_settings(None, environment={variable: "1000001"})
@@ -91,6 +91,40 @@ def test_a_bad_variable_is_named_and_its_setting_as_the_file_spells_it() -> None
         load_settings(None, environment={"HEADROOM_GIT_INTERVAL": "x"})
     with pytest.raises(Invalid, match=r"HEADROOM_PLACEMENT_SPOT_SHARE: placement\.spotShare is '2'"):
         load_settings(None, environment={"HEADROOM_PLACEMENT_SPOT_SHARE": "2"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("HEADROOM_SUSPNED", "HEADROOM_SUSPEND"),
+        ("HEADROOM_PLACEMENT_SPOTSHARE", "HEADROOM_PLACEMENT_SPOT_SHARE"),
+        ("HEADROOM_SPOT_SHARE", "HEADROOM_PLACEMENT_SPOT_SHARE"),
+        ("HEADROOM_GIT_TOKENS", "HEADROOM_GIT_TOKEN"),
+        ("HEADROOM_LISTEN_PORT", "HEADROOM_LISTEN"),
+    ],
+)
+def test_a_mistyped_variable_is_refused(variable: str, meant: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        load_settings(None, environment={variable: "1"})
+    assert caught.value.message == f"{variable}: there is no such setting, did you mean {meant!r}?"
+
+
+def test_variables_that_are_no_settings_are_left_alone() -> None:
+    """A traceback's, a secret's, and those of a Service named headroom, as kubelet gives them to every container beside it."""
+    service = {
+        "HEADROOM_SERVICE_HOST": "10.0.0.1",
+        "HEADROOM_SERVICE_PORT": "8080",
+        "HEADROOM_SERVICE_PORT_METRICS": "8080",
+        "HEADROOM_PORT": "tcp://10.0.0.1:8080",
+        "HEADROOM_PORT_8080_TCP": "tcp://10.0.0.1:8080",
+        "HEADROOM_PORT_8080_TCP_PROTO": "tcp",
+        "HEADROOM_PORT_8080_TCP_PORT": "8080",
+        "HEADROOM_PORT_8080_TCP_ADDR": "10.0.0.1",
+    }
+    for name in ("HEADROOM", "HEADROOM_BLUE", "HEADROOM_SERVICE"):
+        variables = {key.replace("HEADROOM", name): value for key, value in service.items()}
+        environment = {"HEADROOM_DEBUG": "1", "HEADROOM_GIT_TOKEN": "x", "HOME": "/", **variables}
+        assert load_settings(None, environment=environment) == Settings()
 
 
 def test_a_missing_file_is_named() -> None:
