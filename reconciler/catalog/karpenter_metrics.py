@@ -192,7 +192,7 @@ def _offerings(
         yield offering(
             zone,
             capacity_type,
-            # providers export 0 for what they have no price of, and some the greatest number there is
+            # providers export 0 for what they have no price of; and more than the most is none
             price=price if 0 < price <= MOST_PRICE else None,
             available=available.get((zone, capacity_type), True),
         )
