@@ -7,7 +7,7 @@ two together.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +17,10 @@ from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
 
 ENVIRONMENT_PREFIX = "HEADROOM_"
+_NO_SETTINGS = ("DEBUG", "GIT_TOKEN", "GOLDEN", "EXAMPLES", "SCENARIOS", "CONTROLPLANE_ASSETS")
+"""Variables that are no settings: tracebacks, a secret that no file should hold, and what this project's own tests go by."""
+_OF_SERVICE = r"_(SERVICE_(HOST|PORT(_.+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+"""What kubelet tells every container of each Service in its namespace, behind the Service's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +134,25 @@ _CHOICES = {
 }
 _PARTS = ("placement.spot_share",)
 """Settings that are a part of something, of which nothing would be no part."""
+_MOST_COUNTED = 1_000_000
+"""Of nodes, chunks or instance types: more than any cluster has, and far from where the numbers of placement end."""
+_RANGES: dict[str, tuple[float, float]] = {
+    "caps.price_per_hour": (0, 1_000_000_000),
+    "caps.prune_share": (0, 1),
+    "placement.instance_types": (1, _MOST_COUNTED),
+}
+"""The least and the most of numbers that are not any count from 0."""
 _S = TypeVar("_S")
 
 
 def setting_names() -> tuple[str, ...]:
     """Every setting by its dotted name, in order."""
     return tuple(name for name, _ in _leaves(Settings))
+
+
+def variable_of(name: str) -> str:
+    """`placement.spot_share` → `HEADROOM_PLACEMENT_SPOT_SHARE`."""
+    return ENVIRONMENT_PREFIX + name.replace(".", "_").upper()
 
 
 def _leaves(owner: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
@@ -156,13 +173,15 @@ def load_settings(
 ) -> Settings:
     """Defaults, then the file at `path`, then the environment, then flags (dotted name → value, None is not given).
 
-    Raises `Invalid` naming the file or variable, the setting and what was expected.
+    Raises `Invalid` naming the file or variable, the setting and what was expected; also for a HEADROOM_* variable that is
+    nearly one: mistyped it would leave the setting as it was, without a word.
     """
     settings = Settings()
     if path is not None:
         settings = _overlay(settings, _read_file(path), f"{path}: ")
     variables = os.environ if environment is None else environment
-    names = {ENVIRONMENT_PREFIX + name.replace(".", "_").upper(): name for name in setting_names()}
+    names = {variable_of(name): name for name in setting_names()}
+    _check_variables(variables, names)
     for variable, name in names.items():
         if variable in variables:
             settings = _with(settings, name, variables[variable], f"{variable}: ")
@@ -170,6 +189,28 @@ def load_settings(
         if value is not None:
             settings = _with(settings, name, value, f"--{name.rsplit('.', maxsplit=1)[-1].replace('_', '-')}: ")
     return settings
+
+
+def _check_variables(variables: Mapping[str, str], settings: Mapping[str, str]) -> None:
+    """settings: every variable that is one."""
+    known = {*settings, *(ENVIRONMENT_PREFIX + name for name in _NO_SETTINGS)}
+    for variable in sorted(variables):
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in known or _of_service(variable, variables):
+            continue
+        closest = _closest(variable, sorted(known))
+        if closest:  # else it is somebody else's
+            raise Invalid(
+                f"{variable}: there is no such setting{closest}",
+                hint="correct it or unset it; config/headroom.yaml has every setting",
+            )
+
+
+def _of_service(variable: str, variables: Mapping[str, str]) -> bool:
+    """A Service named headroom, or headroom-anything, must not keep headroom from starting beside it."""
+    import re  # noqa: PLC0415 - only where a variable is none of ours
+
+    services = (name.removesuffix("_SERVICE_HOST") for name in variables if name.endswith("_SERVICE_HOST"))
+    return any(re.fullmatch(re.escape(service) + _OF_SERVICE, variable) for service in services)
 
 
 def _read_file(path: str) -> Mapping[str, Any]:
@@ -194,12 +235,14 @@ def _read_file(path: str) -> Mapping[str, Any]:
 
 
 def _overlay(settings: Settings, document: Mapping[str, Any], where: str, prefix: str = "") -> Settings:
+    """prefix: the keys above, as they are written."""
     for key, value in document.items():
-        name = f"{prefix}{_snake(str(key))}"
+        written = f"{prefix}{key}"
+        name = _snake(written)
         if isinstance(value, dict) and any(known.startswith(f"{name}.") for known in setting_names()):
-            settings = _overlay(settings, value, where, f"{name}.")
+            settings = _overlay(settings, value, where, f"{written}.")
         elif value is not None:
-            settings = _with(settings, name, value, where)
+            settings = _with(settings, name, value, where, written=written)
     return settings
 
 
@@ -207,28 +250,40 @@ def _snake(key: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
 
 
-def _with(settings: _S, name: str, value: object, where: str, full: str = "") -> _S:
+def _camel(name: str) -> str:
+    """As it stands in a config file: `placement.spot_share` → `placement.spotShare`."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _with(settings: _S, name: str, value: object, where: str, *, full: str = "", written: str = "") -> _S:
+    """name: of the setting inside of `settings`; full: inside of all of them; written: as messages name it."""
     full = full or name
+    written = written or _camel(full)
     head, _, rest = name.partition(".")
     known = {item.name: item for item in fields(settings)}  # type: ignore[arg-type]  # always a dataclass here
     if head not in known or (bool(rest) != is_dataclass(getattr(settings, head))):
         raise Invalid(
-            f"{where}there is no setting {full!r}{_nearest(full)}", hint="config/headroom.yaml has every setting"
+            f"{where}there is no setting {written!r}{_nearest(full)}", hint="config/headroom.yaml has every setting"
         )
     if rest:
-        inner = _with(getattr(settings, head), rest, value, where, full)
+        inner = _with(getattr(settings, head), rest, value, where, full=full, written=written)
         return replace(settings, **{head: inner})  # type: ignore[type-var]
-    return replace(settings, **{head: _converted(full, known[head], value, where)})  # type: ignore[type-var]
+    return replace(settings, **{head: _converted(full, written, known[head], value, where)})  # type: ignore[type-var]
 
 
 def _nearest(name: str) -> str:
+    return _closest(_camel(name), [_camel(known) for known in setting_names()])
+
+
+def _closest(name: str, known: Sequence[str]) -> str:
     import difflib  # noqa: PLC0415 - only for a message
 
-    close = difflib.get_close_matches(name, setting_names(), n=1)
+    close = difflib.get_close_matches(name, known, n=1)
     return f", did you mean {close[0]!r}?" if close else ""
 
 
-def _converted(name: str, item: Field[Any], value: object, where: str) -> object:
+def _converted(name: str, written: str, item: Field[Any], value: object, where: str) -> object:
     default = item.default if item.default is not MISSING else None
     expected = {
         timedelta: 'a duration such as "1m30s"',
@@ -240,18 +295,26 @@ def _converted(name: str, item: Field[Any], value: object, where: str) -> object
     try:
         result = _parsed(kind, value)
     except (ValueError, TypeError, Invalid) as error:
-        raise Invalid(f"{where}{name} is {value!r}, expected {expected.get(kind, 'a text')}") from error
+        raise Invalid(f"{where}{written} is {value!r}, expected {expected.get(kind, 'a text')}") from error
     choices = _CHOICES.get(name)
     if choices and result not in choices:
-        raise Invalid(f"{where}{name} is {value!r}, expected one of {', '.join(choices)}")
-    if isinstance(result, int | float) and not isinstance(result, bool) and result < 0:
-        raise Invalid(f"{where}{name} is {value!r}, expected 0 or more")
+        raise Invalid(f"{where}{written} is {value!r}, expected one of {', '.join(choices)}")
     if name in _PARTS and not 0 < float(str(result)) <= 1:
         raise Invalid(
-            f"{where}{name} is {value!r}, expected a part of the whole: more than 0, at most 1",
-            hint="write 0.25 for a quarter; 1 is no bound",
+            f"{where}{written} is {value!r}, expected more than 0, at most 1",
+            hint="it is a part of the whole: write 0.25 for a quarter; 1 is no bound",
         )
+    if isinstance(result, int | float) and not isinstance(result, bool):
+        _check_range(name, result, f"{where}{written} is {value!r}")
     return result
+
+
+def _check_range(name: str, number: float, told: str) -> None:
+    least, most = _RANGES.get(name, (0, _MOST_COUNTED))
+    if not number >= least:  # and not a number (.nan) is in no range
+        raise Invalid(f"{told}, expected {least:,} or more")
+    if number > most:
+        raise Invalid(f"{told}, expected at most {most:,}")
 
 
 def _parsed(kind: type[Any], value: object) -> object:

@@ -23,6 +23,7 @@ from reconciler.model.errors import Invalid, Transient
 from reconciler.model.nodes import (
     ARCHITECTURE_LABEL,
     INSTANCE_TYPE_LABEL,
+    MOST_PRICE,
     OPERATING_SYSTEM_LABEL,
     InstanceType,
     Offering,
@@ -191,8 +192,8 @@ def _offerings(
         yield offering(
             zone,
             capacity_type,
-            # providers export 0 for what they have no price of
-            price=price if price > 0 else None,
+            # providers export 0 for what they have no price of; and more than the most is none
+            price=price if 0 < price <= MOST_PRICE else None,
             available=available.get((zone, capacity_type), True),
         )
 

@@ -13,7 +13,19 @@ from reconciler.cli.progress import Progress
 
 @click.command("explain", short_help="Where each chunk of a demand landed, or every excuse.")
 @click.argument("demand", metavar="KIND/NAMESPACE/NAME")
-@options("repo", "revision", "path", "cluster", "catalog", "dialect", "include_pending", "now", "config")
+@options(
+    "repo",
+    "revision",
+    "path",
+    "cluster",
+    "catalog",
+    "dialect",
+    "include_pending",
+    "placement_mode",
+    "check_placement",
+    "now",
+    "config",
+)
 @output_option("text", "json")
 def command(*, demand: str, output: str, now: datetime | None, **values: Any) -> int:
     """Say how big one demand is and why, where each of its chunks is, and why any could not be placed.

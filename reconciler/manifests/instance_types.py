@@ -17,6 +17,7 @@ from reconciler.model.nodes import (
     ARCHITECTURE_LABEL,
     CAPACITY_TYPE_LABEL,
     INSTANCE_TYPE_LABEL,
+    MOST_PRICE,
     OPERATING_SYSTEM_LABEL,
     ZONE_LABEL,
     InstanceType,
@@ -270,8 +271,8 @@ class _Fields:
         value = self._get(name)
         if value is None and name.lower() in self._values:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value >= 0):
-            raise self.wrong(name, "USD an hour, 0 or more, or null where it is not known", value)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_PRICE:
+            raise self.wrong(name, f"USD an hour from 0 to {MOST_PRICE:,}, or null where it is not known", value)
         return float(value)
 
     def flag(self, name: str, *, default: bool) -> bool:

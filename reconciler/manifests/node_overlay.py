@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from reconciler.manifests import codes
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.requirements import check_requirements, requirements_of
+from reconciler.model.nodes import MOST_PRICE
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -26,6 +29,8 @@ def check(inspection: Inspection) -> None:
             "spec has both price and priceAdjustment",
             hint="keep price to replace the price, priceAdjustment to change it",
         )
+    for field in ("price", "priceAdjustment"):
+        _check_price(inspection, field, str(spec.get(field, "")))
     for name in mapping_at(spec, "capacity"):
         if name in _STANDARD:
             # x-kubernetes-validations of the CRD: only extended resources may be added
@@ -35,6 +40,17 @@ def check(inspection: Inspection) -> None:
                 f"an overlay may not change {name}",
                 hint="only extended resources such as example.com/gpu may be added",
             )
+
+
+def _check_price(inspection: Inspection, field: str, text: str) -> None:
+    """text: as the schema has it, and so a number; a percentage is of a price that is not known here."""
+    if text and not text.endswith("%") and abs(Decimal(text)) > MOST_PRICE:
+        inspection.report(
+            codes.INVALID_VALUE,
+            ("spec", field),
+            f"spec.{field} is {text}, more than ${MOST_PRICE:,} an hour",
+            hint='write dollars an hour of one node, such as "0.25"',
+        )
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodeOverlay:

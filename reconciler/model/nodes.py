@@ -173,6 +173,10 @@ class NodePool:
     position: SourcePosition | None = None
 
 
+MOST_PRICE = 1_000_000
+"""USD an hour: more is no price of a machine, and far more is beyond the whole numbers that placement reckons in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Offering:
     """One way to buy an instance type. price: USD an hour, 0.0 and meaningless when not price_known; requirements: all of

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
+from reconciler.model.nodes import MOST_PRICE
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.quantity import Resources
 from reconciler.placement.checked_sites import holds
@@ -20,12 +22,16 @@ def overlaid_price(overlays: Sequence[NodeOverlay], labels: Mapping[str, str], p
     for item in _matching(overlays, labels):
         try:
             if item.price is not None:
-                return float(item.price)
+                return _bounded(float(item.price), price)
             if item.price_adjustment is not None:
-                return max(0.0, _adjusted(price, item.price_adjustment))
+                return _bounded(_adjusted(price, item.price_adjustment), price)
         except ValueError:
             return price
     return price
+
+
+def _bounded(found: float, price: float) -> float:
+    return price if math.isnan(found) else min(max(found, 0.0), MOST_PRICE)
 
 
 def _adjusted(price: float, text: str) -> float:

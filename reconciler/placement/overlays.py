@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
+from reconciler.model.nodes import MOST_PRICE
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.quantity import Resources
 from reconciler.placement.label_table import Amounts, Mask
@@ -65,13 +66,23 @@ def _rows(offerings: Offerings, overlay: NodeOverlay, template: Requirements) ->
 
 
 def _adjusted(price: int, overlay: NodeOverlay) -> int:
-    """As Karpenter reckons it: a percentage of the price or a sum in USD, never below 0. What cannot be read changes nothing."""
+    """As Karpenter reckons it: a percentage of the price or a sum in USD, never below 0. What cannot be read changes nothing.
+
+    A cluster may hold a price that the repository may not: more than `MOST_PRICE` is as dear as that.
+    """
     try:
-        if overlay.price is not None:
-            return round(Decimal(overlay.price) * NANODOLLARS)
-        text = overlay.price_adjustment or "0"
-        if text.endswith("%"):
-            return max(0, round(price * (100 + Decimal(text[:-1])) / 100))
-        return max(0, round(price + Decimal(text) * NANODOLLARS))
+        exact = _exact(price, overlay)
     except InvalidOperation:
         return price
+    if exact.is_nan():
+        return price
+    return round(min(max(exact, Decimal(0)), Decimal(MOST_PRICE * NANODOLLARS)))
+
+
+def _exact(price: int, overlay: NodeOverlay) -> Decimal:
+    if overlay.price is not None:
+        return Decimal(overlay.price) * NANODOLLARS
+    text = overlay.price_adjustment or "0"
+    if text.endswith("%"):
+        return price * (100 + Decimal(text[:-1])) / 100
+    return price + Decimal(text) * NANODOLLARS

@@ -58,7 +58,12 @@ def explanation(plan: Plan, name: str) -> Explanation:
         for creation in plan.node_claims.create
         if (count := _count(creation.planned.holdings, ref))
     ]
-    return Explanation(plan, matching[0], tuple(bins), tuple(item for item in plan.findings if item.ref == ref))
+    return Explanation(plan, matching[0], tuple(bins), tuple(item for item in plan.findings if _concerns(item, ref)))
+
+
+def _concerns(finding: Finding, ref: ObjectRef) -> bool:
+    """Also what is of no object and no file: that the placement was rejected concerns every demand in it."""
+    return finding.ref == ref or (finding.ref is None and finding.position is None)
 
 
 def _count(holdings: Iterable[Holding], ref: ObjectRef) -> int:

@@ -61,6 +61,16 @@ def test_explain_says_where_the_chunks_are() -> None:
     assert "new node in NodePool general" in done.stdout
 
 
+def test_explain_takes_the_placement_flags_of_plan() -> None:
+    plain = headroom("explain", "CapacityBuffer/shop/web", PATH, SNAPSHOT, NOW)
+    checked = headroom(
+        "explain", "CapacityBuffer/shop/web", PATH, SNAPSHOT, NOW, "--placement-mode", "optimal", "--check-placement"
+    )
+    assert checked.returncode == 0, checked.stderr
+    assert "placement-rejected" not in checked.stdout
+    assert checked.stdout.splitlines()[0] == plain.stdout.splitlines()[0]
+
+
 def test_explain_of_a_near_miss_names_what_there_is() -> None:
     done = headroom("explain", "CapacityBuffer/shop/wbe", PATH, SNAPSHOT, NOW)
     assert done.returncode == 1

@@ -15,6 +15,7 @@ from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.placement import Placement
 from reconciler.placement.place import place
+from reconciler.report.explanation import explanation, explanation_text
 from reconciler.settings import Settings, load_settings
 from reconciler.wiring import Session, open_session
 
@@ -81,6 +82,13 @@ def test_a_placement_that_breaks_a_rule_is_an_error_and_is_not_applied(
     assert result.failure.reason == "PlacementRejected"
     assert result.change_set is None
     assert checked.cluster.view() == before
+
+
+def test_an_explanation_says_that_the_placement_was_rejected(checked: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cycle, "place", spoiled)
+    found = explanation(checked.cycle.plan().required_plan, "CapacityBuffer/shop/web")
+    assert "placement-rejected" in {finding.code for finding in found.findings}
+    assert "cpu is overcommitted" in explanation_text(found)
 
 
 def test_without_the_flag_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:

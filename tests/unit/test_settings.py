@@ -1,5 +1,6 @@
 from dataclasses import fields
 from datetime import timedelta
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,11 @@ import yaml
 
 from reconciler.model.errors import Invalid
 from reconciler.packaged import packaged_text
-from reconciler.settings import Settings, load_settings, setting_names
+from reconciler.settings import Settings, load_settings, setting_names, variable_of
+
+
+def _default(name: str) -> object:
+    return reduce(getattr, name.split("."), Settings())
 
 
 def test_the_shipped_file_shows_every_setting_with_its_default(tmp_path: Path) -> None:
@@ -43,11 +48,21 @@ def test_flags_win_over_variables_and_those_over_the_file(tmp_path: Path) -> Non
         ("dialect: azure", "expected one of karpenter, ca"),
         ("suspend: perhaps", "expected true or false"),
         ("caps: {newNodesPerPass: -1}", "expected 0 or more"),
+        ("caps: {newNodesPerPas: 1}", "no setting 'caps.newNodesPerPas', did you mean 'caps.newNodesPerPass'"),
+        ("placement: {spotShare: 0}", "placement.spotShare is 0, expected more than 0, at most 1"),
+        ("placement: {spotShare: -1}", "placement.spotShare is -1, expected more than 0, at most 1"),
+        ("placement: {spotShare: 34}", "placement.spotShare is 34, expected more than 0, at most 1"),
+        ("placement: {spotShare: .nan}", "placement.spotShare is nan, expected more than 0, at most 1"),
+        ("placement: {spot_share: 34}", "placement.spot_share is 34, expected"),
+        ("placement: {instanceTypes: 0}", "placement.instanceTypes is 0, expected 1 or more"),
         (
-            "placement: {spotShare: 0}",
-            "placement.spot_share is 0, expected a part of the whole: more than 0, at most 1",
+            "placement: {chunksPerNode: 99999999999999999999999}",
+            "placement.chunksPerNode is 99999999999999999999999, expected at most 1,000,000",
         ),
-        ("placement: {spotShare: 34}", "expected a part of the whole: more than 0, at most 1"),
+        ("caps: {nodesPerPool: 1000001}", "caps.nodesPerPool is 1000001, expected at most 1,000,000"),
+        ("caps: {pricePerHour: .nan}", "caps.pricePerHour is nan, expected 0 or more"),
+        ("caps: {pricePerHour: .inf}", "caps.pricePerHour is inf, expected at most 1,000,000,000"),
+        ("caps: {pruneShare: 25}", "caps.pruneShare is 25, expected at most 1"),
         ("caps: {newNodesPerPass: true}", "expected a whole number"),
         ("git: 5", "no setting 'git'"),
         ("- a", "a config file is a mapping of settings"),
@@ -63,9 +78,53 @@ def test_a_bad_setting_says_where_and_what_was_expected(tmp_path: Path, text: st
     assert str(file) in caught.value.message
 
 
-def test_a_bad_variable_is_named() -> None:
-    with pytest.raises(Invalid, match=r"HEADROOM_GIT_INTERVAL: git\.interval"):
+@pytest.mark.parametrize("name", [name for name in setting_names() if type(_default(name)) is int])
+def test_no_count_is_greater_than_a_million(name: str) -> None:
+    variable = variable_of(name)
+    load_settings(None, environment={variable: "1000000"})
+    with pytest.raises(Invalid, match=r"expected at most 1,000,000$"):
+        load_settings(None, environment={variable: "1000001"})
+
+
+def test_a_bad_variable_is_named_and_its_setting_as_the_file_spells_it() -> None:
+    with pytest.raises(Invalid, match=r"HEADROOM_GIT_INTERVAL: git\.interval is 'x'"):
         load_settings(None, environment={"HEADROOM_GIT_INTERVAL": "x"})
+    with pytest.raises(Invalid, match=r"HEADROOM_PLACEMENT_SPOT_SHARE: placement\.spotShare is '2'"):
+        load_settings(None, environment={"HEADROOM_PLACEMENT_SPOT_SHARE": "2"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("HEADROOM_SUSPNED", "HEADROOM_SUSPEND"),
+        ("HEADROOM_PLACEMENT_SPOTSHARE", "HEADROOM_PLACEMENT_SPOT_SHARE"),
+        ("HEADROOM_SPOT_SHARE", "HEADROOM_PLACEMENT_SPOT_SHARE"),
+        ("HEADROOM_GIT_TOKENS", "HEADROOM_GIT_TOKEN"),
+        ("HEADROOM_LISTEN_PORT", "HEADROOM_LISTEN"),
+    ],
+)
+def test_a_mistyped_variable_is_refused(variable: str, meant: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        load_settings(None, environment={variable: "1"})
+    assert caught.value.message == f"{variable}: there is no such setting, did you mean {meant!r}?"
+
+
+def test_variables_that_are_no_settings_are_left_alone() -> None:
+    """A traceback's, a secret's, and those of a Service named headroom, as kubelet gives them to every container beside it."""
+    service = {
+        "HEADROOM_SERVICE_HOST": "10.0.0.1",
+        "HEADROOM_SERVICE_PORT": "8080",
+        "HEADROOM_SERVICE_PORT_METRICS": "8080",
+        "HEADROOM_PORT": "tcp://10.0.0.1:8080",
+        "HEADROOM_PORT_8080_TCP": "tcp://10.0.0.1:8080",
+        "HEADROOM_PORT_8080_TCP_PROTO": "tcp",
+        "HEADROOM_PORT_8080_TCP_PORT": "8080",
+        "HEADROOM_PORT_8080_TCP_ADDR": "10.0.0.1",
+    }
+    for name in ("HEADROOM", "HEADROOM_BLUE", "HEADROOM_SERVICE"):
+        variables = {key.replace("HEADROOM", name): value for key, value in service.items()}
+        environment = {"HEADROOM_DEBUG": "1", "HEADROOM_GIT_TOKEN": "x", "HOME": "/", **variables}
+        assert load_settings(None, environment=environment) == Settings()
 
 
 def test_a_missing_file_is_named() -> None:

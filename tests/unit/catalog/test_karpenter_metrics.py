@@ -87,6 +87,12 @@ def test_types_offerings_and_prices(endpoint: Endpoint) -> None:
     ]
 
 
+def test_what_is_beyond_any_price_is_not_known(endpoint: Endpoint) -> None:
+    endpoint.body = EXPOSITION.replace("} 0.107", "} 1e+30").replace("} 0.041", "} 1e+06")
+    large, _ = KarpenterMetricsCatalog(endpoint.url, clock=ManualClock()).instance_types(ClusterView())
+    assert [(each.price, each.price_known) for each in large.offerings] == [(0.0, False), (1_000_000.0, True)]
+
+
 def test_a_node_of_the_type_tells_more_than_an_estimate(endpoint: Endpoint) -> None:
     labels = {
         "node.kubernetes.io/instance-type": "m5.large",

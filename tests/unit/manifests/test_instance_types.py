@@ -85,6 +85,12 @@ def test_an_offering_in_two_zones_becomes_two_offerings() -> None:
     assert item.offerings[0].requirements[1].values == ("zone-a",)
 
 
+@pytest.mark.parametrize("price", [1_000_001, 1e12, 1e30, 10**400, float("inf"), float("nan"), "0.2", True])
+def test_what_is_no_price_is_refused(price: object) -> None:
+    with pytest.raises(Invalid, match=r"Price is .*, expected USD an hour from 0 to 1,000,000, or null"):
+        read_one(offerings=[offering(Price=price)])
+
+
 def test_a_price_of_null_is_unknown_and_not_free() -> None:
     (only,) = read_one(offerings=[offering(Price=None)]).offerings
     assert not only.price_known
@@ -125,7 +131,7 @@ def test_labels_that_the_kwok_provider_derives(
             {"offerings": [offering(), offering(Price=-1)]},
             (
                 "instance type m5.large: offerings[1].Price is -1, "
-                "expected USD an hour, 0 or more, or null where it is not known"
+                "expected USD an hour from 0 to 1,000,000, or null where it is not known"
             ),
         ),
         (

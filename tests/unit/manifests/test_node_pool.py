@@ -211,6 +211,21 @@ def test_requirements_of_pools(requirement: str, code: str) -> None:
 OVERLAY = "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\nspec:\n"
 
 
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [("price", "1000000000000000"), ("priceAdjustment", "+2000000"), ("priceAdjustment", "-2000000")],
+)
+def test_more_than_a_million_dollars_an_hour_is_no_price(field: str, text: str) -> None:
+    found = only(f"{OVERLAY}  requirements: []\n  {field}: '{text}'\n")
+    assert (found.code, found.path) == ("invalid-value", f"spec.{field}")
+    assert found.message == f"spec.{field} is {text}, more than $1,000,000 an hour"
+
+
+@pytest.mark.parametrize(("field", "text"), [("price", "1000000"), ("priceAdjustment", "+2000000%")])
+def test_a_million_dollars_an_hour_is_a_price(field: str, text: str) -> None:
+    assert len(declared(f"{OVERLAY}  requirements: []\n  {field}: '{text}'\n").node_overlays) == 1
+
+
 def test_an_overlay() -> None:
     requirements = "  requirements: [{key: karpenter.sh/nodepool, operator: Exists}]\n"
     text = OVERLAY + requirements + "  weight: 2\n  priceAdjustment: '-10%'\n  capacity: {a.b/c: 1}\n"

@@ -15,6 +15,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
+from reconciler.placement.overlay_checker import overlaid_price
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, resources, shape
 
@@ -283,6 +284,25 @@ def test_the_heaviest_overlay_wins() -> None:
     overlays = (overlay("light", 1, "0.5"), overlay("heavy", 2, "0.25"))
 
     assert placed(demand(count=1), overlays=overlays).planned[0].price == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("changed", "price"),
+    [
+        ({"price": "1e15"}, 1_000_000),
+        ({"price": "Infinity"}, 1_000_000),
+        ({"price": "NaN"}, 0.1),
+        ({"price": "-3"}, 0),
+        ({"price_adjustment": "+99999999999999"}, 1_000_000),
+        ({"price_adjustment": "+999999999999999999%"}, 1_000_000),
+        ({"price_adjustment": "+NaN%"}, 0.1),
+    ],
+)
+def test_a_price_in_the_cluster_that_is_none_ends_no_plan(changed: dict[str, str], price: float) -> None:
+    """A snapshot may say anything, and the cluster's schema bounds no price."""
+    overlay = NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "dear"), **changed)  # type: ignore[arg-type]  # names of texts only
+    assert placed(demand(count=1), overlays=(overlay,)).planned[0].price == pytest.approx(price)
+    assert overlaid_price((overlay,), {}, 0.1) == pytest.approx(price)
 
 
 def test_says_what_was_nearly_enough() -> None:
