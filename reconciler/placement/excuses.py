@@ -106,6 +106,7 @@ def _bin_example(state: State, batch: Batch, cause: str, numbers: Sequence[int])
             return f"{name}: {_topology_words(state, batch)}"
 
 
+_MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
 _MOST_LOOKED_AT = 200
 """Nodes among which the one with the fewest wrong labels is looked for."""
 
@@ -113,7 +114,7 @@ _MOST_LOOKED_AT = 200
 def _label_miss(state: State, batch: Batch, numbers: Sequence[int]) -> str:
     """What the node with the fewest wrong labels has, or lacks."""
     if not batch.needs.terms:
-        return "its node affinity matches no node at all"
+        return _MATCHES_NOTHING
     misses = [
         _wrong_labels(state.bins.origins[number], term)
         for number in numbers[:_MOST_LOOKED_AT]
@@ -168,6 +169,8 @@ def _pools(state: State, batch: Batch) -> Iterable[Excuse]:
 
 def _pool_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     name = offers.pool.name
+    if not batch.needs.terms:
+        return Excuse("node labels", 1, _MATCHES_NOTHING)
     if not batch.needs.wishes:
         return Excuse("node labels", 1, "a node by name is asked for, which no new node can be")
     rows = offers.rows_for(batch.needs.wishes[-1].wanted)
