@@ -172,14 +172,18 @@ def _is_pod_level(name: str) -> bool:
 
 def _amounts(quantities: Quantities, place: str) -> dict[str, int]:
     try:
-        amounts = {name: amount_of(name, value) for name, value in quantities.items() if value is not None}
-        for name, amount in amounts.items():
-            # Rounded up, what is less than nothing by less than a unit is 0.
-            if amount <= 0 and parse_quantity(quantities[name]) < 0:
-                raise Invalid(f"{name} is {quantities[name]}, less than nothing", hint="write 0 or more, or leave it out")
+        return {name: _amount(name, value) for name, value in quantities.items() if value is not None}
     except Invalid as error:
         raise Invalid(f"resources of {place}: {error.message}", hint=error.hint) from error
-    return amounts
+
+
+def _amount(name: str, value: object) -> int:
+    """Raises `Invalid` below zero, as the API server refuses it (apis/core/validation: must be greater than or equal to 0)."""
+    amount = amount_of(name, value)
+    # Rounded up, what is less than nothing by less than a unit is 0.
+    if amount <= 0 and parse_quantity(value) < 0:
+        raise Invalid(f"{name} is {value}, less than nothing", hint="write 0 or more, or leave it out")
+    return amount
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
