@@ -6,7 +6,15 @@ import msgspec
 import pytest
 
 from reconciler.cluster.inventory import InventoryParent, applyset_id, group_kind, parent_manifest
-from reconciler.cluster.resources import CAPACITY_BUFFERS, CONFIG_MAPS, DEPLOYMENTS, NODE_POOLS, NODES, PODS, STATEFUL_SETS
+from reconciler.cluster.resources import (
+    CAPACITY_BUFFERS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NODE_POOLS,
+    NODES,
+    PODS,
+    STATEFUL_SETS,
+)
 from reconciler.cluster.view import ViewStore
 from reconciler.model.refs import ObjectRef
 from tests.unit.cluster.documents import Document, buffer, deployment, node, pod
