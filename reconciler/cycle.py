@@ -249,6 +249,7 @@ class Cycle:
             effective=replace(forms.effective, node_pools=named),
             local_budgets=local.pools,
             findings=(
+                *view.findings,
                 *forms.repository.findings,
                 *forms.findings,
                 *local.findings,

@@ -15,10 +15,21 @@ from reconciler.cluster.device_wire import DECODERS as DEVICE_DECODERS
 from reconciler.cluster.device_wire import DeviceValue
 from reconciler.cluster.inventory import InventoryRecord, memory_of
 from reconciler.cluster.managers import field_managers, other_manager_of
-from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, CORE, POD_DISRUPTION_BUDGETS, PODS, Resource, group_of
+from reconciler.cluster.resources import (
+    BY_KIND,
+    CONFIG_MAPS,
+    CORE,
+    NODE_POOLS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    Resource,
+    group_of,
+)
 from reconciler.cluster.shapes import ShapePool
 from reconciler.cluster.storage_wire import DECODERS as STORAGE_DECODERS
 from reconciler.cluster.storage_wire import StorageValue
+from reconciler.manifests.kind import Origin
+from reconciler.manifests.node_pool import read as read_node_pool
 from reconciler.manifests.pod_spec import requirement_of, selector_of, shape_of
 from reconciler.manifests.pod_wire import LabelSelectorWire, PodSpecWire, Quantities
 from reconciler.model.durations import parse_duration
@@ -75,7 +86,8 @@ Value = (
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """value None: the object counts for nothing (a finished pod), or cannot be read, and then `problem` says why.
+    """value None: the object counts for nothing (a finished pod), or cannot be read, and then `problem` says why. A value
+    with a problem is an object that is there, to be compared with what is declared, but of which nothing can be made.
 
     version: its resourceVersion, "" when it has none.
     """
@@ -100,7 +112,8 @@ def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> D
     except Invalid as error:
         return _unreadable(resource, data, error.message)
     metadata: wire.MetadataWire = document.metadata
-    return Decoded(metadata.namespace or "", metadata.name, value, metadata.resource_version)
+    problem = _pool_problem(value) if resource.key == NODE_POOLS.key and isinstance(value, LiveObject) else ""
+    return Decoded(metadata.namespace or "", metadata.name, value, metadata.resource_version, problem)
 
 
 def _unreadable(resource: Resource, data: bytes | msgspec.Raw, why: str) -> Decoded:
@@ -110,6 +123,19 @@ def _unreadable(resource: Resource, data: bytes | msgspec.Raw, why: str) -> Deco
         return Decoded("", "", problem=f"a {resource.kind} cannot be read: {why}")
     ref = _ref(resource, metadata)
     return Decoded(ref.namespace, ref.name, version=metadata.resource_version, problem=f"{ref} cannot be read: {why}")
+
+
+def _pool_problem(pool: LiveObject) -> str:
+    """Why no node can be made from a NodePool: without a word, it would only seem not to be there."""
+    try:
+        why = "" if read_node_pool(pool.ref, pool.body, Origin()) else "spec.template is missing"
+    except Invalid as error:
+        why = error.message
+    except KeyError as error:
+        why = f"{error.args[0]} is missing"
+    except (TypeError, ValueError, AttributeError):
+        why = "it has another form than NodePools of v1 or v1beta1"
+    return f"{pool.ref} cannot be read: {why}" if why else ""
 
 
 def resource_in(body: Body) -> Resource | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from reconciler.cluster.inventory import InventoryParent
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding
 from reconciler.model.marks import OWN_MANAGER
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
@@ -61,6 +63,7 @@ class EmbeddedCluster:
     ) -> None:
         types = synthetic_instance_types() if instance_types is None else instance_types
         self._name = name
+        self._findings: tuple[Finding, ...] = ()
         self._clock = clock
         self._real_time = real_time
         self._lock = threading.RLock()
@@ -85,7 +88,7 @@ class EmbeddedCluster:
     @classmethod
     def from_snapshot(cls, path: str | Path, clock: Clock, **options: Any) -> EmbeddedCluster:
         """Begins with what a snapshot folder has. Raises `Invalid` naming the file that cannot be read."""
-        objects, instance_types = snapshot_objects(path)
+        objects, instance_types, findings = snapshot_objects(path)
         if instance_types:
             options.setdefault("instance_types", instance_types)
         cluster = cls(clock, name=f"embedded:{path}", **options)
@@ -93,6 +96,7 @@ class EmbeddedCluster:
             for ref, body in objects:
                 cluster._world.store.load(ref, body)
             cluster._world.settle()
+            cluster._findings = findings
         return cluster
 
     # ports.Cluster
@@ -111,6 +115,8 @@ class EmbeddedCluster:
         with self._lock:
             self._world.advance(self._clock.now())
             view = self._world.views.view()
+        if self._findings:
+            view = replace(view, findings=self._findings)
         self._tell()
         return view
 

@@ -13,14 +13,17 @@ from reconciler.cluster.embedded_store import Body
 from reconciler.cluster.resources import NAMESPACES, WORKLOADS, Resource, group_of
 from reconciler.cluster.snapshot_files import read_snapshot
 from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef
 
 _FINISHED = {"Succeeded", "Failed"}
 
 
-def snapshot_objects(path: str | Path) -> tuple[list[tuple[ObjectRef, Body]], tuple[InstanceType, ...]]:
-    """The objects in an order in which they may be made, and the catalogue, () where there is none.
+def snapshot_objects(
+    path: str | Path,
+) -> tuple[list[tuple[ObjectRef, Body]], tuple[InstanceType, ...], tuple[Finding, ...]]:
+    """The objects in an order in which they may be made, the catalogue, () where there is none, and what was not read.
 
     Namespaces that no file lists are added. Raises `Invalid` naming the file that cannot be read.
     """
@@ -33,7 +36,7 @@ def snapshot_objects(path: str | Path) -> tuple[list[tuple[ObjectRef, Body]], tu
     objects = [(_ref_in(resource, body), body) for resource, body in found]
     listed = {ref.name for ref, _ in objects if (ref.group, ref.kind) == NAMESPACES.key}
     missing = sorted({ref.namespace for ref, _ in objects} - listed - {""})
-    return [*(_namespace(name) for name in missing), *objects], snapshot.catalog
+    return [*(_namespace(name) for name in missing), *objects], snapshot.catalog, snapshot.findings
 
 
 def ref_of(manifest: Mapping[str, Any]) -> ObjectRef:

@@ -35,7 +35,7 @@ class SnapshotCluster:
             store = ViewStore(self._inventory, catalog=snapshot.catalog)
             for resource, items in snapshot.objects.items():
                 store.replace(resource, items)
-            self._view = replace(store.view(), reduced=True)
+            self._view = replace(store.view(), reduced=True, findings=snapshot.findings)
         return self._view
 
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:  # noqa: ARG002 - as the port has it

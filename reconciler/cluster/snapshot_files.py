@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -15,21 +15,27 @@ from reconciler.cluster.decode import list_items, resource_in
 from reconciler.cluster.resources import RESOURCES, WORKLOADS, Resource
 from reconciler.manifests.instance_types import instance_types_from
 from reconciler.model.errors import Invalid
+from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.nodes import InstanceType
 
 WORKLOADS_FILE = "workloads.json"
 CATALOG_FILE = "instance_types.json"
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
+UNREAD_FILE = Code("unread-file", Severity.WARNING)
+_LISTS = (".json", ".yaml", ".yml")
+"""What may be meant as a list of objects; notes and pictures beside the lists are nobody's mistake."""
 _MOST_BYTES = 4 * 2**30  # unpacked; an archive that claims more is not a cluster
 _BY_FILE = {f"{resource.plural}.json": resource for resource in RESOURCES if resource not in WORKLOADS}
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """objects: the items of each kind, unread; catalog: its instance types, () when there are none."""
+    """objects: the items of each kind, unread; catalog: its instance types, () when there are none; findings: files with
+    names that are not read."""
 
     objects: Mapping[Resource, list[msgspec.Raw]] = field(default_factory=dict)
     catalog: tuple[InstanceType, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def file_of(resource: Resource) -> str:
@@ -39,7 +45,7 @@ def file_of(resource: Resource) -> str:
 
 def read_snapshot(path: str | Path) -> Snapshot:
     """The objects and the catalog of a folder or archive. Raises `Invalid` naming the file."""
-    files = _read_files(Path(path))
+    files, others = _read_files(Path(path))
     objects: dict[Resource, list[msgspec.Raw]] = {}
     catalog: tuple[InstanceType, ...] = ()
     for name, data in sorted(files.items()):
@@ -55,7 +61,19 @@ def read_snapshot(path: str | Path) -> Snapshot:
             raise Invalid(f"{path}: {name} is not JSON ({error})") from error
         except Invalid as error:
             raise Invalid(f"{path}: {name} {error.message}", hint=error.hint) from error
-    return Snapshot(objects, catalog)
+    return Snapshot(objects, catalog, _unread(path, others))
+
+
+def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
+    """One finding on all files that look like lists of objects but are called otherwise than those that are read."""
+    unread = sorted({name for name in names if name.endswith(_LISTS) and not name.startswith(".")})
+    if not unread:
+        return ()
+    verb = "is" if len(unread) == 1 else "are"
+    kinds = ", ".join(workload.kind for workload in WORKLOADS)
+    hint = f"the files that are read are {', '.join(sorted(_known()))}; {WORKLOADS_FILE} is for {kinds}"
+    message = f"{path}: {', '.join(unread)} {verb} not read: no file of a snapshot is called so"
+    return (Finding(UNREAD_FILE.name, UNREAD_FILE.severity, message, hint=hint),)
 
 
 def write_snapshot(path: str | Path, files: Mapping[str, bytes]) -> None:
@@ -85,10 +103,13 @@ def _workload_kind(item: msgspec.Raw) -> Resource:
     return resource
 
 
-def _read_files(path: Path) -> dict[str, bytes]:
+def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
+    """Contents by name, and the names of the other files."""
     try:
         if path.is_dir():
-            return {name: (path / name).read_bytes() for name in _known() if (path / name).is_file()}
+            there = {item.name for item in path.iterdir() if item.is_file()}
+            known = there.intersection(_known())
+            return {name: (path / name).read_bytes() for name in known}, list(there - known)
         if path.is_file():
             return _unpacked(path)
     except OSError as error:
@@ -103,19 +124,23 @@ def _known() -> tuple[str, ...]:
     return (*_BY_FILE, WORKLOADS_FILE, CATALOG_FILE)
 
 
-def _unpacked(path: Path) -> dict[str, bytes]:
+def _unpacked(path: Path) -> tuple[dict[str, bytes], list[str]]:
     """Read from the archive without unpacking it, so that no path in it matters; a leading folder is let go."""
     files: dict[str, bytes] = {}
+    others: list[str] = []
     with tarfile.open(path, "r:*") as archive:
         for member in archive:
             name = PurePosixPath(member.name).name
-            if not member.isfile() or name not in _known():
+            if not member.isfile():
+                continue
+            if name not in _known():
+                others.append(name)
                 continue
             if sum(map(len, files.values())) + member.size > _MOST_BYTES:
                 raise Invalid(f"{path}: is larger than any snapshot", hint="make it anew with `headroom snapshot`")
             content = archive.extractfile(member)
             files[name] = content.read() if content is not None else b""
-    return files
+    return files, others
 
 
 def _archive(files: Mapping[str, bytes]) -> bytes:

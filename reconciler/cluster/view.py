@@ -149,7 +149,7 @@ class ViewStore:
     def _put(self, resource: Resource, decoded: Decoded) -> bool:
         key = (decoded.namespace, decoded.name)
         problem = self._set_gap((*resource.key, *key), decoded.problem)
-        if decoded.problem:
+        if decoded.problem and decoded.value is None:
             return problem
         if resource.key == CONFIG_MAPS.key and key != (self._parent.namespace, self._parent.name):
             return problem

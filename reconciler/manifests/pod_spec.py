@@ -37,7 +37,7 @@ from reconciler.model.pods import (
     TopologySpread,
     WeightedPodAffinityTerm,
 )
-from reconciler.model.quantity import PODS, Resources, amount_of
+from reconciler.model.quantity import PODS, Resources, amount_of, parse_quantity
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 
 ALWAYS = "Always"
@@ -65,7 +65,7 @@ def shape_of(
     labels: Mapping[str, str],
     pod_name: str = "",
 ) -> PodShape:
-    """The shape of a pod with this spec. Raises `Invalid` on a quantity or an operator that does not exist.
+    """The shape of a pod with this spec. Raises `Invalid` on a quantity below zero, a quantity or operator that is none.
 
     pod_name: of a real pod, from which the claims of its ephemeral volumes get their names; "" for a template, whose
     ephemeral volumes then count for nothing.
@@ -172,9 +172,18 @@ def _is_pod_level(name: str) -> bool:
 
 def _amounts(quantities: Quantities, place: str) -> dict[str, int]:
     try:
-        return {name: amount_of(name, value) for name, value in quantities.items() if value is not None}
+        return {name: _amount(name, value) for name, value in quantities.items() if value is not None}
     except Invalid as error:
         raise Invalid(f"resources of {place}: {error.message}", hint=error.hint) from error
+
+
+def _amount(name: str, value: object) -> int:
+    """Raises `Invalid` below zero, as the API server refuses it (apis/core/validation: must be greater than or equal to 0)."""
+    amount = amount_of(name, value)
+    # Rounded up, what is less than nothing by less than a unit is 0.
+    if amount <= 0 and parse_quantity(value) < 0:
+        raise Invalid(f"{name} is {value}, less than nothing", hint="write 0 or more, or leave it out")
+    return amount
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:

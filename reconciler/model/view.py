@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.model.devices import Devices
+from reconciler.model.findings import Finding
 from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
@@ -85,6 +86,7 @@ class ClusterView:
     sorted by namespace and name. apis: (group, kind) → versions served, preferred first; empty where unknown (offline).
     catalog: instance types that came with the cluster (a snapshot's, the embedded cluster's), else empty. reduced: objects
     may lack fields that planning does not need (a snapshot leaves them out), so that an absent field says nothing.
+    findings: what the user should know of where the view comes from (files of a snapshot that are not read).
     """
 
     revision: str = ""
@@ -107,3 +109,4 @@ class ClusterView:
     inventory: Inventory = field(default_factory=Inventory)
     catalog: tuple[InstanceType, ...] = ()
     reduced: bool = False
+    findings: tuple[Finding, ...] = ()

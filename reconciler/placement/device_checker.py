@@ -127,7 +127,8 @@ class _Scene:
             count = sum(wanted[name] for name in some)
             here = self._free(site, some)
             if count > here:
-                yield f"{site.name}: {count} devices of {_spoken(some)} are asked for, {here} are free"
+                asked = f"{count} {'device' if count == 1 else 'devices'} of {_spoken(some)} {'is' if count == 1 else 'are'} asked for"
+                yield f"{site.name}: {asked}, {here} {'is' if here == 1 else 'are'} free"
 
     def _free(self, site: Site, classes: tuple[str, ...]) -> int:
         """Devices that some of these classes select."""

@@ -106,6 +106,7 @@ def _bin_example(state: State, batch: Batch, cause: str, numbers: Sequence[int])
             return f"{name}: {_topology_words(state, batch)}"
 
 
+_MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
 _MOST_LOOKED_AT = 200
 """Nodes among which the one with the fewest wrong labels is looked for."""
 
@@ -113,7 +114,7 @@ _MOST_LOOKED_AT = 200
 def _label_miss(state: State, batch: Batch, numbers: Sequence[int]) -> str:
     """What the node with the fewest wrong labels has, or lacks."""
     if not batch.needs.terms:
-        return "its node affinity matches no node at all"
+        return _MATCHES_NOTHING
     misses = [
         _wrong_labels(state.bins.origins[number], term)
         for number in numbers[:_MOST_LOOKED_AT]
@@ -147,7 +148,7 @@ def _nearest(state: State, batch: Batch, free: Amounts) -> tuple[int, str]:
     shares = (lacking / np.maximum(request, 1)).sum(axis=1)
     row = int(np.argmin(shares))
     words = [
-        f"{format_amount(name, int(lacking[row][column]))} {_resource(name)}"
+        _amount(name, int(lacking[row][column]))
         for column, name in enumerate(state.columns.names)
         if lacking[row][column] > 0
     ]
@@ -169,7 +170,8 @@ def _pools(state: State, batch: Batch) -> Iterable[Excuse]:
 def _pool_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     name = offers.pool.name
     if not batch.needs.wishes:
-        return Excuse("node labels", 1, "a node by name is asked for, which no new node can be")
+        by_name = "a node by name is asked for, which no new node can be"
+        return Excuse("node labels", 1, by_name if batch.needs.terms else _MATCHES_NOTHING)
     rows = offers.rows_for(batch.needs.wishes[-1].wanted)
     if isinstance(rows, NoRows):
         return Excuse("NodePool labels", 1, f"NodePool {name} {_label_words(rows)}")
@@ -275,12 +277,26 @@ def _topology_words(state: State, batch: Batch) -> str:
     words = []
     for rule in rules:
         if isinstance(rule, SpreadRule):
-            words.append(f"spread over {rule.key} (maxSkew {rule.max_skew})")
+            words.append(f"spread over {rule.key} (maxSkew {rule.max_skew}{_too_few_domains(state, rule)})")
         elif isinstance(rule, ApartRule):
             words.append(f"anti-affinity by {rule.key}")
         else:
             words.append(f"affinity by {rule.key}")
     return "ruled out by " + ", ".join(sorted(set(words)))
+
+
+def _too_few_domains(state: State, rule: SpreadRule) -> str:
+    """`; minDomains 5, 3 zones are there`: the least count is then taken for 0 (KEP-3022), whatever the domains hold."""
+    inclusion = state.topology.counters[rule.counter].counted.inclusion
+    domains = state.topology.existing_domains(rule)
+    if rule.key == HOSTNAME_LABEL:
+        there = len(domains) + (len(state.planned_hosts(inclusion)) if state.planned.count else 0)
+    else:
+        there = len(domains | state.planned_domains(rule.key, inclusion))
+    if there >= rule.min_domains:
+        return ""
+    noun = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(rule.key, "domain")
+    return f"; minDomains {rule.min_domains}, {there} {noun}{' is' if there == 1 else 's are'} there"
 
 
 def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterable[Excuse]:
@@ -310,9 +326,11 @@ def _taint(taint: Taint) -> str:
     return f"{taint.key}{value}:{taint.effect}"
 
 
-def _resource(name: str) -> str:
+def _amount(name: str, amount: int) -> str:
+    """`100m CPU`, `1 device of class gpu`, `2 volumes of ebs.csi.aws.com`."""
+    plural = "" if amount == 1 else "s"
     if name.startswith(DEVICES):
-        return f"devices of class {name.removeprefix(DEVICES)}"
+        return f"{amount} device{plural} of class {name.removeprefix(DEVICES)}"
     if name.startswith(ATTACHABLE):
-        return f"volumes of {name.removeprefix(ATTACHABLE)}"
-    return "CPU" if name == "cpu" else name
+        return f"{amount} volume{plural} of {name.removeprefix(ATTACHABLE)}"
+    return f"{format_amount(name, amount)} {'CPU' if name == 'cpu' else name}"

@@ -138,9 +138,13 @@ def _reservation(kind: InstanceType, offering: Offering) -> tuple[str, str]:
 def _left_out(uncounted: int, unpriced: int) -> tuple[str, ...]:
     sentences = []
     if uncounted:
-        sentences.append(f"{uncounted} reserved offerings without ReservationCapacity are not planned with")
+        verb = (
+            "offering without ReservationCapacity is" if uncounted == 1 else "offerings without ReservationCapacity are"
+        )
+        sentences.append(f"{uncounted} reserved {verb} not planned with")
     if unpriced:
-        sentences.append(f"{unpriced} instance types have no known price: they were chosen by their CPU and memory")
+        types, were = ("type has", "it was") if unpriced == 1 else ("types have", "they were")
+        sentences.append(f"{unpriced} instance {types} no known price: {were} chosen by CPU and memory")
     return tuple(sentences)
 
 

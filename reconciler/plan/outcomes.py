@@ -15,7 +15,7 @@ from reconciler.plan.bins import Bin
 from reconciler.plan.limits import Cut
 
 PROVISIONING = "Provisioning"
-BEYOND_A_CAP = "BeyondACap"
+BEYOND_A_CAP = "beyond a cap"
 
 
 @dataclass(slots=True)

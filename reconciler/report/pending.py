@@ -110,7 +110,8 @@ def pending_words(plan: Plan) -> str:
     total = pending.placed_on_existing + pending.placed_on_new + pending.unplaced
     if not total:
         return ""
-    parts = [f"{pending.placed_on_existing:,} fit existing nodes"] if pending.placed_on_existing else []
+    there = pending.placed_on_existing
+    parts = ["1 fits an existing node" if there == 1 else f"{there:,} fit existing nodes"] if there else []
     if pending.placed_on_new:
         rows = launches(plan)
         nodes = counted(sum(row.nodes for row in rows), "new node")
@@ -118,6 +119,7 @@ def pending_words(plan: Plan) -> str:
         price = f" at {hourly(sum(prices))}" if len(prices) == len(rows) else ""
         parts.append(f"{pending.placed_on_new:,} would go on {nodes}{price}")
     if pending.unplaced:
-        words = "can be placed nowhere" if plan.include_pending else "need nodes that are not there yet"
-        parts.append(f"{pending.unplaced:,} {words}")
+        one = pending.unplaced == 1
+        missing = "needs a node that is not there yet" if one else "need nodes that are not there yet"
+        parts.append(f"{pending.unplaced:,} {'can be placed nowhere' if plan.include_pending else missing}")
     return f"{counted(total, 'pending pod')}: {', '.join(parts)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.capture import capture
-from reconciler.cluster.resources import CAPACITY_BUFFERS, DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, Resource
+from reconciler.cluster.resources import CAPACITY_BUFFERS, DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, RESOURCES, Resource
 from reconciler.cluster.snapshot import SnapshotCluster
+from reconciler.cluster.snapshot_files import CATALOG_FILE, file_of
 from reconciler.cluster.view import ViewStore
 from reconciler.model.changes import Delete, Outcome
 from reconciler.model.errors import Invalid
+from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
 from tests import builders
 from tests.unit.cluster.documents import Document, buffer, deployment, managed, node, pod
@@ -139,6 +142,34 @@ def test_an_archive_may_have_a_folder_in_it_and_other_files(tmp_path: Path) -> N
     with tarfile.open(tmp_path / "by-hand.tgz", "w:gz") as archive:
         archive.add(tmp_path / "shot", arcname="some/folder")
     assert len(SnapshotCluster(str(tmp_path / "by-hand.tgz")).view().pods) == 2
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_list_under_another_name_is_not_passed_over_in_silence(tmp_path: Path, archived: bool) -> None:  # noqa: FBT001 - a plain choice
+    folder = tmp_path / "shot"
+    capture(read, folder)
+    for name in ("objects.json", "deployments.yaml", ".pods.json", "notes.txt"):
+        (folder / name).write_text("{}")
+    if archived:
+        with tarfile.open(tmp_path / "by-hand.tgz", "w:gz") as archive:
+            archive.add(folder, arcname="some/folder")
+    path = tmp_path / "by-hand.tgz" if archived else folder
+    (finding,) = SnapshotCluster(str(path)).view().findings
+    assert (finding.code, finding.severity) == ("unread-file", Severity.WARNING)
+    assert finding.message == f"{path}: deployments.yaml, objects.json are not read: no file of a snapshot is called so"
+    assert "instance_types.json" in finding.hint
+    assert "workloads.json is for Deployment" in finding.hint
+
+
+def test_what_a_capture_writes_is_all_read(tmp_path: Path) -> None:
+    capture(read, tmp_path)
+    assert SnapshotCluster(str(tmp_path)).view().findings == ()
+
+
+def test_the_commands_page_lists_every_file_that_is_read() -> None:
+    page = Path(__file__).parents[3] / "docs" / "commands" / "snapshot.md"
+    listed = re.findall(r"`(\w+\.json)`", page.read_text(encoding="utf-8"))
+    assert sorted(listed) == sorted({CATALOG_FILE, *(file_of(resource) for resource in RESOURCES)})
 
 
 def test_a_snapshot_made_with_kubectl_is_one_too(tmp_path: Path) -> None:

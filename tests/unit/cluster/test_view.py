@@ -6,10 +6,18 @@ import msgspec
 import pytest
 
 from reconciler.cluster.inventory import InventoryParent, applyset_id, group_kind, parent_manifest
-from reconciler.cluster.resources import CAPACITY_BUFFERS, CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, STATEFUL_SETS
+from reconciler.cluster.resources import (
+    CAPACITY_BUFFERS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NODE_POOLS,
+    NODES,
+    PODS,
+    STATEFUL_SETS,
+)
 from reconciler.cluster.view import ViewStore
 from reconciler.model.refs import ObjectRef
-from tests.unit.cluster.documents import buffer, deployment, node, pod
+from tests.unit.cluster.documents import Document, buffer, deployment, node, pod
 
 PARENT = InventoryParent("headroom-system", "headroom")
 BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
@@ -120,6 +128,28 @@ def test_an_object_that_cannot_be_read_is_a_gap_and_the_others_are_there() -> No
     assert [item.name for item in view.pods] == ["good"]
     assert view.complete is False
     assert view.gaps == ("Pod/shop/bad cannot be read: resources of container main: 'lots' is not a quantity",)
+
+
+POOL_SPEC: Document = {"template": {"spec": {"nodeClassRef": {"group": "g", "kind": "K", "name": "default"}}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (POOL_SPEC | {"limits": {"cpu": "abc"}}, "spec.limits.cpu: 'abc' is not a quantity"),
+        ({"limits": {"cpu": "1"}}, "spec.template is missing"),
+        ({"template": {"spec": {}}}, "nodeClassRef is missing"),
+        ({"template": {"spec": {"nodeClassRef": "default"}}}, "it has another form than NodePools of v1 or v1beta1"),
+    ],
+)
+def test_a_node_pool_that_cannot_be_read_is_a_gap_but_still_an_object_to_compare_with(spec: Document, why: str) -> None:
+    store = ViewStore()
+    store.replace(NODE_POOLS, [{"metadata": {"name": "general"}, "spec": spec}])
+    view = store.view()
+    assert view.gaps == (f"NodePool/general cannot be read: {why}",)
+    assert [ref.name for ref in view.objects] == ["general"]
+    store.replace(NODE_POOLS, [{"metadata": {"name": "general"}, "spec": POOL_SPEC}])
+    assert store.view().complete
 
 
 def test_an_object_that_became_unreadable_stays_as_it_was_last_understood() -> None:

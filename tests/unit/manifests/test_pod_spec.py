@@ -75,6 +75,28 @@ def test_a_bad_quantity_names_the_container() -> None:
     assert "500m" in raised.value.hint
 
 
+@pytest.mark.parametrize("written", ["-1", -1, "-1n"])
+@pytest.mark.parametrize("field", ["requests", "limits"])
+def test_less_than_nothing_cannot_be_asked_for(field: str, written: object) -> None:
+    spec = {"containers": [{"name": "app", "resources": {field: {"memory": written}}}]}
+    with pytest.raises(Invalid, match=rf"resources of container app: memory is {written}, less than nothing") as raised:
+        shape(spec)
+    assert raised.value.hint == "write 0 or more, or leave it out"
+
+
+@pytest.mark.parametrize(
+    ("spec", "place"),
+    [
+        ({"containers": [container("1")], "resources": {"requests": {"cpu": "-1"}}}, "the pod"),
+        ({"containers": [container("1")], "overhead": {"cpu": "-100m"}}, "overhead"),
+        ({"initContainers": [container("-1")]}, "container app"),
+    ],
+)
+def test_nor_may_less_than_nothing_stand_where_it_would_not_count(spec: dict[str, object], place: str) -> None:
+    with pytest.raises(Invalid, match=f"resources of {place}: cpu is -"):
+        shape(spec)
+
+
 def test_a_wrong_type_names_the_path() -> None:
     with pytest.raises(Invalid, match=r"expected `array \| null`, got `object` at spec.tolerations"):
         pod_spec_from({"tolerations": {}})

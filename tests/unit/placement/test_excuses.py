@@ -73,11 +73,18 @@ def test_a_node_that_is_asked_for_by_name() -> None:
         replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=(node("a"),))
     )
     assert excuse.example == "a is not the node that is asked for by name"
-    nothing = replace(shape(), required_node_terms=(NodeSelectorTerm(),))
-    (excuse,) = excuses(
-        replace(demand(count=1, pod_shape=nothing), opens_nodes=False), view=ClusterView(nodes=(node("a"),))
-    )
-    assert excuse.example == "its node affinity matches no node at all"
+    (excuse,) = excuses(demand(count=1, pod_shape=asked))
+    assert excuse.example == "a node by name is asked for, which no new node can be"
+
+
+def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
+    """Neither a node that is there nor a new one (apimachinery: a term without expressions and fields matches no objects)."""
+    words = "its required node affinity has none but empty terms, and an empty term matches no node"
+    nothing = demand(count=1, pod_shape=replace(shape(), required_node_terms=(NodeSelectorTerm(),)))
+    (excuse,) = excuses(replace(nothing, opens_nodes=False), view=ClusterView(nodes=(node("a"),)))
+    assert excuse == Excuse("node labels", 1, words)
+    (excuse,) = excuses(nothing)
+    assert excuse == Excuse("node labels", 1, words)
 
 
 def test_a_limit_that_is_reached() -> None:

@@ -125,7 +125,7 @@ def test_a_claim_on_its_way_has_its_share() -> None:
 def test_an_offering_that_does_not_say_how_much_is_left_is_not_planned_with() -> None:
     placement = placed(with_reserved(reserved(None)), demand(count=1))
     assert kinds_of(placement) == ["on-demand"]
-    assert placement.assumptions == ("1 reserved offerings without ReservationCapacity are not planned with",)
+    assert placement.assumptions == ("1 reserved offering without ReservationCapacity is not planned with",)
     assert placed(with_reserved(reserved(0)), demand(count=1)).assumptions == ()
 
 

@@ -74,7 +74,7 @@ def test_devices_are_counted_node_by_node() -> None:
     assert not placement.planned
     (left,) = placement.unplaced
     words = {excuse.example for excuse in left.excuses}
-    assert "a lacks 1 devices of class gpu" in words
+    assert "a lacks 1 device of class gpu" in words
     unknown = "what devices a new node has is known where nodes of its NodePool and instance type are up and agree: here of none"
     assert unknown in words
 

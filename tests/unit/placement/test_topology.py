@@ -106,8 +106,19 @@ def test_min_domains_hold_back_what_would_crowd_too_few() -> None:
 
     assert by_zone(placement) == {"zone-a": 1, "zone-b": 1, "zone-c": 1}
     assert placement.unplaced[0].count == 2
-    assert (
-        "ruled out by spread over topology.kubernetes.io/zone (maxSkew 1)" in placement.unplaced[0].excuses[0].example
+    assert placement.unplaced[0].excuses[0].example == (
+        "NodePool general: ruled out by spread over topology.kubernetes.io/zone (maxSkew 1; minDomains 4, 3 zones are there)"
+    )
+
+
+def test_min_domains_of_hosts_count_the_nodes_that_are_there() -> None:
+    constraint = spread(HOSTNAME_LABEL, min_domains=2)
+    view = ClusterView(nodes=(node("one"),))
+
+    placement = placed(view, replace(demand(count=2, pod_shape=web(topology_spread=constraint)), opens_nodes=False))
+
+    assert placement.unplaced[0].excuses[0].example == (
+        "one: ruled out by spread over kubernetes.io/hostname (maxSkew 1; minDomains 2, 1 node is there)"
     )
 
 

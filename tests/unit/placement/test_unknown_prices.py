@@ -21,10 +21,16 @@ SMALL, LARGE = instance_type("m-4x", cpu="4", memory="16Gi"), instance_type("m-6
 def test_the_smaller_type_is_taken_where_no_price_is_known() -> None:
     types = (unpriced(SMALL), unpriced(LARGE))
     found = place(ClusterView(), node_pools=(node_pool(),), instance_types=types, demands=(demand(count=3),))
+    assert "2 instance types have no known price: they were chosen by CPU and memory" in found.assumptions
     (node,) = found.planned
     assert node.instance_types[0] == "m-4x"
     assert not node.price_known
-    assert any("no known price" in sentence for sentence in found.assumptions)
+
+
+def test_a_single_type_without_a_price_is_spoken_of_as_one() -> None:
+    types = (unpriced(SMALL), LARGE)
+    found = place(ClusterView(), node_pools=(node_pool(),), instance_types=types, demands=(demand(count=3),))
+    assert "1 instance type has no known price: it was chosen by CPU and memory" in found.assumptions
 
 
 def test_an_unknown_price_is_named_and_not_counted() -> None:

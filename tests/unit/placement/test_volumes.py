@@ -254,7 +254,7 @@ def test_a_new_node_attaches_as_many_volumes_as_nodes_like_it(
     assert words in " ".join(placement.assumptions)
     if not fits:
         (left,) = placement.unplaced
-        assert any("volumes of ebs.csi.aws.com" in excuse.example for excuse in left.excuses)
+        assert any("1 volume of ebs.csi.aws.com" in excuse.example for excuse in left.excuses)
     if not words:
         assert placement.assumptions == ()
 

@@ -74,7 +74,7 @@ def test_new_and_missing_places_are_counted() -> None:
 def test_what_a_cap_cut_is_unplaced_and_says_which_cap() -> None:
     answer = outcome(demand(count=2), cuts=(Cut(planned(chunks(2)), "at most 1 new nodes a pass"),))
     assert answer.unplaced == 2
-    assert [excuse.reason for excuse in answer.excuses] == ["BeyondACap"]
+    assert [excuse.reason for excuse in answer.excuses] == ["beyond a cap"]
     assert "at most 1 new nodes a pass" in answer.excuses[0].example
     assert "at most 1 new nodes a pass" in provisioning(answer)[2]
 

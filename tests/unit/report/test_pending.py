@@ -82,7 +82,7 @@ def test_a_price_that_is_not_known_is_not_added_up() -> None:
 def test_without_the_flag_only_the_sum_is_told() -> None:
     plan = Plan(revision=None, now=NOW, pending=PendingOutcome(placed_on_existing=1, placed_on_new=0, unplaced=1))
     text = plan_text(plan, cluster="production")
-    assert "2 pending pods: 1 fit existing nodes, 1 need nodes that are not there yet." in text
+    assert "2 pending pods: 1 fits an existing node, 1 needs a node that is not there yet." in text
     assert "what-if" not in text
 
 
