@@ -178,7 +178,7 @@ def _amounts(quantities: Quantities, place: str) -> dict[str, int]:
 
 
 def _amount(name: str, value: object) -> int:
-    """Raises `Invalid` below zero, as the API server refuses it (apis/core/validation: must be greater than or equal to 0)."""
+    """Raises `Invalid` below zero, as the API server refuses it (Kubernetes: pkg/apis/core/v1/validation)."""
     amount = amount_of(name, value)
     # Rounded up, what is less than nothing by less than a unit is 0.
     if amount <= 0 and parse_quantity(value) < 0:

@@ -78,7 +78,7 @@ def test_a_node_that_is_asked_for_by_name() -> None:
 
 
 def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
-    """Neither a node that is there nor a new one (apimachinery: a term without expressions and fields matches no objects)."""
+    """Neither a node that is there nor a new one (k8s.io/api, core/v1, NodeSelectorTerm)."""
     words = "its required node affinity has none but empty terms, and an empty term matches no node"
     nothing = demand(count=1, pod_shape=replace(shape(), required_node_terms=(NodeSelectorTerm(),)))
     (excuse,) = excuses(replace(nothing, opens_nodes=False), view=ClusterView(nodes=(node("a"),)))
