@@ -63,6 +63,11 @@ class Batch:
         self.count = sum([member.size for member in self.members])
 
     @property
+    def waits(self) -> bool:
+        """Pending pods for which no node is made: they go where there is room before any new node comes."""
+        return self.pods and not self.opens_nodes
+
+    @property
     def demand(self) -> ObjectRef:
         return self.members[0].demand
 

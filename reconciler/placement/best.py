@@ -62,9 +62,7 @@ def _with_the_last(
     state: State, packer: Packer, batches: Sequence[Batch], missing: dict[int, int], *, per_node: int | None
 ) -> dict[int, int]:
     """Every way is looked at for the few that found no place, with all others where they are now: as the next pass would."""
-    left = {
-        number: count for number, count in missing.items() if batches[number].opens_nodes or not batches[number].pods
-    }
+    left = {number: count for number, count in missing.items() if not batches[number].waits}
     if not 0 < sum(left.values()) <= MOST_CHUNKS or len(state.bins) + state.planned.count > MOST_BINS:
         return missing
     search = Search(state, packer, batches, per_node=per_node, better_than=outcome_of(state, batches, missing))

@@ -11,7 +11,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.host_caps import HostCaps, Task, host_caps
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.loops import NODES, Numbers
+from reconciler.placement.loops import NODES, WAS_BLUEPRINT, Numbers
 from reconciler.placement.planned import counted_of, part_of
 from reconciler.placement.shapes import Wish
 from reconciler.placement.state import State
@@ -49,21 +49,21 @@ def grow_at(
             *(planned.count, count - placed, prices),
         )
         if found:
-            node, _, *was = planned.found[NODES:, 0].tolist()
+            node = int(planned.found[NODES, 0])
+            blueprint, place = planned.found[WAS_BLUEPRINT:, 0].tolist()
             placed += state.note_found(batch, found)
             if limited:
-                _charge_growth(state, node, *was)
+                charge_growth(state, node, int(state.blueprints.list[blueprint].types[place]))
         if limited or not again:
             return placed, bool(blocked)
     return placed, False
 
 
-def _charge_growth(state: State, index: int, blueprint: int, place: int) -> None:
-    """The pool is charged for the larger type instead of the one before."""
-    was = state.blueprints.list[blueprint]
-    before, after = was.types[place], state.planned.type[index] - state.blueprints.type_base[was.pool]
-    capacities = was.offers.capacities
-    state.charge(was.offers.pool.name, capacities[after], capacities[before], nodes=0)
+def charge_growth(state: State, index: int, before: int) -> None:
+    """The pool is charged for the type of a node instead of the one that it was of before."""
+    blueprint = state.planned.of(index)
+    capacities, after = blueprint.offers.capacities, int(blueprint.types[state.planned.place[index]])
+    state.charge(blueprint.offers.pool.name, capacities[after], capacities[before], nodes=0)
 
 
 def cheapest_growth(
@@ -130,7 +130,7 @@ def _scan(
         at = np.where(planned.blueprint[members] == number, planned.type[members], -1)
         fits = np.where((blueprint.types + state.blueprints.type_base[blueprint.pool])[None, :] == at[:, None], 0, fits)
         more = np.maximum(blueprint.type_prices[None, :] - planned.price[members][:, None], 0)
-        if state.limits.is_limited(blueprint.offers.pool.name):
+        if blueprint.pool in state.limited:
             fits = np.where(_within_limits(state, blueprint, planned.type[members]), fits, 0)
         each = np.where(fits > 0, more / np.maximum(fits, 1), np.inf)
         least = each.min(axis=1)

@@ -14,7 +14,7 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
-from reconciler.placement.enlarge import blueprint_within_limits, cheapest_growth, grow_at
+from reconciler.placement.enlarge import blueprint_within_limits, charge_growth, cheapest_growth, grow_at
 from reconciler.placement.fill import fill_planned, meets_minimums, most_with_minimums
 from reconciler.placement.host_caps import Task
 from reconciler.placement.loops import ROUNDING
@@ -117,7 +117,7 @@ def _open(state: State, task: Task, options: Options | None, mix: Mix) -> int:
         amounts = [amount for _, amount in alike]
         pool = options.pools[place]
         offers = state.offers[pool]
-        if not state.limits.is_limited(offers.pool.name):
+        if pool not in state.limited:
             empty_nodes = _mixes(state, options).empty_nodes
             if pool not in empty_nodes:
                 empty_nodes[pool] = empty_node(state, pool, options)
@@ -173,8 +173,6 @@ def _enlarge(state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, co
 
 def grow(state: State, batch: Batch, index: int, blueprint: Blueprint, amount: int) -> None:
     """Adds chunks to a planned node; the pool is charged for the larger type instead of the one before."""
-    offers = blueprint.offers
-    before = offers.offerings.types_of[state.planned.primary(index)]
+    before = int(state.planned.of(index).types[state.planned.place[index]])
     state.put_planned(batch, blueprint, (index,), (amount,))
-    after = offers.offerings.types_of[state.planned.primary(index)]
-    state.charge(offers.pool.name, offers.capacities[after], offers.capacities[before], nodes=0)
+    charge_growth(state, index, before)

@@ -69,9 +69,9 @@ class Packer:
         """Places only what is no matter of choice: pending pods that take what room there is, and chunks that stay where they
         were. Returns how many chunks of each other batch are left."""
         self._unplaced = {}
-        self._place([item for item in self._batches if item.pods and not item.opens_nodes])
+        self._place([item for item in self._batches if item.waits])
         left: dict[int, int] = {}
-        others = [item for item in self._batches if item.opens_nodes or not item.pods]
+        others = [item for item in self._batches if not item.waits]
         steady = self._all_stay(others)
         for _, equals in groupby(others, key=rank_of):
             rank = list(equals)
@@ -82,7 +82,7 @@ class Packer:
     def broken(self) -> dict[int, list[SpreadRule]]:
         """Spread rules that do not hold for what is placed now, by batch number."""
         # Pending pods that go on what is there are bound before any new node comes.
-        later = [item for item in self._batches if item.opens_nodes or not item.pods]
+        later = [item for item in self._batches if not item.waits]
         rules = {item.number: spread for item in later if (spread := spread_rules(self._state.course(item).rules))}
         bins: dict[int, set[int]] = {}
         under: dict[SpreadRule, set[int]] = {}
@@ -107,7 +107,7 @@ class Packer:
             if after_pods and steady is None:
                 steady = self._all_stay([item for item in batches if not item.pods])
             stayed = steady or self._stay_in(rank)
-            self.moving += sum(item.count - stayed[item.number] for item in rank if item.opens_nodes or not item.pods)
+            self.moving += sum(item.count - stayed[item.number] for item in rank if not item.waits)
             for whole, members in groupby(rank, key=lambda batch: batch.whole):
                 if whole is not None:
                     self._place_whole(list(members), stayed)

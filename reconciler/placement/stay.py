@@ -36,8 +36,13 @@ def stays_of(state: State) -> Stays:
 
 def stays_for(stays: Stays, batch: Batch) -> int:
     """How many chunks of a batch were placed before."""
+    return 0 if batch.pods else sum(count for _, count in stays.get(stay_key(batch), []))
+
+
+def stay_key(batch: Batch) -> tuple[str, int]:
+    """By which what it held is known."""
     member = batch.members[0]
-    return 0 if batch.pods else sum(count for _, count in stays.get((str(member.demand), member.group), []))
+    return str(member.demand), member.group
 
 
 def stay(
@@ -50,8 +55,7 @@ def stay(
 ) -> int:
     """Places chunks where the batch's demand had them; returns how many. None stay if that would break a spread rule, which
     can only be judged over all of them."""
-    member = batch.members[0]
-    known = stays.get((str(member.demand), member.group), [])
+    known = stays.get(stay_key(batch), [])
     if batch.pods or not known:
         return 0
     rules = course.rules

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from reconciler.placement.batches import Batch
 from reconciler.placement.state import State
-from reconciler.placement.stay import Stays, stay, stays_for
+from reconciler.placement.stay import Stays, stay, stay_key, stays_for
 
 _MOST_PIECES = 6
 """Bins that batches were on, up to which orders are looked for: there are as many as sets of these."""
@@ -26,7 +26,7 @@ def stay_in_pieces(
 ) -> bool:
     """Places all chunks of these batches where they were, whole; False, with the state as it was, when no order was found or
     none is looked for: where nobody wants company the order of batches decides all."""
-    pieces = [(batch, number, count) for batch in batches for number, count in stays.get(_key(batch), ())]
+    pieces = [(batch, number, count) for batch in batches for number, count in stays.get(stay_key(batch), ())]
     courses = {batch.number: state.course(batch) for batch in batches}
     if len(pieces) > _MOST_PIECES or any(stays_for(stays, batch) > batch.count for batch in batches):
         return False
@@ -41,7 +41,7 @@ def stay_in_pieces(
         for index in sorted(left):
             batch, number, count = pieces[index]
             saved = state.save()
-            only = {_key(batch): [(number, count)]}
+            only = {stay_key(batch): [(number, count)]}
             stayed = stay(state, batch, courses[batch.number], only, per_node=per_node)
             if stayed == count and left - {index} not in tried and settle(left - {index}):
                 return True
@@ -49,7 +49,3 @@ def stay_in_pieces(
         return False
 
     return settle(frozenset(range(len(pieces))))
-
-
-def _key(batch: Batch) -> tuple[str, int]:
-    return str(batch.members[0].demand), batch.members[0].group
