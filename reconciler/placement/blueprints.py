@@ -98,6 +98,9 @@ class Blueprints:
         self._known: dict[tuple[int, bytes, Requirements, Requirements], Blueprint] = {}
         counts = [len(item.offerings.types) for item in offers]
         self.type_base = [sum(counts[:number]) for number in range(len(counts))]
+        self.pool_of: Numbers = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+        """By type, numbered through all pools."""
+        self._types_of: dict[tuple[int, ...], Numbers] = {}
         rows = [len(item.rows) for item in offers]
         self.row_base = [sum(rows[:number]) for number in range(len(rows))]
         rooms = [item.room for item in offers]
@@ -112,6 +115,13 @@ class Blueprints:
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._made(pool, rows, own, wanted)
+        return known
+
+    def types_of(self, pools: tuple[int, ...]) -> Numbers:
+        """Their types, numbered through all pools, pool by pool as they are named here."""
+        known = self._types_of.get(pools)
+        if known is None:
+            known = self._types_of[pools] = np.concatenate([np.flatnonzero(self.pool_of == pool) for pool in pools])
         return known
 
     def _made(self, pool: int, rows: Mask, own: Requirements, wanted: Requirements) -> Blueprint:

@@ -135,7 +135,7 @@ def _new(state: State, task: Task, wish: Wish, domains: Sequence[Combination] | 
         placed = Task(task.batch, where, task.course, bare=True, single=task.single, per_node=task.per_node)
         for pools in state.weights:
             options = options_of(state, placed, wish, pools)
-            found = [] if options is None else _cheapest_of_pools(state, task.batch, options)
+            found = _cheapest_of_pools(state, task.batch, options)
             yield from found
             if found:
                 break
@@ -143,12 +143,14 @@ def _new(state: State, task: Task, wish: Wish, domains: Sequence[Combination] | 
 
 def _cheapest_of_pools(state: State, batch: Batch, options: Options) -> list[Destination]:
     cheapest: dict[int, Destination] = {}
-    for place, pool in enumerate(options.pools):
+    for place in np.flatnonzero(options.chunks).tolist():
+        kind, price = int(options.types[place]), int(options.prices[place])
+        pool = int(state.blueprints.pool_of[kind])
         known = cheapest.get(pool)
-        if known is not None and known.extra <= options.prices[place]:
+        if known is not None and known.extra <= price:
             continue
         blueprint = empty_node(state, pool, options)
         if most_on_new(state, blueprint, batch, 1):
             number = len(state.bins) + state.planned.count
-            cheapest[pool] = Destination(number, options.prices[place], blueprint, options.kinds[place])
+            cheapest[pool] = Destination(number, price, blueprint, kind - state.blueprints.type_base[pool])
     return list(cheapest.values())

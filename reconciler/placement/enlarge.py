@@ -11,8 +11,8 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.host_caps import HostCaps, Task, host_caps
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.loops import NODES, WAS_BLUEPRINT, Numbers
-from reconciler.placement.planned import counted_of, part_of
+from reconciler.placement.loops import Numbers
+from reconciler.placement.planned import counted_of
 from reconciler.placement.shapes import Wish
 from reconciler.placement.state import State
 
@@ -24,39 +24,6 @@ class Growth:
     index: int
     chunks: int
     blueprint: Blueprint
-
-
-def grow_at(
-    state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, count: int, prices: Numbers
-) -> tuple[int, bool]:
-    """Makes planned nodes larger for up to `count` chunks, one after another, as long as that is no dearer than new ones for all
-    that is left; only one, where pools have limits, since those change what new ones cost. Only where the kernel is there and
-    no minValues may come to stand in the way.
-
-    prices: of new nodes, by number of chunks. Returns how many chunks found a place, and whether the cheapest growth is left
-    since a limit keeps the node from the type it would be (see `cheapest_growth`)."""
-    assert state.kernel is not None
-    planned, batch, placed = state.planned, task.batch, 0
-    meeting = state.meetings.get(batch.needs, wish, task.where)
-    joined = _in_pools(state, meeting.joined(), pools)
-    limited = not state.limited.isdisjoint(pools)
-    while planned.count:
-        caps, lines = host_caps(state, task), state.blueprints
-        found, again, blocked = state.kernel.grow(
-            *(planned.found, planned.marks, planned.loads, lines.spans, lines.line, lines.room, joined),
-            *(batch.needs.request, part_of(batch), counted_of(batch)),
-            *(state.topology.hosts.table, len(state.bins), caps.rules, caps.more, *state.running_limits.now()),
-            *(planned.count, count - placed, prices),
-        )
-        if found:
-            node = int(planned.found[NODES, 0])
-            blueprint, place = planned.found[WAS_BLUEPRINT:, 0].tolist()
-            placed += state.note_found(batch, found)
-            if limited:
-                charge_growth(state, node, int(state.blueprints.list[blueprint].types[place]))
-        if limited or not again:
-            return placed, bool(blocked)
-    return placed, False
 
 
 def charge_growth(state: State, index: int, before: int) -> None:
@@ -73,7 +40,7 @@ def cheapest_growth(
     planned = state.planned
     if not planned.count:
         return None
-    joined = _in_pools(state, state.meetings.get(task.batch.needs, wish, task.where).joined(), pools)
+    joined = within_pools(state, state.meetings.get(task.batch.needs, wish, task.where).joined(), pools)
     scan = _scan if state.kernel is None else _scan_by_kernel
     best = scan(state, task, joined, host_caps(state, task), count, limit=limit)
     if best is None:
@@ -82,7 +49,8 @@ def cheapest_growth(
     return Growth(index, chunks, state.blueprints.list[int(joined[planned.blueprint[index]])])
 
 
-def _in_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbers:
+def within_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbers:
+    """The blueprints after chunks came, of these pools only."""
     if len(pools) == len(state.offers):
         return joined
     in_pools = np.array([item.pool in pools for item in state.blueprints.list], dtype=np.bool_)

@@ -18,7 +18,7 @@ from reconciler.placement.host_caps import Task, existing_caps, host_caps
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.loops import COUNTS, NODES
 from reconciler.placement.meetings import Meeting
-from reconciler.placement.planned import counted_of, part_of
+from reconciler.placement.planned import counted_of
 from reconciler.placement.shapes import Wish
 from reconciler.placement.state import State
 
@@ -106,16 +106,7 @@ def fill_planned(state: State, task: Task, wish: Wish, count: int) -> int:
     if not planned.count or not count:
         return 0
     meeting = state.meetings.get(batch.needs, wish, task.where)
-    if state.kernel is None or state.minimums or task.single:
-        return _put_with_minimums(state, task, meeting, _chosen(state, task, meeting, count))
-    joined = meeting.joined()  # first, since it may make new blueprints
-    caps, lines = host_caps(state, task), state.blueprints
-    found = state.kernel.fill(
-        *(planned.found, planned.marks, planned.loads, lines.spans, lines.line, lines.room),
-        *(joined, meeting.bought_as, batch.needs.request, part_of(batch), counted_of(batch)),
-        *(state.topology.hosts.table, len(state.bins), caps.rules, caps.more, planned.count, count),
-    )
-    return state.note_found(batch, found) if found else 0
+    return _put_with_minimums(state, task, meeting, _chosen(state, task, meeting, count))
 
 
 def _put_with_minimums(state: State, task: Task, meeting: Meeting, chosen: Sequence[tuple[int, int]]) -> int:

@@ -10,23 +10,29 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
-from reconciler.placement import loops
+from reconciler.placement import loops, sizing_loops
 
 WORTH_COMPILING = 400
 """Batches from which on loading the compiled loops takes less time than they save."""
 
 _PARTS = (
-    "cap_on",
-    "fits_in",
-    "holds",
-    "is_within",
-    "set_place",
-    "put_one",
-    "put",
-    "choose",
-    "fill",
-    "cheapest",
-    "grow",
+    (
+        loops,
+        (
+            "cap_on",
+            "fits_in",
+            "holds",
+            "is_within",
+            "set_place",
+            "put_one",
+            "put",
+            "put_found",
+            "choose",
+            "cheapest",
+            "serve",
+        ),
+    ),
+    (sizing_loops, ("held", "useful", "mix_costs")),
 )
 """In the order in which they call each other."""
 
@@ -37,9 +43,11 @@ class Kernel:
 
     put: Callable[..., None]
     choose: Callable[..., int]
-    fill: Callable[..., int]
     cheapest: Callable[..., tuple[int, int]]
-    grow: Callable[..., tuple[int, bool, bool]]
+    serve: Callable[..., tuple[int, int, int]]
+    held: Callable[..., None]
+    useful: Callable[..., int]
+    mix_costs: Callable[..., None]
 
 
 @lru_cache(maxsize=1)
@@ -58,12 +66,15 @@ def compiled() -> Kernel | None:
 
 def _compile(njit: Any, *, cache: bool) -> Kernel:
     jit = njit(cache=cache, nogil=True)
-    names = dict(vars(loops))
-    for name in _PARTS:
-        names[name] = jit(FunctionType(names[name].__code__, names, name))
-    return Kernel(*(names[name] for name in Kernel.__slots__))
+    made: dict[str, Any] = {}
+    for file, parts in _PARTS:
+        names = dict(vars(file))
+        for name in parts:
+            names[name] = made[name] = jit(FunctionType(names[name].__code__, names, name))
+    return Kernel(*(made[name] for name in Kernel.__slots__))
 
 
 def plain() -> Kernel:
     """The same loops as they are, for tests."""
-    return Kernel(loops.put, loops.choose, loops.fill, loops.cheapest, loops.grow)
+    names = vars(loops) | vars(sizing_loops)
+    return Kernel(*(names[name] for name in Kernel.__slots__))

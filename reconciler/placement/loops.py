@@ -32,8 +32,12 @@ START, END, POOL = range(3)
 """Rows of `spans`."""
 TYPES, TYPE_ROWS, TYPE_PRICES = range(3)
 """Rows of `line`."""
-FITS, NODES, COUNTS, WAS_BLUEPRINT, WAS_PLACE = range(5)
-"""Rows of `found`: a number for each node; then, for as many nodes as were found, which, how many chunks, and what they were."""
+FITS, NODES, COUNTS, NOW_BLUEPRINT, WAS_BLUEPRINT, WAS_PLACE = range(6)
+"""Rows of `found`: a number for each node; then, for as many nodes as were found, which, how many chunks, and what they are now and
+were before (-1: not there)."""
+NEXT_NEW, NEXT_NOTE, NEXT_LIMITED = range(3)
+"""What to do for chunks that are left over, if any: make new nodes; note what was done, and look again; or see which type a limit
+leaves for the node that would have grown."""
 ROUNDING = 1e-9
 """Prices a chunk are fractions; those that differ by less count as equal."""
 
@@ -146,6 +150,26 @@ def put(  # noqa: PLR0917 - as above
         put_one(node, counts[position], number, request, part, marks, loads, spans, line, room)
 
 
+def put_found(  # noqa: PLR0917 - as above
+    found: Numbers,
+    position: int,
+    node: int,
+    count: int,
+    number: int,
+    request: Numbers,
+    part: int,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
+    room: Numbers,
+) -> None:
+    """As `put_one`, and writes down what was done."""
+    found[NODES, position], found[COUNTS, position], found[NOW_BLUEPRINT, position] = node, count, number
+    found[WAS_BLUEPRINT, position], found[WAS_PLACE, position] = marks[BLUEPRINT, node], marks[PLACE, node]
+    put_one(node, count, number, request, part, marks, loads, spans, line, room)
+
+
 def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
     found: Numbers,
     marks: Numbers,
@@ -204,37 +228,6 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
         fits[largest] = 0
         number += 1
         count -= most
-    return number
-
-
-def fill(  # noqa: PLR0917 - as above
-    found: Numbers,
-    marks: Numbers,
-    loads: Numbers,
-    spans: Numbers,
-    line: Numbers,
-    room: Numbers,
-    joined: Numbers,
-    bought_as: Flags,
-    request: Numbers,
-    part: int,
-    counted: int,
-    hosts: Numbers,
-    base: int,
-    rules: Numbers,
-    more: Numbers,
-    planned: int,
-    count: int,
-) -> int:
-    """Chooses nodes that take chunks as they are and puts them there; returns how many nodes."""
-    number = choose(
-        found, marks, loads, room, joined, bought_as, request, counted, hosts, base, rules, more, planned, count
-    )
-    for position in range(number):
-        node, chunks = found[NODES, position], found[COUNTS, position]
-        before = marks[BLUEPRINT, node]
-        found[WAS_BLUEPRINT, position], found[WAS_PLACE, position] = before, marks[PLACE, node]
-        put_one(node, chunks, joined[before], request, part, marks, loads, spans, line, room)
     return number
 
 
@@ -305,7 +298,7 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
     return best, best_chunks
 
 
-def grow(  # noqa: PLR0917 - as above
+def serve(  # noqa: PLR0917 - as above
     found: Numbers,
     marks: Numbers,
     loads: Numbers,
@@ -313,6 +306,8 @@ def grow(  # noqa: PLR0917 - as above
     line: Numbers,
     room: Numbers,
     joined: Numbers,
+    growing: Numbers,
+    bought_as: Flags,
     request: Numbers,
     part: int,
     counted: int,
@@ -325,34 +320,60 @@ def grow(  # noqa: PLR0917 - as above
     planned: int,
     count: int,
     prices: Numbers,
-) -> tuple[int, bool, bool]:
-    """Makes one node after another larger, as long as that is no dearer than the price of new ones for all that is left.
+    new: Numbers,
+) -> tuple[int, int, int]:
+    """Places up to `count` chunks: on planned nodes as they are; then on one after another that is made larger, as long as that is
+    no dearer than the price of new ones for all that is left; then on one new node, where that is known to be what to make.
 
-    prices: of new nodes, by number of chunks. Returns how many nodes grew, no node twice; whether there may be more to grow, once
-    what was done is noted; and whether it ended since a limit keeps one from the type it would be."""
+    joined: empty where no node is to be filled as it is; growing: `joined`, less what must not grow; prices, new: by number of
+    chunks, of new nodes and the blueprint of the one that takes them all (-1: not known). Returns how many nodes were filled, how
+    many took chunks in all, no node twice, and what is next: NEXT_NEW, NEXT_NOTE or NEXT_LIMITED."""
     number = 0
+    if len(joined) > 0:
+        number = choose(
+            found, marks, loads, room, joined, bought_as, request, counted, hosts, base, rules, more, planned, count
+        )
+    filled = number
+    for position in range(filled):
+        node, chunks = found[NODES, position], found[COUNTS, position]
+        put_found(
+            found,
+            position,
+            node,
+            chunks,
+            joined[marks[BLUEPRINT, node]],
+            request,
+            part,
+            marks,
+            loads,
+            spans,
+            line,
+            room,
+        )
+        count -= chunks
     while count > 0:
         limit = (prices[count] / count) * (1 + ROUNDING) + ROUNDING
         node, chunks = cheapest(
-            *(marks, loads, spans, line, room, joined, request, counted, hosts, base, rules, more),
+            *(marks, loads, spans, line, room, growing, request, counted, hosts, base, rules, more),
             *(capacities, spare, planned, count, limit),
         )
         if node < 0:
-            return number, False, False
+            break
         for position in range(number):
             if found[NODES, position] == node:
-                return number, True, False
+                return filled, number, NEXT_NOTE
         before, place, kind = marks[BLUEPRINT, node], marks[PLACE, node], marks[KIND, node]
-        after = joined[before]
-        put_one(node, chunks, after, request, part, marks, loads, spans, line, room)
+        after = growing[before]
+        put_found(found, number, node, chunks, after, request, part, marks, loads, spans, line, room)
         if not is_within(capacities, spare, spans[POOL, after], kind, marks[KIND, node]):
             put_one(node, -chunks, before, request, part, marks, loads, spans, line, room)
             set_place(marks, node, before, spans[START, before] + place, spans[START, before], line)
-            return number, False, True
-        found[NODES, number], found[COUNTS, number] = node, chunks
-        found[WAS_BLUEPRINT, number], found[WAS_PLACE, number] = before, place
+            return filled, number, NEXT_LIMITED
         number += 1
         count -= chunks
         if len(more) > 0 or capacities.shape[1] > 0:
-            return number, count > 0, False
-    return number, False, False
+            return filled, number, NEXT_NOTE
+    if count > 0 and new[count] >= 0:
+        put_found(found, number, planned, count, new[count], request, part, marks, loads, spans, line, room)
+        number += 1
+    return filled, number, NEXT_NEW

@@ -14,26 +14,27 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
-from reconciler.placement.enlarge import blueprint_within_limits, charge_growth, cheapest_growth, grow_at
+from reconciler.placement.enlarge import blueprint_within_limits, charge_growth, cheapest_growth
 from reconciler.placement.fill import fill_planned, meets_minimums, most_with_minimums
 from reconciler.placement.host_caps import Task
-from reconciler.placement.loops import ROUNDING
+from reconciler.placement.loops import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.options import options_of
+from reconciler.placement.serve import serve
 from reconciler.placement.shapes import Wish
-from reconciler.placement.sizing import Mix, Mixes, Options, mix_price
+from reconciler.placement.sizing import Mix, Options, mix_price
 from reconciler.placement.state import State
 
 
 def make_nodes(state: State, task: Task, count: int) -> int:
     """Places up to `count` chunks on planned and new nodes; returns how many."""
     placed = 0
+    from_pools = _in_steps if state.kernel is None or task.single or state.minimums else _in_strides
+    state.weights = state.weights or by_weight(state)
     for wish in task.batch.needs.wishes:
-        placed += fill_planned(state, task, wish, count - placed)
-        state.weights = state.weights or by_weight(state)
-        for pools in state.weights:
+        for number, pools in enumerate(state.weights):
+            placed += from_pools(state, task, wish, pools, count - placed, filling=not number)
             if placed == count or (task.single and placed):
                 return placed
-            placed += _from_pools(state, task, wish, pools, count - placed)
     return placed
 
 
@@ -48,83 +49,71 @@ def _weight_order(state: State, number: int) -> tuple[int, str]:
     return (-pool.weight, pool.name)
 
 
-def _from_pools(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int) -> int:
-    if state.kernel is not None and not (task.single or state.minimums):
-        return _in_strides(state, task, wish, pools, count)
-    placed = 0
-    while placed < count:
+def _in_steps(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int, *, filling: bool) -> int:
+    """filling: planned nodes of whatever pool may take chunks as they are."""
+    placed = fill_planned(state, task, wish, count) if filling else 0
+    while placed < count and not (task.single and placed):
         options = options_of(state, task, wish, pools)
-        mix, price = _priced_mix(state, options, count - placed, single=task.single)
+        mix, price = _priced_mix(options, count - placed, single=task.single)
         step = _enlarge(state, task, wish, pools, count=count - placed, price=price)
         step = step or _open(state, task, options, mix)
         placed += step
-        if not step or task.single:
+        if not step:
             break
     return placed
 
 
-def _in_strides(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int) -> int:
-    """The same, with as many planned nodes made larger at once as can be."""
-    limited = not state.limited.isdisjoint(pools)
+def _in_strides(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int, *, filling: bool) -> int:
+    """The same, with as much at once as can be."""
     placed = 0
     while placed < count:
-        left = count - placed
         options = options_of(state, task, wish, pools)
-        mixes = None if options is None else _mixes(state, options)
-        prices = np.full(left + 1, PLENTY, dtype=np.int64) if mixes is None else mixes.prices(left)
-        grown, blocked = grow_at(state, task, wish, pools, count=left, prices=prices)
-        if blocked:
-            grown += _enlarge(state, task, wish, pools, count=left - grown, price=int(prices[left - grown]))
-        placed += grown
-        if placed == count or (grown and limited):
+        step, following = serve(state, task, wish, pools, count - placed, options=options, filling=filling)
+        placed, filling = placed + step, False
+        if placed == count or following == NEXT_NOTE:
             continue
-        opened = 0 if mixes is None else _open(state, task, options, mixes.mix(count - placed))
-        placed += opened
-        if not opened:
+        left, step = count - placed, 0
+        if following == NEXT_LIMITED:
+            step = _enlarge(state, task, wish, pools, count=left, price=mix_price(options.mix(left), options.prices))
+        placed += step or _open(state, task, options, options.mix(left))
+        if placed == count - left:
             break
     return placed
 
 
-def _mixes(state: State, options: Options) -> Mixes:
-    known = state.mixes.get(id(options))
-    if known is None:
-        known = state.mixes[id(options)] = Mixes(options)
-    return known
-
-
-def _priced_mix(state: State, options: Options | None, count: int, *, single: bool) -> tuple[Mix, int]:
+def _priced_mix(options: Options, count: int, *, single: bool) -> tuple[Mix, int]:
     """The cheapest nodes for the chunks, and what they cost together (more than anything when there are none)."""
-    if options is None:
-        return [], PLENTY
-    mix = _single(options, count) if single else _mixes(state, options).mix(count)
+    mix = _single(options, count) if single else options.mix(count)
     return mix, mix_price(mix, options.prices) if mix else PLENTY
 
 
 def _single(options: Options, count: int) -> Mix:
     """One node that holds most of them, the cheapest of those."""
-    amounts = [min(chunks, count) for chunks in options.chunks]
-    most = max(amounts, default=0)
-    best = [(options.prices[place], place) for place, amount in enumerate(amounts) if most and amount == most]
-    return [(min(best)[1], most)] if best else []
+    amounts = np.minimum(options.chunks, count)
+    most = int(amounts.max(initial=0))
+    if not most:
+        return []
+    best = np.flatnonzero(amounts == most)
+    return [(int(best[options.prices[best].argmin()]), most)]
 
 
-def _open(state: State, task: Task, options: Options | None, mix: Mix) -> int:
+def _open(state: State, task: Task, options: Options, mix: Mix) -> int:
     """Makes the nodes of the mix until a limit stops it; returns how many chunks they hold."""
     placed = 0
-    if options is None:
-        return placed
     for place, alike in groupby(mix, key=itemgetter(0)):
         amounts = [amount for _, amount in alike]
-        pool = options.pools[place]
+        kind = int(options.types[place])
+        pool = int(state.blueprints.pool_of[kind])
         offers = state.offers[pool]
         if pool not in state.limited:
-            empty_nodes = _mixes(state, options).empty_nodes
-            if pool not in empty_nodes:
-                empty_nodes[pool] = empty_node(state, pool, options)
-            state.open_planned(task.batch, empty_nodes[pool], amounts)
+            if pool not in options.empty_nodes:
+                options.empty_nodes[pool] = empty_node(state, pool, options)
+            state.open_planned(task.batch, options.empty_nodes[pool], amounts)
+            if len(mix) == 1:
+                options.note_new(amounts[0], options.empty_nodes[pool])
             placed += sum(amounts)
             continue
-        capacity = offers.capacities[options.kinds[place]]
+        capacity = offers.capacities[kind - state.blueprints.type_base[pool]]
         for amount in amounts:
             if state.limits.shortage(offers.pool.name, capacity) is not None:
                 return placed

@@ -4,13 +4,15 @@ words. Used by fill and make.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from reconciler.model.requirements import Toleration
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.blueprints import Blueprint, Blueprints
 from reconciler.placement.candidates import NoRows
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.loops import Numbers
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import Needs, Wish, tolerated
@@ -24,7 +26,6 @@ class Meeting:
         self.wanted = wanted
         self._blueprints = blueprints
         self._rows: dict[int, Mask] = {}
-        self._least: dict[int, Amounts] = {}
         for pool in sorted(able):
             rows = blueprints.offers[pool].rows_for(wanted)
             if not isinstance(rows, NoRows):
@@ -40,14 +41,14 @@ class Meeting:
         """What a new node of a pool may be bought as; None when the pool's labels or taints are in the way."""
         return self._rows.get(pool)
 
-    def least_prices(self, pool: int) -> Amounts:
-        """Of each type of a pool, as such chunks can have it; more than anything where they cannot."""
-        if pool not in self._least:
-            offers, rows = self._blueprints.offers[pool], self._rows[pool]
-            least = np.full(len(offers.offerings.types), PLENTY, dtype=np.int64)
-            np.minimum.at(least, offers.offerings.types_of[rows], offers.prices[rows])
-            self._least[pool] = least
-        return self._least[pool]
+    @cached_property
+    def least_prices(self) -> Numbers:
+        """Of each type of all pools, as such chunks can have it; more than anything where they cannot."""
+        least = [np.full(len(item.offerings.types), PLENTY, dtype=np.int64) for item in self._blueprints.offers]
+        for pool, rows in self._rows.items():
+            offers = self._blueprints.offers[pool]
+            np.minimum.at(least[pool], offers.offerings.types_of[rows], offers.prices[rows])
+        return np.concatenate(least)
 
     def joined(self) -> Numbers:
         """By number of a blueprint, that of the one that a node of it has once such chunks are on it; -1: they may not."""

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from reconciler.placement.amounts import PLENTY, times
 from reconciler.placement.fill import meets_minimums
 from reconciler.placement.host_caps import Task, allowed_on, host_bound
 from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.loops import Numbers
 from reconciler.placement.meetings import Meeting
+from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import Wish, ports_clash
-from reconciler.placement.sizing import Options
+from reconciler.placement.sizing import Options, useful_places
 from reconciler.placement.state import Asked, State
 
 
-def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> Options | None:
-    """Sizes a new node may have, sorted by pool order and type name, those over the pool's limits left out; None for none."""
+def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> Options:
+    """Sizes a new node may have, by pool and type name, those over the pool's limits left out."""
     cap = new_node_cap(state, task)
-    if not cap:
-        return None
     meeting = state.meetings.get(task.batch.needs, wish, task.where)
     ports = task.batch.needs.shape.host_ports
     key = (meeting.number, pools, task.batch.needs.request.tobytes(), cap, bool(ports))
@@ -30,38 +32,50 @@ def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> 
 
 def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ...], *, cap: int) -> Options:
     """Without a look at the pools' limits, so that it holds for the whole placement."""
-    found = Options(
-        [], [], [], [], {pool: rows for pool in pools if (rows := meeting.rows(pool)) is not None}, meeting.wanted
-    )
-    for number, rows in found.rows.items():
-        offers = state.offers[number]
-        if ports_clash(task.batch.needs.shape.host_ports, offers.host_ports):
-            continue
-        prices = meeting.least_prices(number)
-        fits = np.minimum(times(offers.room, task.batch.needs.request), cap)
-        fits = np.minimum(fits, _most_by_minimums(state, number, rows, fits))
-        kinds = np.flatnonzero((fits > 0) & (prices < PLENTY))
-        found.pools.extend([number] * len(kinds))
-        found.kinds.extend(kinds.tolist())
-        found.chunks.extend(fits[kinds].tolist())
-        found.prices.extend(prices[kinds].tolist())
-    return found
+    types, request = state.blueprints.types_of(pools), task.batch.needs.request
+    prices = meeting.least_prices[types]
+    chunks: Numbers
+    if state.kernel is None:
+        chunks = np.where(prices < PLENTY, np.minimum(times(state.blueprints.room[types], request), cap), 0)
+    else:
+        chunks = np.empty(len(types), dtype=np.int64)
+        state.kernel.held(types, state.blueprints.room, prices, request, cap, chunks)
+    rows = {pool: rows for pool in pools if (rows := meeting.rows(pool)) is not None}
+    for pool in rows:
+        own = state.blueprints.pool_of[types] == pool
+        if ports_clash(task.batch.needs.shape.host_ports, state.offers[pool].host_ports):
+            chunks[own] = 0
+        elif state.offers[pool].minimums:
+            chunks[own] = np.minimum(chunks[own], _most_by_minimums(state, pool, rows[pool], chunks[own]))
+    return _options(state, types, chunks, prices, rows=rows, wanted=meeting.wanted)
+
+
+def _options(
+    state: State, types: Numbers, chunks: Numbers, prices: Numbers, *, rows: Mapping[int, Mask], wanted: Requirements
+) -> Options:
+    if state.kernel is None:
+        useful = useful_places(chunks, prices)
+    else:
+        found = np.empty(len(types), dtype=np.int64)
+        useful = found[state.kernel.useful(chunks, prices, found) :]
+    return Options(types, chunks, prices, useful, rows=rows, wanted=wanted)
 
 
 def _within_limits(state: State, options: Options, key: Asked) -> Options:
     """The options that pools' limits leave at the moment; the same object for as long as they leave the same."""
-    allowed = {pool: state.running_limits.new_types(pool) for pool in options.rows if pool in state.limited}
-    if all(mask.all() for mask in allowed.values()):
+    allowed = [
+        state.running_limits.new_types(pool) if pool in state.limited else state.every_type[pool] for pool in key[1]
+    ]
+    left = np.concatenate(allowed)
+    if left.all():
         return options
-    left = b"".join(mask.tobytes() for mask in allowed.values())
-    if (key, left) not in state.limited_options:
-        places = [
-            place
-            for place, (pool, kind) in enumerate(zip(options.pools, options.kinds, strict=True))
-            if pool not in allowed or allowed[pool][kind]
-        ]
-        state.limited_options[key, left] = options.only(places)
-    return state.limited_options[key, left]
+    asked = (key, left.tobytes())
+    if asked not in state.limited_options:
+        chunks = np.where(left, options.chunks, 0)
+        state.limited_options[asked] = _options(
+            state, options.types, chunks, options.prices, rows=options.rows, wanted=options.wanted
+        )
+    return state.limited_options[asked]
 
 
 def new_node_cap(state: State, task: Task) -> int:

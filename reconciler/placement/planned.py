@@ -22,12 +22,12 @@ _FIRST_ROWS = 64
 
 @dataclass(slots=True)
 class Before:
-    """Planned nodes as they were before chunks came to them. indices: theirs; blueprint, place: what each was, None where they
-    were not there; ports: how many of the pods' own each came to use."""
+    """Planned nodes as they were before chunks came to them. indices: theirs; blueprint, place: what each was, below 0 where they
+    were not there, which is so for all of them or none; ports: how many of the pods' own each came to use."""
 
     indices: Sequence[int]
     counts: Sequence[int]
-    blueprint: Sequence[int] | None
+    blueprint: Sequence[int]
     place: Sequence[int]
     ports: int
 
@@ -70,7 +70,7 @@ class PlannedNodes:
         self.marks: Numbers = np.zeros((5, rows), dtype=np.int64)
         self.marks[BLUEPRINT] = -1
         self.loads: Amounts = np.zeros((5, rows, self._columns), dtype=np.int64)
-        self.found: Numbers = np.zeros((5, rows), dtype=np.int64)
+        self.found: Numbers = np.zeros((6, rows), dtype=np.int64)
         self.blueprint, self.place, self.type, self.row, self.price = self.marks
         self.used, self.lean = self.loads[USED], self.loads[LEAN]
 
@@ -78,13 +78,8 @@ class PlannedNodes:
         return self.count
 
     def open(self, batch: Batch, blueprint: Blueprint, counts: Sequence[int]) -> Before:
-        """Makes as many nodes, each with so many chunks."""
-        first, fresh = self.count, len(counts)
-        self._add_rows(fresh)
-        self.ports += [blueprint.offers.host_ports] * fresh
-        before = self.put(batch, blueprint, range(first, self.count), counts)
-        before.blueprint = None
-        return before
+        """Makes as many nodes, each with so many chunks; there must be rows for them."""
+        return self.put(batch, blueprint, range(self.count, self.count + len(counts)), counts)
 
     def put(self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int]) -> Before:
         """Adds chunks to nodes, no node twice, which are of this blueprint from now on."""
@@ -100,16 +95,20 @@ class PlannedNodes:
                 *(self.marks, self.loads, lines.spans, lines.line, lines.room),
             )
         blueprints, places = was.tolist()
-        return self.took(batch, blueprint.number, Before(indices, counts, blueprints, places, 0))
+        return self.took(batch, blueprint, Before(indices, counts, blueprints, places, 0))
 
-    def took(self, batch: Batch, number: int, before: Before) -> Before:
-        """Notes chunks that came to nodes, which are of blueprint `number` now."""
-        for other in before.blueprint or ():
-            if other == number:
-                continue
-            if other >= 0:
-                self._count(other, -1)
-            self._count(number, 1)
+    def took(self, batch: Batch, blueprint: Blueprint, before: Before) -> Before:
+        """Notes chunks that came to nodes, which are of this blueprint now; either all of them are new or none."""
+        number, fresh = blueprint.number, before.blueprint[0] < 0
+        if fresh:
+            self.count += len(before.indices)
+            self.ports += [blueprint.offers.host_ports] * len(before.indices)
+            self._count(number, len(before.indices))
+        else:
+            for other in before.blueprint:
+                if other != number:
+                    self._count(other, -1)
+                    self._count(number, 1)
         ports = batch.needs.shape.host_ports
         if ports:
             before.ports = len(ports)
@@ -132,7 +131,7 @@ class PlannedNodes:
         nodes, counts = np.array(before.indices, dtype=np.int64), np.array(before.counts, dtype=np.int64)
         for number in self.blueprint[nodes].tolist():
             self._count(number, -1)
-        if before.blueprint is None:
+        if before.blueprint[0] < 0:
             self.count -= len(nodes)
             del self.ports[self.count :]
             self.loads[:, nodes] = 0
@@ -166,13 +165,13 @@ class PlannedNodes:
         parts[part_of(batch)] += batch.needs.request * count
         return np.asarray(parts[EMPTY] + np.maximum(parts[MINIMUM], parts[RUNNING]), dtype=np.int64)
 
-    def _add_rows(self, fresh: int) -> None:
+    def reserve(self, fresh: int) -> None:
+        """Makes sure that there are rows for so many more."""
         rows = len(self.blueprint)
         if self.count + fresh > rows:
             marks, loads = self.marks, self.loads
             self._make_rows(2 * (self.count + fresh))
             self.marks[:, :rows], self.loads[:, :rows] = marks, loads
-        self.count += fresh
 
     def _count(self, blueprint: int, more: int) -> None:
         there = self.census.get(blueprint, 0)

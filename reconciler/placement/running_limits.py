@@ -11,6 +11,8 @@ from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.pool_limits import NODES, PoolLimits
 
+_NOTHING_LIMITED: Amounts = np.zeros((0, 0), dtype=np.int64)
+
 
 class RunningLimits:
     """Reads the account that PoolLimits keeps; resources that any pool limits are columns, the number of nodes apart."""
@@ -31,7 +33,9 @@ class RunningLimits:
 
     def now(self) -> tuple[Amounts, Amounts]:
         """Capacities by type (numbered through all pools) and resource, and what is left of each by pool."""
-        left = [self._left(pool) for pool in self._pools] if self._names else []
+        if not self._names:
+            return self._capacities, _NOTHING_LIMITED
+        left = [self._left(pool) for pool in self._pools]
         return self._capacities, np.array(left, dtype=np.int64).reshape(len(left), len(self._names))
 
     def new_types(self, pool: int) -> Mask:

@@ -1,9 +1,8 @@
-"""Which node sizes hold a number of equal chunks most cheaply. Used by make; pure arithmetic."""
+"""Which node sizes hold a number of equal chunks most cheaply. Used by options and make; pure arithmetic."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -11,7 +10,9 @@ import numpy as np
 
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.blueprints import Blueprint
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.kernel import Kernel
+from reconciler.placement.label_table import Mask
+from reconciler.placement.loops import Numbers
 from reconciler.placement.requirements import Requirements
 
 Mix: TypeAlias = list[tuple[int, int]]
@@ -19,35 +20,7 @@ Mix: TypeAlias = list[tuple[int, int]]
 
 _NODES = 2**20
 """More nodes than any mix has."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Options:
-    """Types that new nodes can be made of, one to a place in each list: pools, kinds: which; chunks: that it holds; prices:
-    of its cheapest offering. rows: by pool, what a node that meets `wanted` can be bought as."""
-
-    pools: list[int]
-    kinds: list[int]
-    chunks: list[int]
-    prices: list[int]
-    rows: Mapping[int, Mask]
-    wanted: Requirements
-
-    def only(self, places: Sequence[int]) -> Options:
-        lists = (self.pools, self.kinds, self.chunks, self.prices)
-        pools, kinds, chunks, prices = ([one[place] for place in places] for one in lists)
-        return Options(pools, kinds, chunks, prices, self.rows, self.wanted)
-
-    @property
-    def sizes(self) -> list[Size]:
-        """Those that hold something and for which no other holds as much for less, smallest first; a choice is a place."""
-        chunks, prices = np.array(self.chunks, dtype=np.int64), np.array(self.prices, dtype=np.int64)
-        order = np.lexsort((prices, -chunks))[: np.count_nonzero(chunks)]
-        falling = prices[order]
-        # Those that are cheaper than all that hold as much or more.
-        useful = order[np.flatnonzero(falling[1:] < np.minimum.accumulate(falling)[:-1]) + 1] if len(order) else order
-        places = [*order[:1].tolist(), *useful.tolist()]
-        return [Size(self.chunks[place], self.prices[place], place) for place in reversed(places)]
+_NO_NUMBERS: Numbers = np.zeros(0, dtype=np.int64)
 
 
 class Size(NamedTuple):
@@ -58,12 +31,21 @@ class Size(NamedTuple):
     choice: int
 
 
+def useful_places(chunks: Numbers, prices: Numbers) -> Numbers:
+    """Places of sizes that hold something and for which no other holds as much for less, smallest first. As the loop `useful`."""
+    order = np.lexsort((prices, -chunks))[: np.count_nonzero(chunks)]
+    falling = prices[order]
+    # Those that are cheaper than all that hold as much or more.
+    useful = order[np.flatnonzero(falling[1:] < np.minimum.accumulate(falling)[:-1]) + 1] if len(order) else order
+    return np.concatenate([useful[::-1], order[:1]])
+
+
 def mix_of(count: int, useful: Sequence[Size]) -> Mix:
     """Nodes to make for `count` chunks as (choice, chunks in it), fullest first; empty when there is no size.
 
     Exact for equal chunks up to a few times the largest size, by dynamic programming over (price, nodes); beyond that
     most are taken of the size with the lowest price a chunk. Of equal prices fewer nodes win, then the first choice.
-    useful: sizes as `Options.sizes` has them, none better than another in both ways.
+    useful: none better than another in both ways.
     """
     if not useful:
         return []
@@ -79,44 +61,61 @@ def mix_of(count: int, useful: Sequence[Size]) -> Mix:
     return mix
 
 
-class Mixes:
-    """The mixes of one set of options, worked out once for each number of chunks."""
+class Options:
+    """Types that new nodes can be made of, and the mixes of them, worked out once for each number of chunks.
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self._sizes = options.sizes
+    types: numbered through all pools, one to a place; chunks: that one holds, 0 for what is not to be had; prices: of its cheapest
+    offering; useful: places of the sizes to choose from (see `useful_places`); rows: by pool, what a node that meets `wanted` can be
+    bought as. new: by number of chunks, the number of the blueprint of the one new node that takes them all, -1 where that is not
+    known (see make)."""
+
+    def __init__(
+        self,
+        types: Numbers,
+        chunks: Numbers,
+        prices: Numbers,
+        useful: Numbers,
+        *,
+        rows: Mapping[int, Mask],
+        wanted: Requirements,
+    ) -> None:
+        self.types, self.chunks, self.prices, self.useful = types, chunks, prices, useful
+        self.rows, self.wanted = rows, wanted
+        self._sizes: list[Size] | None = None
         self._known: dict[int, Mix] = {}
-        self._prices: Amounts = np.zeros(0, dtype=np.int64)
+        self._mix_prices = _NO_NUMBERS
+        self.new = _NO_NUMBERS
         self.empty_nodes: dict[int, Blueprint] = {}
         """What a new node is to be, by number of a pool that has no limits (see make)."""
 
     def mix(self, count: int) -> Mix:
         if count not in self._known:
+            if self._sizes is None:
+                columns = (self.chunks[self.useful], self.prices[self.useful], self.useful)
+                self._sizes = list(map(Size, *(column.tolist() for column in columns)))
             self._known[count] = mix_of(count, self._sizes)
         return self._known[count]
 
-    def prices(self, count: int) -> Amounts:
+    def mix_prices(self, count: int, kernel: Kernel) -> Numbers:
         """What the mixes of 0, 1, … up to at least `count` chunks cost; more than anything where there are none."""
-        if count >= len(self._prices):
-            self._prices = np.array(mix_prices(max(count, 2 * len(self._prices)), self._sizes), dtype=np.int64)
-        return self._prices
+        known = len(self._mix_prices)
+        if count >= known:
+            length = max(count + 1, 2 * known)
+            costs = np.full((2, length), PLENTY, dtype=np.int64)
+            if len(self.useful):
+                kernel.mix_costs(self.chunks[self.useful], self.prices[self.useful], costs[0], costs[1])
+            self._mix_prices = costs[0]
+            self.new = np.concatenate([self.new, np.full(length - known, -1, dtype=np.int64)])
+        return self._mix_prices
+
+    def note_new(self, count: int, blueprint: Blueprint) -> None:
+        """That a new node of this is what to make for so many chunks."""
+        if count < len(self.new):
+            self.new[count] = blueprint.number
 
 
-def mix_prices(count: int, useful: Sequence[Size]) -> list[int]:
-    """The prices of what `mix_of` finds for 0, 1, … `count` chunks."""
-    if not useful:
-        return [PLENTY] * (count + 1)
-    if count == 1:
-        return [0, min(size.price for size in useful)]
-    best, largest = _bulk(useful)
-    bulks = [max(0, (held - 2 * largest) // best.chunks) for held in range(count + 1)]
-    costs = _costs(_costed(useful), 1 << max(0, count - bulks[-1] * best.chunks + best.chunks - 1).bit_length())
-    rest = [held - bulk * best.chunks for held, bulk in enumerate(bulks)]
-    return [bulk * best.price + costs[largest + left] // _NODES for bulk, left in zip(bulks, rest, strict=True)]
-
-
-def mix_price(mix: Sequence[tuple[int, int]], prices: Sequence[int]) -> int:
-    return sum(prices[choice] for choice, _ in mix)
+def mix_price(mix: Mix, prices: Numbers) -> int:
+    return sum(int(prices[choice]) for choice, _ in mix)
 
 
 def _bulk(useful: Sequence[Size]) -> tuple[Size, int]:

@@ -55,6 +55,7 @@ class Shares:
         self._counts = [state.topology.counters[rule.counter].counts for rule in rules]
         self._lasting = [self._seen(state, rule) for rule in rules]
         self._opening = opening
+        self._lasting_bounds: dict[int, int] = {}
 
     def allows(self, combination: Combination) -> bool:
         """Whether a chunk may go there, if nothing else is made."""
@@ -79,12 +80,14 @@ class Shares:
 
     def _bound_with(self, number: int, rule: SpreadRule, combination: Combination, value: str) -> int:
         """With a chunk there, and with no other domain than those that are there already."""
-        counts, domains = self._counts[number], self._lasting[number]
-        if not self._opening:
-            domains = self._domains(number, rule, {})
-        elif combination.makeable and value not in domains:
-            domains = domains | {value}
-        return self._bound(rule, counts, domains)
+        domains, counts = self._lasting[number], self._counts[number]
+        if self._opening and combination.makeable and value not in domains:
+            return self._bound(rule, counts, domains | {value})
+        known = self._lasting_bounds.get(number)
+        if known is None:
+            seen = domains if self._opening else self._domains(number, rule, {})
+            known = self._lasting_bounds[number] = self._bound(rule, counts, seen)
+        return known
 
     @staticmethod
     def _seen(state: State, rule: Rule) -> set[Domain]:

@@ -21,13 +21,13 @@ from reconciler.placement.counters import Domain, Inclusion
 from reconciler.placement.kernel import Kernel
 from reconciler.placement.kin import Course
 from reconciler.placement.label_table import Amounts
-from reconciler.placement.loops import NODES
+from reconciler.placement.loops import COUNTS, NODES
 from reconciler.placement.meetings import Meetings
 from reconciler.placement.planned import Before, PlannedNodes, counted_of
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
 from reconciler.placement.running_limits import RunningLimits
 from reconciler.placement.shapes import Needs
-from reconciler.placement.sizing import Mixes, Options
+from reconciler.placement.sizing import Options
 from reconciler.placement.topology import Topology
 
 Asked = tuple[int, tuple[int, ...], bytes, int, bool]
@@ -103,6 +103,8 @@ class State:
         self.running_limits = RunningLimits(offers, limits)
         self.limited = frozenset(number for number, is_limited in enumerate(limited) if is_limited)
         """Numbers of the pools that have limits."""
+        self.every_type = [np.ones(len(item.capacities), dtype=np.bool_) for item in offers]
+        """By pool, a mask of its types."""
         self.minimums = any(item.minimums for item in offers)
         """Whether some pool has minValues."""
         self.blueprints = Blueprints(offers, limited, len(columns.names))
@@ -116,8 +118,6 @@ class State:
         self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
         """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see
         spread)."""
-        self.mixes: dict[int, Mixes] = {}
-        """By identity of their options (see make)."""
         self.bare_caps: dict[tuple[Course, bool], Any] = {}
         """What rules allow on new nodes (see host_caps)."""
         self.weights: list[tuple[int, ...]] = []
@@ -128,6 +128,7 @@ class State:
         self._steps: list[Put | Charge] = []
         self._touched: dict[tuple[int, tuple[int, ...]], Touched | None] = {}
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
+        self._blueprint_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
         self._fullness = bins.fullness()
 
     @property
@@ -219,7 +220,7 @@ class State:
     def open_planned(self, batch: Batch, blueprint: Blueprint, counts: Sequence[int]) -> None:
         """Makes as many nodes, each with so many chunks."""
         first = self.planned.count
-        self.topology.hosts.reach(len(self.bins) + first + len(counts))
+        self.reserve_planned(len(counts))
         before = self.planned.open(batch, blueprint, counts)
         self._note_planned(batch, blueprint, range(first, self.planned.count), counts, before)
 
@@ -228,18 +229,29 @@ class State:
         before = self.planned.put(batch, blueprint, indices, counts)
         self._note_planned(batch, blueprint, indices, counts, before)
 
+    def reserve_planned(self, fresh: int) -> None:
+        """Makes room for so many more planned nodes, wherever one is a row or a column."""
+        self.topology.hosts.reach(len(self.bins) + self.planned.count + fresh)
+        self.planned.reserve(fresh)
+
     def note_found(self, batch: Batch, found: int) -> int:
         """Notes what a loop put on so many planned nodes, and returns how many chunks that were."""
-        planned = self.planned
-        written: list[list[int]] = planned.found[NODES:, :found].tolist()
-        together: dict[int, list[tuple[int, ...]]] = {}
-        for row in zip(planned.blueprint[written[0]].tolist(), *written, strict=True):
-            together.setdefault(row[0], []).append(row[1:])
-        for number, rows in together.items():
-            nodes, counts, blueprints, places = zip(*rows, strict=True)
-            before = planned.took(batch, number, Before(nodes, counts, blueprints, places, 0))
-            self._note_planned(batch, self.blueprints.list[number], before.indices, before.counts, before)
-        return sum(written[1])
+        nodes, counts, now, was, places = self.planned.found[NODES:, :found].tolist()
+        if found == 1:
+            self._note_served(batch, now[0], Before(nodes, counts, was, places, 0))
+            return int(counts[0])
+        together: dict[tuple[int, bool], list[tuple[int, int, int, int]]] = {}
+        for blueprint, *row in zip(now, nodes, counts, was, places, strict=True):
+            together.setdefault((blueprint, row[2] < 0), []).append(tuple(row))
+        for (blueprint, _), rows in together.items():
+            nodes, counts, was, places = zip(*rows, strict=True)
+            self._note_served(batch, blueprint, Before(nodes, counts, was, places, 0))
+        return sum(self.planned.found[COUNTS, :found].tolist())
+
+    def _note_served(self, batch: Batch, number: int, before: Before) -> None:
+        blueprint = self.blueprints.list[number]
+        self.planned.took(batch, blueprint, before)
+        self._note_planned(batch, blueprint, before.indices, before.counts, before)
 
     def _note_planned(
         self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int], before: Before
@@ -318,25 +330,37 @@ class State:
         kept = self._domains.get(asked)
         if kept is not None and kept[0] == self.planned.census_version:
             return kept[1]
-        known: set[Domain] = set()
+        parts: list[frozenset[Domain]] = []
         plain = True
         for blueprint, there in self.planned.census.items():
             if not there:
                 continue
-            alike = self.planned.is_plain(blueprint, (key,), inclusion)
-            plain = plain and alike
-            indices = self.planned.with_blueprint(blueprint)
-            for index in indices[:1] if alike else indices:
-                if self.planned.is_included(index, inclusion):
-                    known |= self.planned.values(index, key)
-        if inclusion is not None and inclusion.terms is not None:
-            # One that comes to be where the constraint does not look is not seen at all.
-            judges = [term.stable.get(key) for term in inclusion.terms]
-            known = {value for value in known if any(item is None or item.allows(str(value)) for item in judges)}
-        found = frozenset(known)
+            part = self._blueprint_domains.get((blueprint, *asked))
+            if part is None:
+                alike = self.planned.is_plain(blueprint, (key,), inclusion)
+                indices = self.planned.with_blueprint(blueprint)
+                part = self._domains_seen(indices[:1] if alike else indices, key, inclusion)
+                if alike:
+                    self._blueprint_domains[blueprint, *asked] = part
+                plain = plain and alike
+            parts.append(part)
+        found = frozenset[Domain]().union(*parts)
         if plain:
             self._domains[asked] = (self.planned.census_version, found)
         return found
+
+    def _domains_seen(self, indices: Sequence[int], key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
+        known = {
+            value
+            for index in indices
+            if self.planned.is_included(index, inclusion)
+            for value in self.planned.values(index, key)
+        }
+        if inclusion is None or inclusion.terms is None:
+            return frozenset(known)
+        # One that comes to be where the constraint does not look is not seen at all.
+        judges = [term.stable.get(key) for term in inclusion.terms]
+        return frozenset(value for value in known if any(item is None or item.allows(value) for item in judges))
 
     def planned_hosts(self, inclusion: Inclusion | None) -> Amounts:
         """Numbers of the bins that are planned nodes which a spread constraint sees."""

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from itertools import combinations_with_replacement
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.placement.kernel import plain
 from reconciler.placement.requirements import ANYWHERE
-from reconciler.placement.sizing import Mix, Options, Size, mix_of, mix_price
+from reconciler.placement.sizing import Mix, Options, Size, mix_price, useful_places
 
 sizes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 50)), min_size=1, max_size=4).map(
     lambda pairs: [Size(chunks, price, number) for number, (chunks, price) in enumerate(pairs)]
 )
 
 
+def options_of(sizes: list[Size]) -> Options:
+    """As make has it: the sizes in the order of their numbers."""
+    assert [size.choice for size in sizes] == list(range(len(sizes)))
+    chunks, prices = np.array([(size.chunks, size.price) for size in sizes], dtype=np.int64).T
+    useful = useful_places(chunks, prices)
+    return Options(np.arange(len(sizes)), chunks, prices, useful, rows={}, wanted=ANYWHERE)
+
+
 def cheapest_mix(count: int, sizes: list[Size]) -> Mix:
-    """As make has it: of the sizes in the order of their numbers those of use, and the mix of them."""
-    kinds = list(range(len(sizes)))
-    assert kinds == [size.choice for size in sizes]
-    chunks, prices = [size.chunks for size in sizes], [size.price for size in sizes]
-    return mix_of(count, Options([0] * len(sizes), kinds, chunks, prices, {}, ANYWHERE).sizes)
+    return options_of(sizes).mix(count)
 
 
 def brute_force(count: int, options: list[Size]) -> int | None:
@@ -41,9 +47,21 @@ def test_no_mix_is_cheaper(count: int, options: list[Size]) -> None:
     if expected is None:
         assert mix == []
     else:
-        assert mix_price(mix, [size.price for size in options]) == expected
+        assert mix_price(mix, options_of(options).prices) == expected
         assert sum(chunks for _, chunks in mix) == count
         assert all(0 < chunks <= options[choice].chunks for choice, chunks in mix)
+
+
+@given(st.integers(1, 60), sizes)
+def test_the_loops_find_the_same_sizes_and_prices(count: int, sizes: list[Size]) -> None:
+    options = options_of(sizes)
+    found = np.zeros(len(sizes), dtype=np.int64)
+    first = plain().useful(options.chunks, options.prices, found)
+
+    assert found[first:].tolist() == options.useful.tolist()
+    if len(options.useful):
+        prices = [mix_price(options.mix(chunks), options.prices) for chunks in range(count + 1)]
+        assert options.mix_prices(count, plain())[: count + 1].tolist() == prices
 
 
 def test_of_equal_prices_fewer_nodes_win() -> None:
