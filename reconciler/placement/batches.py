@@ -16,6 +16,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
+from reconciler.placement.loops import EMPTY, LEAN, MINIMUM, RUNNING, USED
 from reconciler.placement.shapes import Needs
 
 
@@ -45,7 +46,9 @@ class Batch:
 
     pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
     allocatable less daemons; opens_nodes: new nodes may be made; whole: batches of one demand share the number, None when
-    each stands alone; preferences: needs with wishes made rules, firmest first, for new nodes; allowance: of its demand."""
+    each stands alone; preferences: needs with wishes made rules, firmest first, for new nodes; allowance: of its demand;
+    part, counted: as which part of what is on a node its chunks count, and the part that counts against the room for them (see
+    loops and `Recreation`)."""
 
     number: int
     needs: Needs
@@ -58,9 +61,15 @@ class Batch:
     preferences: tuple[Needs, ...] = ()
     allowance: Allowance = UNLIMITED
     count: int = field(init=False, default=0)
+    part: int = field(init=False, default=EMPTY)
+    counted: int = field(init=False, default=USED)
 
     def __post_init__(self) -> None:
         self.count = sum([member.size for member in self.members])
+        if self.pods:
+            self.part = RUNNING
+        elif self.keeps_minimum:
+            self.part, self.counted = MINIMUM, LEAN
 
     @property
     def waits(self) -> bool:

@@ -32,7 +32,7 @@ def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) 
     packer = Packer(state, batches, per_node=per_node)
     saved = state.save()
     missing = packer.place_all()
-    bins = len(state.bins) + state.planned.count
+    bins = state.base + state.planned.count
     # Wishes give way in an order of their own, which price must not change.
     if packer.moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS or any(item.preferences for item in batches):
         return missing
@@ -42,7 +42,7 @@ def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) 
     state.start_again(saved)
     left = packer.place_settled()
     chosen: Sequence[Batch] = batches
-    if sum(left.values()) <= MOST_CHUNKS and len(state.bins) <= MOST_BINS:
+    if sum(left.values()) <= MOST_CHUNKS and state.base <= MOST_BINS:
         search = Search(state, packer, batches, per_node=per_node, better_than=known)
         steps = search.best(left)
         if steps is not None:
@@ -63,7 +63,7 @@ def _with_the_last(
 ) -> dict[int, int]:
     """Every way is looked at for the few that found no place, with all others where they are now: as the next pass would."""
     left = {number: count for number, count in missing.items() if not batches[number].waits}
-    if not 0 < sum(left.values()) <= MOST_CHUNKS or len(state.bins) + state.planned.count > MOST_BINS:
+    if not 0 < sum(left.values()) <= MOST_CHUNKS or state.base + state.planned.count > MOST_BINS:
         return missing
     search = Search(state, packer, batches, per_node=per_node, better_than=outcome_of(state, batches, missing))
     steps = search.best(left)

@@ -41,7 +41,7 @@ class Destination:
         if self.blueprint is None:
             state.put_existing(batch, self.bin, 1)
         elif self.kind is None:
-            grow(state, batch, self.bin - len(state.bins), self.blueprint, 1)
+            grow(state, batch, self.bin - state.base, self.blueprint, 1)
         else:
             offers = self.blueprint.offers
             state.open_planned(batch, self.blueprint, (1,))
@@ -112,7 +112,7 @@ def _planned(state: State, task: Task, wish: Wish, domains: Sequence[Combination
     if not planned.count:
         return
     caps = host_caps(state, task)
-    on_all = caps.on(state.topology.hosts.table, len(state.bins), planned.count)
+    on_all = caps.on(state.topology.hosts.table, state.base, planned.count)
     taken = state.taken(batch)
     for where in _wheres(domains):
         joined = state.meetings.get(batch.needs, wish, where).joined()
@@ -125,7 +125,7 @@ def _planned(state: State, task: Task, wish: Wish, domains: Sequence[Combination
             able = (free >= batch.needs.request).all(axis=1) & (blueprint.room >= planned.used[index]).all(axis=1)
             if able.any() and most_with_minimums(state, blueprint, index, batch, 1):
                 extra = int(blueprint.type_prices[able.argmax()] - planned.price[index])
-                yield Destination(len(state.bins) + index, extra, blueprint=blueprint)
+                yield Destination(state.base + index, extra, blueprint=blueprint)
 
 
 def _new(state: State, task: Task, wish: Wish, domains: Sequence[Combination] | None) -> Iterator[Destination]:
@@ -151,6 +151,6 @@ def _cheapest_of_pools(state: State, batch: Batch, options: Options) -> list[Des
             continue
         blueprint = empty_node(state, pool, options)
         if most_on_new(state, blueprint, batch, 1):
-            number = len(state.bins) + state.planned.count
+            number = state.base + state.planned.count
             cheapest[pool] = Destination(number, price, blueprint, kind - state.blueprints.type_base[pool])
     return list(cheapest.values())

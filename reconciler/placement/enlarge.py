@@ -12,7 +12,6 @@ from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.host_caps import HostCaps, Task, host_caps
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.loops import Numbers
-from reconciler.placement.planned import counted_of
 from reconciler.placement.shapes import Wish
 from reconciler.placement.state import State
 
@@ -65,8 +64,8 @@ def _scan_by_kernel(
     lines = state.blueprints
     index, chunks = state.kernel.cheapest(
         *(planned.marks, planned.loads, lines.spans, lines.line, lines.room, joined),
-        *(task.batch.needs.request, counted_of(task.batch)),
-        *(state.topology.hosts.table, len(state.bins), caps.rules, caps.more, *state.running_limits.now()),
+        *(task.batch.needs.request, task.batch.counted),
+        *(state.topology.hosts.table, state.base, caps.rules, caps.more, *state.running_limits.now()),
         *(planned.count, count, limit),
     )
     # Uncompiled, the loop hands back numpy's own integers, which must not get out of arrays.
@@ -80,7 +79,7 @@ def _scan(
     planned, batch = state.planned, task.batch
     nodes = planned.count
     allowed = np.full(nodes, count, dtype=np.int64)
-    on_all = caps.on(state.topology.hosts.table, len(state.bins), nodes)
+    on_all = caps.on(state.topology.hosts.table, state.base, nodes)
     if on_all is not None:
         allowed = np.minimum(allowed, on_all)
     if len(caps.more):

@@ -18,7 +18,6 @@ from reconciler.placement.host_caps import Task, existing_caps, host_caps
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.loops import COUNTS, NODES
 from reconciler.placement.meetings import Meeting
-from reconciler.placement.planned import counted_of
 from reconciler.placement.shapes import Wish
 from reconciler.placement.state import State
 
@@ -37,7 +36,7 @@ def fill_existing(state: State, task: Task, count: int, only: Mask | None = None
 def existing_fits(state: State, task: Task, only: Mask | None = None) -> Amounts | None:
     """How many chunks each existing bin takes; None when it is none on any for a plain reason."""
     batch = task.batch
-    if not len(state.bins):
+    if not state.base:
         return None
     mask = state.bins.usable & state.bins.fitting(batch.needs) & state.bins.tolerated(batch.needs)
     for key, values in task.where.entries:
@@ -56,7 +55,7 @@ def existing_fits(state: State, task: Task, only: Mask | None = None) -> Amounts
 
 def has_room(state: State, batch: Batch) -> bool:
     """Whether some existing bin could take a chunk, were it not for rules."""
-    if not len(state.bins):
+    if not state.base:
         return False
     mask = state.bins.usable & state.bins.fitting(batch.needs) & state.bins.tolerated(batch.needs)
     return bool(mask.any()) and bool(times(state.free(batch)[mask], batch.needs.request).any())
@@ -133,8 +132,8 @@ def _chosen(state: State, task: Task, meeting: Meeting, count: int) -> list[tupl
     caps = host_caps(state, task)
     found = kernel.choose(
         *(planned.found, planned.marks, planned.loads, state.blueprints.room),
-        *(meeting.joined(), meeting.bought_as, batch.needs.request, counted_of(batch)),
-        *(state.topology.hosts.table, len(state.bins), caps.rules, caps.more, planned.count, count),
+        *(meeting.joined(), meeting.bought_as, batch.needs.request, batch.counted),
+        *(state.topology.hosts.table, state.base, caps.rules, caps.more, planned.count, count),
     )
     return list(zip(*planned.found[[NODES, COUNTS], :found].tolist(), strict=True))
 
@@ -153,7 +152,7 @@ def _left_over(state: State, task: Task, meeting: Meeting) -> Amounts:
         return fits
     fits[able] = times(free[able], batch.needs.request)
     caps = host_caps(state, task)
-    on_all = caps.on(state.topology.hosts.table, len(state.bins), count)
+    on_all = caps.on(state.topology.hosts.table, state.base, count)
     if on_all is not None:
         fits = np.minimum(fits, on_all)
     return np.minimum(fits, caps.more) if len(caps.more) else fits

@@ -36,10 +36,11 @@ class Task:
 @dataclass(frozen=True, slots=True)
 class HostCaps:
     """rules: row of the topology's host counts, kind and bound of each, as the loops take them; more: further caps by planned
-    node, empty when there are none."""
+    node, empty when there are none; on_empty: most chunks that the rules allow where nothing is yet."""
 
     rules: NDArray[np.int64]
     more: Amounts
+    on_empty: int
 
     def on(self, hosts: Amounts, first: int, count: int) -> Amounts | None:
         """By bin for `count` of them from number `first`; None for no cap at all. `more` is not looked at."""
@@ -62,7 +63,7 @@ def _allowed(counted: Amounts, kind: int, bound: int) -> Amounts:
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-UNCAPPED = HostCaps(np.zeros((3, 0), dtype=np.int64), _NONE)
+UNCAPPED = HostCaps(np.zeros((3, 0), dtype=np.int64), _NONE, PLENTY)
 
 
 def host_caps(state: State, task: Task) -> HostCaps:
@@ -72,7 +73,7 @@ def host_caps(state: State, task: Task) -> HostCaps:
     most = task.batch.most_on_new_node(task.per_node)
     if not ports and most is None:
         return rules
-    base, count = len(state.bins), state.planned.count
+    base, count = state.base, state.planned.count
     more = np.full(count, PLENTY, dtype=np.int64)
     if most is not None:
         more = np.minimum(more, most)
@@ -82,11 +83,11 @@ def host_caps(state: State, task: Task) -> HostCaps:
     if ports:
         free = [0 if ports_clash(ports, taken) else 1 for taken in state.planned.ports]
         more = np.minimum(more, np.array(free, dtype=np.int64))
-    return HostCaps(rules.rules, more)
+    return HostCaps(rules.rules, more, rules.on_empty)
 
 
 def rule_caps(state: State, task: Task) -> HostCaps:
-    state.topology.hosts.reach(len(state.bins) + state.planned.count)
+    state.topology.hosts.reach(state.base + state.planned.count)
     if not task.bare:
         return _rule_caps(state, task)
     # Where new nodes come up empty the bounds never change.
@@ -104,7 +105,8 @@ def _rule_caps(state: State, task: Task) -> HostCaps:
     rows = [state.topology.counters[rule.counter].host_row for rule in rules]
     bounds = [host_bound(state, rule, bare=task.bare) for rule in rules]
     kinds = [_kind(rule) for rule in rules]
-    return HostCaps(np.array([rows, kinds, bounds], dtype=np.int64), _NONE)
+    on_empty = min(allowed_on(rule, 0, host_bound(state, rule, bare=True), first=False) for rule in rules)
+    return HostCaps(np.array([rows, kinds, bounds], dtype=np.int64), _NONE, on_empty)
 
 
 def _kind(rule: Rule) -> int:
@@ -150,7 +152,7 @@ def existing_caps(state: State, task: Task, numbers: Sequence[int]) -> Amounts:
     """The same for these existing bins."""
     chosen = np.array(numbers, dtype=np.int64)
     caps = np.full(len(chosen), PLENTY, dtype=np.int64)
-    on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, len(state.bins))
+    on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, state.base)
     if on_all is not None:
         caps = np.minimum(caps, on_all[chosen])
     if task.per_node is not None or task.batch.allowance.bins:

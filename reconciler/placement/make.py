@@ -68,7 +68,7 @@ def _in_strides(state: State, task: Task, wish: Wish, pools: tuple[int, ...], co
     placed = 0
     while placed < count:
         options = options_of(state, task, wish, pools)
-        step, following = serve(state, task, wish, pools, count - placed, options=options, filling=filling)
+        step, following = serve(state, task, pools, count - placed, options=options, filling=filling)
         placed, filling = placed + step, False
         if placed == count or following == NEXT_NOTE:
             continue
@@ -142,10 +142,11 @@ def most_on_new(state: State, blueprint: Blueprint, batch: Batch, amount: int) -
 def empty_node(state: State, pool: int, options: Options) -> Blueprint:
     """What a new node of the pool is to be, for chunks that have these options."""
     offers = state.offers[pool]
-    rows = options.rows[pool]
+    meeting = options.meeting
+    rows = meeting.rows(pool)
     if pool in state.limited:
         rows = rows & state.running_limits.new_types(pool)[offers.offerings.types_of]
-    return state.blueprints.get(pool, rows, offers.own_labels(options.wanted), options.wanted)
+    return state.blueprints.get(pool, rows, offers.own_labels(meeting.wanted), meeting.wanted)
 
 
 def _enlarge(state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, count: int, price: int) -> int:

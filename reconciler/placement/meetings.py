@@ -32,14 +32,14 @@ class Meeting:
                 self._rows[pool] = rows
         self._own = {pool: wanted.without(blueprints.offers[pool].offerings.table.keys) for pool in self._rows}
         self._joined: Numbers = np.zeros(0, dtype=np.int64)
-        none = [np.zeros(len(item.rows), dtype=np.bool_) for item in blueprints.offers]
-        parts = [self._rows.get(pool, none[pool]) for pool in range(len(none))]
+        self._none = [np.zeros(len(item.rows), dtype=np.bool_) for item in blueprints.offers]
+        parts = [self.rows(pool) for pool in range(len(self._none))]
         self.bought_as: Mask = np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
         """Over the rows of all pools: whether a node that is one may take such chunks and stay it."""
 
-    def rows(self, pool: int) -> Mask | None:
-        """What a new node of a pool may be bought as; None when the pool's labels or taints are in the way."""
-        return self._rows.get(pool)
+    def rows(self, pool: int) -> Mask:
+        """What a new node of a pool may be bought as; nothing when the pool's labels or taints are in the way."""
+        return self._rows[pool] if pool in self._rows else self._none[pool]
 
     @cached_property
     def least_prices(self) -> Numbers:

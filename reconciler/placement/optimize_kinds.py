@@ -88,8 +88,8 @@ def contents(state: State) -> list[list[tuple[Put, int]]]:
     found: list[list[tuple[Put, int]]] = [[] for _ in range(state.planned.count)]
     for put in state.puts():
         for number, count in zip(put.bins, put.counts, strict=True):
-            if number >= len(state.bins):
-                found[number - len(state.bins)].append((put, count))
+            if number >= state.base:
+                found[number - state.base].append((put, count))
     return found
 
 

@@ -22,7 +22,7 @@ class Rebuilder:
     def __init__(self, state: State, movable: Movable) -> None:
         self._state = state
         self._movable = movable
-        self._existing = [put for put in state.puts() if put.bins[0] < len(state.bins)]
+        self._existing = [put for put in state.puts() if put.bins[0] < state.base]
         self._before: list[tuple[Blueprint, Chunks]] = [
             (state.planned.of(index), [(put.batch, count) for put, count in puts])
             for index, puts in enumerate(contents(state))
@@ -83,7 +83,7 @@ class Rebuilder:
             kind = self._movable.kinds[number]
             if found is None:
                 rows, offers = kind.meeting.rows(kind.pool), state.offers[kind.pool]
-                if rows is None:
+                if not rows.any():
                     return None
                 found = state.blueprints.get(
                     kind.pool, rows, offers.own_labels(kind.meeting.wanted), kind.meeting.wanted

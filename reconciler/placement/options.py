@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from reconciler.placement.amounts import PLENTY, times
 from reconciler.placement.fill import meets_minimums
-from reconciler.placement.host_caps import Task, allowed_on, host_bound
+from reconciler.placement.host_caps import Task, rule_caps
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.loops import Numbers
 from reconciler.placement.meetings import Meeting
-from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import Wish, ports_clash
 from reconciler.placement.sizing import Options, useful_places
 from reconciler.placement.state import Asked, State
@@ -40,25 +37,22 @@ def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ..
     else:
         chunks = np.empty(len(types), dtype=np.int64)
         state.kernel.held(types, state.blueprints.room, prices, request, cap, chunks)
-    rows = {pool: rows for pool in pools if (rows := meeting.rows(pool)) is not None}
-    for pool in rows:
+    for pool in pools:
         own = state.blueprints.pool_of[types] == pool
         if ports_clash(task.batch.needs.shape.host_ports, state.offers[pool].host_ports):
             chunks[own] = 0
         elif state.offers[pool].minimums:
-            chunks[own] = np.minimum(chunks[own], _most_by_minimums(state, pool, rows[pool], chunks[own]))
-    return _options(state, types, chunks, prices, rows=rows, wanted=meeting.wanted)
+            chunks[own] = np.minimum(chunks[own], _most_by_minimums(state, pool, meeting.rows(pool), chunks[own]))
+    return _options(state, types, chunks, prices, meeting=meeting)
 
 
-def _options(
-    state: State, types: Numbers, chunks: Numbers, prices: Numbers, *, rows: Mapping[int, Mask], wanted: Requirements
-) -> Options:
+def _options(state: State, types: Numbers, chunks: Numbers, prices: Numbers, *, meeting: Meeting) -> Options:
     if state.kernel is None:
         useful = useful_places(chunks, prices)
     else:
         found = np.empty(len(types), dtype=np.int64)
         useful = found[state.kernel.useful(chunks, prices, found) :]
-    return Options(types, chunks, prices, useful, rows=rows, wanted=wanted)
+    return Options(types, chunks, prices, useful, meeting=meeting)
 
 
 def _within_limits(state: State, options: Options, key: Asked) -> Options:
@@ -72,9 +66,7 @@ def _within_limits(state: State, options: Options, key: Asked) -> Options:
     asked = (key, left.tobytes())
     if asked not in state.limited_options:
         chunks = np.where(left, options.chunks, 0)
-        state.limited_options[asked] = _options(
-            state, options.types, chunks, options.prices, rows=options.rows, wanted=options.wanted
-        )
+        state.limited_options[asked] = _options(state, options.types, chunks, options.prices, meeting=options.meeting)
     return state.limited_options[asked]
 
 
@@ -84,16 +76,12 @@ def new_node_cap(state: State, task: Task) -> int:
     cap = PLENTY if most is None else most
     if task.batch.needs.shape.host_ports:
         cap = min(cap, 1)
-    for rule in task.course.on_hosts:
-        cap = min(cap, allowed_on(rule, 0, host_bound(state, rule, bare=True), task.single))
-    return cap
+    return min(cap, rule_caps(state, task).on_empty) if task.course.on_hosts else cap
 
 
 def _most_by_minimums(state: State, number: int, rows: Mask, fits: Amounts) -> int:
     """With minValues, the most chunks on a node that leave enough types (zones, …) open."""
     offers = state.offers[number]
-    if not offers.minimums:
-        return PLENTY
     for amount in sorted(set(fits[fits > 0].tolist()), reverse=True):
         open_rows = rows & (fits >= amount)[offers.offerings.types_of]
         if meets_minimums(state, number, open_rows):

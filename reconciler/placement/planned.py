@@ -91,7 +91,7 @@ class PlannedNodes:
         else:
             lines = self.blueprints
             self._kernel.put(
-                *(nodes, amounts, was, blueprint.number, batch.needs.request, part_of(batch)),
+                *(nodes, amounts, was, blueprint.number, batch.needs.request, batch.part),
                 *(self.marks, self.loads, lines.spans, lines.line, lines.room),
             )
         blueprints, places = was.tolist()
@@ -154,7 +154,7 @@ class PlannedNodes:
         self.type[nodes], self.row[nodes], self.price[nodes] = lines.line[:, at]
 
     def _add(self, batch: Batch, nodes: Numbers, counts: Numbers) -> None:
-        self.loads[part_of(batch), nodes] += batch.needs.request * counts[:, None]
+        self.loads[batch.part, nodes] += batch.needs.request * counts[:, None]
         empty, minimum, running = self.loads[:USED, nodes]
         self.lean[nodes] = empty + minimum
         self.used[nodes] = empty + np.maximum(running, minimum)
@@ -162,7 +162,7 @@ class PlannedNodes:
     def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
         """What would be on a node if so many chunks came to it."""
         parts = self.loads[:USED, index].copy()
-        parts[part_of(batch)] += batch.needs.request * count
+        parts[batch.part] += batch.needs.request * count
         return np.asarray(parts[EMPTY] + np.maximum(parts[MINIMUM], parts[RUNNING]), dtype=np.int64)
 
     def reserve(self, fresh: int) -> None:
@@ -252,13 +252,3 @@ class PlannedNodes:
 
     def with_blueprint(self, blueprint: int) -> list[int]:
         return [int(index) for index in np.flatnonzero(self.blueprint[: self.count] == blueprint)]
-
-
-def part_of(batch: Batch) -> int:
-    """As which part of what is on a node its chunks count."""
-    return RUNNING if batch.pods else MINIMUM if batch.keeps_minimum else EMPTY
-
-
-def counted_of(batch: Batch) -> int:
-    """The part of what is on a node that counts against its room for them (see `Recreation`)."""
-    return LEAN if batch.keeps_minimum else USED

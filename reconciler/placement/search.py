@@ -157,7 +157,7 @@ class Search:
         held: dict[int, Counter[int]] = {}
         for step in self._steps:
             held.setdefault(step.destination.bin, Counter())[self._kinds[step.batch.number]] += 1
-        first, planned = len(self._state.bins), self._state.planned
+        first, planned = self._state.base, self._state.planned
         return tuple(
             sorted(
                 (number if number < first else -1 - int(planned.blueprint[number - first]), *sorted(counts.items()))

@@ -10,8 +10,6 @@ import numpy as np
 from reconciler.placement.enlarge import charge_growth, within_pools
 from reconciler.placement.host_caps import Task, host_caps
 from reconciler.placement.loops import NEXT_NOTE, NODES, WAS_BLUEPRINT, WAS_PLACE, Numbers
-from reconciler.placement.planned import counted_of, part_of
-from reconciler.placement.shapes import Wish
 from reconciler.placement.sizing import Options
 from reconciler.placement.state import State
 
@@ -19,7 +17,7 @@ _NOT_FILLED: Numbers = np.zeros(0, dtype=np.int64)
 
 
 def serve(
-    state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int, *, options: Options, filling: bool
+    state: State, task: Task, pools: tuple[int, ...], count: int, *, options: Options, filling: bool
 ) -> tuple[int, int]:
     """Places up to `count` chunks: on planned nodes as they are, where `filling`; on such of the pools that are made larger for it,
     as long as that is no dearer than new ones for all that is left, and only one where the pools have limits, since those change
@@ -30,8 +28,7 @@ def serve(
     the pools have limits."""
     assert state.kernel is not None
     planned, batch, lines, placed = state.planned, task.batch, state.blueprints, 0
-    meeting = state.meetings.get(batch.needs, wish, task.where)
-    joined = meeting.joined()
+    joined = options.meeting.joined()
     growing = within_pools(state, joined, pools)
     limited = not state.limited.isdisjoint(pools)
     prices = options.mix_prices(count, state.kernel)
@@ -40,9 +37,9 @@ def serve(
         caps = host_caps(state, task)
         filled, found, following = state.kernel.serve(
             *(planned.found, planned.marks, planned.loads, lines.spans, lines.line, lines.room),
-            *(joined if filling else _NOT_FILLED, growing, meeting.bought_as),
-            *(batch.needs.request, part_of(batch), counted_of(batch)),
-            *(state.topology.hosts.table, len(state.bins), caps.rules, caps.more, *state.running_limits.now()),
+            *(joined if filling else _NOT_FILLED, growing, options.meeting.bought_as),
+            *(batch.needs.request, batch.part, batch.counted),
+            *(state.topology.hosts.table, state.base, caps.rules, caps.more, *state.running_limits.now()),
             *(planned.count, count - placed, prices, options.new),
         )
         if found:

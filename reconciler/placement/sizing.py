@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -11,9 +11,8 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.kernel import Kernel
-from reconciler.placement.label_table import Mask
 from reconciler.placement.loops import Numbers
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.meetings import Meeting
 
 Mix: TypeAlias = list[tuple[int, int]]
 """Nodes to make as (choice, chunks in it)."""
@@ -65,8 +64,7 @@ class Options:
     """Types that new nodes can be made of, and the mixes of them, worked out once for each number of chunks.
 
     types: numbered through all pools, one to a place; chunks: that one holds, 0 for what is not to be had; prices: of its cheapest
-    offering; useful: places of the sizes to choose from (see `useful_places`); rows: by pool, what a node that meets `wanted` can be
-    bought as. new: by number of chunks, the number of the blueprint of the one new node that takes them all, -1 where that is not
+    offering; useful: places of the sizes to choose from (see `useful_places`); meeting: of the chunks. new: by number of chunks, the number of the blueprint of the one new node that takes them all, -1 where that is not
     known (see make)."""
 
     def __init__(
@@ -76,11 +74,10 @@ class Options:
         prices: Numbers,
         useful: Numbers,
         *,
-        rows: Mapping[int, Mask],
-        wanted: Requirements,
+        meeting: Meeting,
     ) -> None:
         self.types, self.chunks, self.prices, self.useful = types, chunks, prices, useful
-        self.rows, self.wanted = rows, wanted
+        self.meeting = meeting
         self._sizes: list[Size] | None = None
         self._known: dict[int, Mix] = {}
         self._mix_prices = _NO_NUMBERS

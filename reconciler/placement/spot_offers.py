@@ -25,7 +25,7 @@ def offered_within_share(
     Demands that keep within the share with the lists that all nodes would have anyway are not touched, unless they share new nodes
     with others. minValues come first: a
     node whose shorter list has too few of what they ask for keeps its long one."""
-    held = [holdings[len(state.bins) + index] for index in range(state.planned.count)]
+    held = [holdings[state.base + index] for index in range(state.planned.count)]
     untouched = state.limits.accounts()
     wide = [offerer.planned_node(index, holding) for index, holding in enumerate(held)]
     limits = limits_of(totals, share)

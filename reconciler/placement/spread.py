@@ -236,7 +236,7 @@ def _place_freely(
     if not allowed:
         return 0
     placed = 0
-    if len(state.bins):
+    if state.base:
         where = Requirements.joined(
             (key, _all_of({combination.value(key) for combination in allowed})) for key, _ in allowed[0].values
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NewType
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from reconciler.placement.counters import Domain, Inclusion
 from reconciler.placement.kernel import Kernel
 from reconciler.placement.kin import Course
 from reconciler.placement.label_table import Amounts
-from reconciler.placement.loops import COUNTS, NODES
+from reconciler.placement.loops import NODES
 from reconciler.placement.meetings import Meetings
-from reconciler.placement.planned import Before, PlannedNodes, counted_of
+from reconciler.placement.planned import Before, PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
 from reconciler.placement.running_limits import RunningLimits
 from reconciler.placement.shapes import Needs
@@ -68,11 +68,8 @@ class Charge:
     nodes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """How far things had come when an attempt began."""
-
-    steps: int
+Saved = NewType("Saved", int)
+"""How many steps had been taken when an attempt began."""
 
 
 class State:
@@ -91,6 +88,8 @@ class State:
         shared_out: bool = True,
     ) -> None:
         self.bins = bins
+        self.base = len(bins)
+        """How many bins are there: planned nodes are numbered after them."""
         self.offers = offers
         self.topology = topology
         self.limits = limits
@@ -141,7 +140,7 @@ class State:
 
     def put_back(self, saved: Saved) -> None:
         """Undoes, last first, what was done since."""
-        while len(self._steps) > saved.steps:
+        while len(self._steps) > saved:
             step = self._steps.pop()
             if isinstance(step, Charge):
                 self.limits.charge(step.pool, step.instead_of, step.more, nodes=-step.nodes)
@@ -157,7 +156,7 @@ class State:
         self._count(put, -1)
         if put.before is not None:
             self.planned.undo(put.batch, put.before)
-        if put.bins[0] >= len(self.bins):
+        if put.bins[0] >= self.base:
             return
         self._add_existing(put.batch, put.bins[0], -put.total)
         if put.batch.needs.shape.host_ports:
@@ -165,7 +164,7 @@ class State:
 
     def puts(self, since: Saved | None = None) -> list[Put]:
         """Everything that was placed, or since then, in order."""
-        return [step for step in self._steps[since.steps if since else 0 :] if isinstance(step, Put)]
+        return [step for step in self._steps[since:] if isinstance(step, Put)]
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
         """Counts against the limits of a pool, if it has any."""
@@ -184,13 +183,13 @@ class State:
 
     def taken(self, batch: Batch) -> Amounts:
         """What counts against the room of each planned node for this batch (see `Recreation`)."""
-        taken: Amounts = self.planned.loads[counted_of(batch)]
+        taken: Amounts = self.planned.loads[batch.counted]
         return taken
 
     def ports_of(self, number: int) -> tuple[HostPort, ...]:
-        if number < len(self.bins):
+        if number < self.base:
             return self.ports.get(number, ())
-        return self.planned.ports[number - len(self.bins)]
+        return self.planned.ports[number - self.base]
 
     def put_existing(self, batch: Batch, number: int, count: int) -> None:
         before = self.ports.get(number, ())
@@ -219,58 +218,48 @@ class State:
 
     def open_planned(self, batch: Batch, blueprint: Blueprint, counts: Sequence[int]) -> None:
         """Makes as many nodes, each with so many chunks."""
-        first = self.planned.count
         self.reserve_planned(len(counts))
-        before = self.planned.open(batch, blueprint, counts)
-        self._note_planned(batch, blueprint, range(first, self.planned.count), counts, before)
+        self._note_planned(batch, blueprint, self.planned.open(batch, blueprint, counts))
 
     def put_planned(self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int]) -> None:
         """On planned nodes, no node twice; `blueprint` is what they all are to be from now on."""
-        before = self.planned.put(batch, blueprint, indices, counts)
-        self._note_planned(batch, blueprint, indices, counts, before)
+        self._note_planned(batch, blueprint, self.planned.put(batch, blueprint, indices, counts))
 
     def reserve_planned(self, fresh: int) -> None:
         """Makes room for so many more planned nodes, wherever one is a row or a column."""
-        self.topology.hosts.reach(len(self.bins) + self.planned.count + fresh)
+        self.topology.hosts.reach(self.base + self.planned.count + fresh)
         self.planned.reserve(fresh)
 
     def note_found(self, batch: Batch, found: int) -> int:
         """Notes what a loop put on so many planned nodes, and returns how many chunks that were."""
         nodes, counts, now, was, places = self.planned.found[NODES:, :found].tolist()
-        if found == 1:
+        if found == 1:  # most of the time
             self._note_served(batch, now[0], Before(nodes, counts, was, places, 0))
             return int(counts[0])
-        together: dict[tuple[int, bool], list[tuple[int, int, int, int]]] = {}
-        for blueprint, *row in zip(now, nodes, counts, was, places, strict=True):
-            together.setdefault((blueprint, row[2] < 0), []).append(tuple(row))
-        for (blueprint, _), rows in together.items():
-            nodes, counts, was, places = zip(*rows, strict=True)
-            self._note_served(batch, blueprint, Before(nodes, counts, was, places, 0))
-        return sum(self.planned.found[COUNTS, :found].tolist())
+        together: dict[tuple[int, bool], list[int]] = {}
+        for position, (blueprint, before) in enumerate(zip(now, was, strict=True)):
+            together.setdefault((blueprint, before < 0), []).append(position)
+        for (blueprint, _), alike in together.items():
+            parts = [[column[position] for position in alike] for column in (nodes, counts, was, places)]
+            self._note_served(batch, blueprint, Before(parts[0], parts[1], parts[2], parts[3], 0))
+        return sum(counts)
 
     def _note_served(self, batch: Batch, number: int, before: Before) -> None:
         blueprint = self.blueprints.list[number]
-        self.planned.took(batch, blueprint, before)
-        self._note_planned(batch, blueprint, before.indices, before.counts, before)
+        self._note_planned(batch, blueprint, self.planned.took(batch, blueprint, before))
 
-    def _note_planned(
-        self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int], before: Before
-    ) -> None:
-        base = len(self.bins)
-        bins = [base + index for index in indices]
-        touched = self._touched_by(batch, blueprint, indices[0])
+    def _note_planned(self, batch: Batch, blueprint: Blueprint, before: Before) -> None:
+        counts = before.counts
+        bins = [self.base + index for index in before.indices]
+        touched = self._touched_by(batch, blueprint, before.indices[0])
         if touched is not None:
             self._note(Put(batch, bins, counts, sum(counts), touched, before))
             return
         # They count here or there depending on what each is; only undoing is for all of them at once.
-        for position, index in enumerate(indices):
+        for position, index in enumerate(before.indices):
             last = before if position == 0 else None
-            apart = self._touched_now(batch, index)
-            self._note(
-                Put(
-                    batch, bins[position : position + 1], counts[position : position + 1], counts[position], apart, last
-                )
-            )
+            apart, only = self._touched_now(batch, index), slice(position, position + 1)
+            self._note(Put(batch, bins[only], counts[only], counts[position], apart, last))
 
     def _touched_by(self, batch: Batch, blueprint: Blueprint, index: int) -> Touched | None:
         """Worked out once for a blueprint and shapes that count in the same counters; None where it is not the same for all of its nodes."""
@@ -319,9 +308,9 @@ class State:
         """The domain of a bin, None while it is open or without that label."""
         if key == HOSTNAME_LABEL:
             return number
-        if number < len(self.bins):
+        if number < self.base:
             return self.topology.domains(key)[number]
-        return self.planned.decided(number - len(self.bins), key)
+        return self.planned.decided(number - self.base, key)
 
     def planned_domains(self, key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
         """Domains of planned nodes that a spread constraint sees; of one that is not decided, all that it may come to. Not
@@ -364,7 +353,7 @@ class State:
 
     def planned_hosts(self, inclusion: Inclusion | None) -> Amounts:
         """Numbers of the bins that are planned nodes which a spread constraint sees."""
-        base, count = len(self.bins), self.planned.count
+        base, count = self.base, self.planned.count
         seen = np.zeros(count, dtype=np.bool_)
         for blueprint, there in self.planned.census.items():
             if not there:

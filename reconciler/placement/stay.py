@@ -62,7 +62,7 @@ def stay(
     saved = state.save()
     placed = 0
     for number, count in known:
-        only = np.zeros(len(state.bins), dtype=np.bool_)
+        only = np.zeros(state.base, dtype=np.bool_)
         only[number] = True
         amount = min(count, batch.count - placed, _allowed(state, batch, rules, number))
         if amount > 0:

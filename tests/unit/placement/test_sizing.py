@@ -8,7 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.placement.blueprints import Blueprints
 from reconciler.placement.kernel import plain
+from reconciler.placement.meetings import Meeting
 from reconciler.placement.requirements import ANYWHERE
 from reconciler.placement.sizing import Mix, Options, Size, mix_price, useful_places
 
@@ -16,13 +18,15 @@ sizes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 50)), min_size=1, m
     lambda pairs: [Size(chunks, price, number) for number, (chunks, price) in enumerate(pairs)]
 )
 
+NOBODY = Meeting(Blueprints((), (), 0), 0, ANYWHERE, able=frozenset())
+
 
 def options_of(sizes: list[Size]) -> Options:
     """As make has it: the sizes in the order of their numbers."""
     assert [size.choice for size in sizes] == list(range(len(sizes)))
     chunks, prices = np.array([(size.chunks, size.price) for size in sizes], dtype=np.int64).T
     useful = useful_places(chunks, prices)
-    return Options(np.arange(len(sizes)), chunks, prices, useful, rows={}, wanted=ANYWHERE)
+    return Options(np.arange(len(sizes)), chunks, prices, useful, meeting=NOBODY)
 
 
 def cheapest_mix(count: int, sizes: list[Size]) -> Mix:
