@@ -16,6 +16,9 @@ from reconciler.model.requirements import LabelSelector, Toleration
 from reconciler.placement.label_table import Mask
 from reconciler.placement.shapes import NodeTerm
 
+_FEW = 8
+"""Hosts up to which counting them one by one takes less time than an array of them."""
+
 Domain = str | int
 """A label value; for hostnames the number of the bin."""
 
@@ -117,13 +120,13 @@ class Counter:
 
     def add_on(self, bins: Sequence[int], amounts: Sequence[int], sign: int) -> None:
         """On hosts, none twice; sign: 1, or -1 when an attempt is undone."""
-        table, row = self.hosts.table, self.host_row
-        if len(bins) == 1:
-            table[row, bins[0]] += sign * amounts[0]
-            self.total += sign * amounts[0]
+        counts = self.hosts.table[self.host_row]
+        if len(bins) <= _FEW:
+            for number, amount in zip(bins, amounts, strict=True):
+                counts[number] += sign * amount
         else:
-            table[row, bins] += sign * np.array(amounts, dtype=np.int64)
-            self.total += sign * sum(amounts)
+            counts[bins] += sign * np.array(amounts, dtype=np.int64)
+        self.total += sign * sum(amounts)
 
 
 @dataclass(frozen=True, slots=True)

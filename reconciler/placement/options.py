@@ -38,11 +38,11 @@ def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ..
         chunks = np.empty(len(types), dtype=np.int64)
         state.kernel.held(types, state.blueprints.room, prices, request, cap, chunks)
     for pool in pools:
-        own = state.blueprints.pool_of[types] == pool
-        if ports_clash(task.batch.needs.shape.host_ports, state.offers[pool].host_ports):
-            chunks[own] = 0
-        elif state.offers[pool].minimums:
-            chunks[own] = np.minimum(chunks[own], _most_by_minimums(state, pool, meeting.rows(pool), chunks[own]))
+        clash = ports_clash(task.batch.needs.shape.host_ports, state.offers[pool].host_ports)
+        if clash or state.offers[pool].minimums:
+            own = state.blueprints.pool_of[types] == pool
+            most = 0 if clash else _most_by_minimums(state, pool, meeting.rows(pool), chunks[own])
+            chunks[own] = np.minimum(chunks[own], most)
     return _options(state, types, chunks, prices, meeting=meeting)
 
 

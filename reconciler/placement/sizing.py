@@ -19,6 +19,8 @@ Mix: TypeAlias = list[tuple[int, int]]
 
 _NODES = 2**20
 """More nodes than any mix has."""
+_FEW = 8
+"""Chunks up to which prices are always worked out, since a table that small costs next to nothing."""
 _NO_NUMBERS: Numbers = np.zeros(0, dtype=np.int64)
 
 
@@ -87,21 +89,28 @@ class Options:
 
     def mix(self, count: int) -> Mix:
         if count not in self._known:
-            if self._sizes is None:
-                columns = (self.chunks[self.useful], self.prices[self.useful], self.useful)
-                self._sizes = list(map(Size, *(column.tolist() for column in columns)))
-            self._known[count] = mix_of(count, self._sizes)
+            self._known[count] = self._cheapest() if count == 1 else mix_of(count, self._all_sizes())
         return self._known[count]
+
+    def _cheapest(self) -> Mix:
+        return [(int(self.useful[0]), 1)] if len(self.useful) else []
+
+    def _all_sizes(self) -> list[Size]:
+        if self._sizes is None:
+            columns = (self.chunks[self.useful], self.prices[self.useful], self.useful)
+            self._sizes = list(map(Size, *(column.tolist() for column in columns)))
+        return self._sizes
 
     def mix_prices(self, count: int, kernel: Kernel) -> Numbers:
         """What the mixes of 0, 1, … up to at least `count` chunks cost; more than anything where there are none."""
         known = len(self._mix_prices)
         if count >= known:
-            length = max(count + 1, 2 * known)
-            costs = np.full((2, length), PLENTY, dtype=np.int64)
+            length = max(count + 1, 2 * known, _FEW)
+            self._mix_prices = np.full(length, PLENTY, dtype=np.int64)
             if len(self.useful):
-                kernel.mix_costs(self.chunks[self.useful], self.prices[self.useful], costs[0], costs[1])
-            self._mix_prices = costs[0]
+                kernel.mix_costs(
+                    self.chunks, self.prices, self.useful, self._mix_prices, np.empty_like(self._mix_prices)
+                )
             self.new = np.concatenate([self.new, np.full(length - known, -1, dtype=np.int64)])
         return self._mix_prices
 

@@ -39,10 +39,11 @@ def useful(chunks: Numbers, prices: Numbers, found: Numbers) -> int:
         found[first], most = best, prices[best]
 
 
-def mix_costs(chunks: Numbers, prices: Numbers, costs: Numbers, nodes: Numbers) -> None:
-    """Writes the price and the number of nodes of what `mix_of` finds for 0, 1, … chunks of these useful sizes, smallest first."""
-    best, largest = 0, chunks[len(chunks) - 1]
-    for place in range(1, len(chunks)):
+def mix_costs(chunks: Numbers, prices: Numbers, useful: Numbers, costs: Numbers, nodes: Numbers) -> None:
+    """Writes the price and the number of nodes of what `mix_of` finds for 0, 1, … chunks. useful: places, smallest size first."""
+    best, largest = useful[0], chunks[useful[-1]]
+    for position in range(1, len(useful)):
+        place = useful[position]
         if prices[place] / chunks[place] <= prices[best] / chunks[best]:
             best = place
     costs[0], nodes[0] = 0, 0
@@ -50,10 +51,10 @@ def mix_costs(chunks: Numbers, prices: Numbers, costs: Numbers, nodes: Numbers) 
         if count - 2 * largest >= chunks[best]:
             costs[count], nodes[count] = costs[count - chunks[best]] + prices[best], nodes[count - chunks[best]] + 1
             continue
-        least, fewest = PLENTY, 0
-        for place in range(len(chunks)):
+        costs[count], nodes[count] = PLENTY, 0
+        for position in range(len(useful)):
+            place = useful[position]
             rest = max(0, count - chunks[place])
             cost, number = costs[rest] + prices[place], nodes[rest] + 1
-            if cost < least or (cost == least and number < fewest):
-                least, fewest = cost, number
-        costs[count], nodes[count] = least, fewest
+            if cost < costs[count] or (cost == costs[count] and number < nodes[count]):
+                costs[count], nodes[count] = cost, number
