@@ -60,7 +60,7 @@ CLUSTER_PEAK = 600
 def held_placement(*, large: bool) -> int:
     """How many limits were exceeded."""
     print(
-        f"\n{'placement, mixed pods':26} {'time':>9} {'first':>9} {'nodes':>6} {'$/h':>9} {'of bound':>8}  "
+        f"\n{'placement, mixed pods':26} {'time':>9} {'cold':>9} {'first':>9} {'nodes':>6} {'$/h':>9} {'of bound':>8}  "
         f"{'Karpenter: time':>15} {'nodes':>6} {'$/h':>9}  {'faster':>7} {'cheaper':>7} {'check':>8}  limit"
     )
     failed = sum(_mix(limit) for limit in MIXES if large or not limit.large)
@@ -75,7 +75,7 @@ def _mix(limit: MixLimit) -> bool:
     most = CHECK_SECONDS[limit.pods]
     over = bool(run["unplaced"] > 0 or dearer > limit.dearer or run["broken"] or run["check"] > most)
     line = (
-        f"{limit.pods:>12,} pods         {run['seconds']:7.3f} s {run['first']:7.3f} s {run['nodes']:6,} "
+        f"{limit.pods:>12,} pods         {run['seconds']:7.3f} s {run['cold']:7.3f} s {run['first']:7.3f} s {run['nodes']:6,} "
         f"{run['price']:9.2f} {dearer:8.3f}  "
     )
     if theirs is None:
