@@ -57,18 +57,23 @@ class Shares:
         self._opening = opening
         self._lasting_bounds: dict[int, int] = {}
 
-    def allows(self, combination: Combination) -> bool:
-        """Whether a chunk may go there, if nothing else is made."""
+    def open_now(self) -> list[Combination]:
+        """Where a chunk may go, if nothing else is made."""
+        found = list(self._combinations)
         for number, rule in enumerate(self._rules):
-            value = combination.by_key[rule.key]
-            if value is None:
-                if isinstance(rule, ApartRule):
-                    continue
-                return False
-            bound = self._bound_with(number, rule, combination, value) if isinstance(rule, SpreadRule) else 0
-            if allowed_on(rule, self._counts[number].get(value, 0), bound, first=False) < 1:
-                return False
-        return True
+            counts, valued = self._counts[number], [(item, item.by_key[rule.key]) for item in found]
+            if isinstance(rule, ApartRule):
+                found = [item for item, value in valued if value is None or not counts.get(value)]
+            elif isinstance(rule, TogetherRule):
+                found = [item for item, value in valued if value is not None and counts.get(value)]
+            else:
+                found = [
+                    item
+                    for item, value in valued
+                    if value is not None
+                    if counts.get(value, 0) + rule.counts_itself <= self._bound_with(number, rule, item, value)
+                ]
+        return found
 
     def allowed(self) -> list[Combination]:
         """Where one more chunk may go, if a node comes up wherever one can be made."""
@@ -229,10 +234,7 @@ def _place_freely(
     state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
 ) -> int:
     """Rules that the chunks themselves do not change: allowed domains take as many as fit."""
-    allowed = combinations
-    if rules:
-        shares = Shares(state, rules, combinations, opening=opening)
-        allowed = [combination for combination in combinations if shares.allows(combination)]
+    allowed = Shares(state, rules, combinations, opening=opening).open_now() if rules else combinations
     if not allowed:
         return 0
     placed = 0
