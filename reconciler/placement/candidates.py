@@ -114,7 +114,8 @@ def pool_offers(
     told: Told,
 ) -> PoolOffers:
     template = template_of(pool)
-    added = added_capacity(offerings, overlays, template)
+    rows = offerings.table.matching(template.only(offerings.table.keys))
+    added = added_capacity(offerings, overlays, pool, rows)
     more = [
         added.get(index, Resources()) + told.get((pool.name, kind.name), Resources())
         for index, kind in enumerate(offerings.types)
@@ -123,11 +124,11 @@ def pool_offers(
         pool=pool,
         offerings=offerings,
         template=template.without_minimums(),
-        rows=offerings.table.matching(template.only(offerings.table.keys)),
+        rows=rows,
         room=columns.matrix(kind.allocatable + extra for kind, extra in zip(offerings.types, more, strict=True)),
         daemon_load=np.zeros((len(offerings.types), len(columns.names)), dtype=np.int64),
         capacities=tuple(kind.capacity + extra for kind, extra in zip(offerings.types, more, strict=True)),
-        prices=adjusted_prices(offerings, overlays, template),
+        prices=adjusted_prices(offerings, overlays, pool),
         host_ports=tuple(
             port
             for daemon in daemons

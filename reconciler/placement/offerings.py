@@ -75,7 +75,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         own = dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
         for offering in sorted(kind.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
             if not offering.available or (kind.name, offering.zone, offering.capacity_type) in back_offs:
-                unavailable.append(own | _offering_labels(offering))
+                unavailable.append(own | offering_labels(offering))
                 if offering.available:
                     backed_off.append(unavailable[-1])
                 continue
@@ -84,7 +84,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
                     uncounted += 1
                 if not offering.reservation_capacity or not reserved[_reservation(kind, offering)[0]]:
                     continue
-            sold_as = _offering_labels(offering)
+            sold_as = offering_labels(offering)
             for system in kind.operating_systems:
                 rows.append((index, offering))
                 labels.append(own | {OPERATING_SYSTEM_LABEL: system} | sold_as)
@@ -148,7 +148,8 @@ def _left_out(uncounted: int, unpriced: int) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _offering_labels(offering: Offering) -> dict[str, str]:
+def offering_labels(offering: Offering) -> dict[str, str]:
+    """What a node of this offering is labelled, whatever its type."""
     labels = {
         requirement.key: requirement.values[0]
         for requirement in offering.requirements

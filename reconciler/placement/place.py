@@ -32,6 +32,7 @@ from reconciler.placement.minimums import within_minimums
 from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.optimal import optimal_placement
+from reconciler.placement.overlay_conflicts import overlays_in_force
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
@@ -226,12 +227,14 @@ def _state(
     sold = (tuple(instance_types), options.back_offs)
     catalogue = memory.once("catalogue", sold, lambda: offerings_of(instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
-    pools = (*sold, tuple(node_pools), tuple(overlays), view.daemon_sets, columns.names, told)
+    overlaid = (sold[0], tuple(node_pools), tuple(overlays))
+    in_force = memory.once("overlays", overlaid, lambda: overlays_in_force(overlays, node_pools, instance_types))
+    pools = (*sold, tuple(node_pools), in_force.overlays, view.daemon_sets, columns.names, told)
     every = memory.once(
         "offers",
         pools,
         lambda: {
-            pool.name: pool_offers(pool, catalogue, daemons, overlays, columns, told=told)
+            pool.name: pool_offers(pool, catalogue, daemons, in_force.overlays, columns, told=told)
             for pool in sorted(node_pools, key=_name)
         },
     )
@@ -247,6 +250,7 @@ def _state(
             topology.watch(wanted.shape, chunks_only=batch.keeps_minimum)
     topology.count_pods()
     topology.assumptions.update(catalogue.left_out)
+    topology.assumptions.update(in_force.left_out)
     topology.assumptions.update(_not_judged(batches))
     reservations = reservations_of(catalogue, view)
     limits = PoolLimits(node_pools, view, instance_types, reservations.left, most_nodes)
