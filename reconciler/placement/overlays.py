@@ -20,9 +20,9 @@ from reconciler.placement.offerings import NANODOLLARS, Offerings
 from reconciler.placement.requirements import Requirements
 
 
-def adjusted_prices(offerings: Offerings, overlays: Sequence[NodeOverlay], pool: NodePool) -> Amounts:
-    """Prices by row for nodes of the pool."""
-    prices = offerings.prices.copy()
+def adjusted_prices(offerings: Offerings, overlays: Sequence[NodeOverlay], pool: NodePool) -> tuple[Amounts, Mask]:
+    """Prices by row for nodes of the pool, and which of them are known: an overlay may tell one that the catalogue does not."""
+    prices, known = offerings.prices.copy(), offerings.known.copy()
     settled = np.zeros(len(prices), dtype=np.bool_)
     for overlay in by_weight(overlays):
         if not overlay.sets_price:
@@ -31,7 +31,8 @@ def adjusted_prices(offerings: Offerings, overlays: Sequence[NodeOverlay], pool:
         if mask.any():
             prices[mask] = [_adjusted(price, overlay) for price in prices[mask].tolist()]
             settled |= mask
-    return prices
+            known[mask] |= overlay.price is not None and _is_price(overlay.price)
+    return prices, known
 
 
 def added_capacity(
@@ -84,6 +85,13 @@ def _adjusted(price: int, overlay: NodeOverlay) -> int:
     if exact.is_nan():
         return price
     return round(min(max(exact, Decimal(0)), Decimal(MOST_PRICE * NANODOLLARS)))
+
+
+def _is_price(text: str) -> bool:
+    try:
+        return not Decimal(text).is_nan()
+    except InvalidOperation:
+        return False
 
 
 def _exact(price: int, overlay: NodeOverlay) -> Decimal:

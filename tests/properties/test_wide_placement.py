@@ -11,11 +11,15 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 
+from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import Operator
 from reconciler.placement import kernel
 from reconciler.placement.kernel import Kernel
+from reconciler.placement.overlay_checker import valid_overlays
+from reconciler.placement.overlay_conflicts import overlays_in_force
+from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import WideWorld, wide_worlds
 from tests.unit.placement.worlds import carried_out
 
@@ -31,6 +35,15 @@ def test_breaks_no_rule(world: WideWorld) -> None:
 
     assert world.broken_rules(placement) == ()
     assert overfull(world, placement) == []
+
+
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 100))
+@given(world=wide_worlds(), overlays=wide_catalogue.rival_overlays())
+def test_the_checker_finds_the_same_overlays_in_force(world: WideWorld, overlays: tuple[NodeOverlay, ...]) -> None:
+    found = overlays_in_force(overlays, world.node_pools, world.instance_types)
+
+    assert found.overlays == tuple(valid_overlays(overlays, world.node_pools, world.instance_types))
+    assert len(found.overlays) + len(found.left_out) == len(overlays)
 
 
 @settings(UNHURRIED, max_examples=max(EXAMPLES // 10, 60))
