@@ -95,7 +95,7 @@ _OVERLAID = (
     Requirement(INSTANCE_TYPE_LABEL, Operator.NOT_IN, ("large",)),
     Requirement(ZONE_LABEL, Operator.IN, ZONES[:2]),
     Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("spot", "reserved")),
-    Requirement(NODEPOOL_LABEL, Operator.IN, ("pool-0",)),
+    Requirement(NODEPOOL_LABEL, Operator.IN, ("general",)),
     Requirement(RESERVATION, Operator.DOES_NOT_EXIST),
     Requirement(GENERATION, Operator.GT, ("2",)),
     Requirement("example.com/owner", Operator.EXISTS),
