@@ -16,7 +16,7 @@ from reconciler.cluster.embedded_store import Body, stamp
 from reconciler.cluster.embedded_topology import Neighbours
 from reconciler.cluster.embedded_world import World, condition, set_condition
 from reconciler.model.nodes import Node
-from reconciler.model.pods import Pod, PodShape
+from reconciler.model.pods import DEFAULT_SCHEDULER, Pod, PodShape
 from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import Event
@@ -101,7 +101,7 @@ def _ref(pod: Pod) -> ObjectRef:
 
 def _is_waiting(pod: Pod) -> bool:
     return (
-        pod.node_name is None and not pod.gated and not pod.deleting and pod.shape.scheduler_name == "default-scheduler"
+        pod.node_name is None and not pod.gated and not pod.deleting and pod.shape.scheduler_name == DEFAULT_SCHEDULER
     )
 
 

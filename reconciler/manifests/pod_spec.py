@@ -29,6 +29,7 @@ from reconciler.manifests.pod_wire import (
 )
 from reconciler.model.errors import Invalid
 from reconciler.model.pods import (
+    DEFAULT_SCHEDULER,
     HostPort,
     NodeSelectorTerm,
     PodAffinityTerm,
@@ -41,7 +42,6 @@ from reconciler.model.quantity import PODS, Resources, amount_of, parse_quantity
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 
 ALWAYS = "Always"
-DEFAULT_SCHEDULER = "default-scheduler"
 _OPERATORS = {operator.value: operator for operator in Operator}
 _POD_LEVEL = frozenset({"cpu", "memory"})
 _HUGE_PAGES = "hugepages-"

@@ -20,3 +20,7 @@ class NodeOverlay:
     price_adjustment: str | None = None
     capacity: Resources = field(default_factory=Resources)
     position: SourcePosition | None = None
+
+    @property
+    def sets_price(self) -> bool:
+        return self.price is not None or self.price_adjustment is not None

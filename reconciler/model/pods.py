@@ -9,6 +9,9 @@ from typing import cast
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Requirement, Toleration
 
+DEFAULT_SCHEDULER = "default-scheduler"
+"""kube-scheduler, as a pod that names no scheduler has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorTerm:
@@ -92,7 +95,7 @@ class PodShape:
     volume_claims: tuple[str, ...] = ()
     resource_claims: tuple[str, ...] = ()
     resource_claim_templates: tuple[str, ...] = ()
-    scheduler_name: str = "default-scheduler"
+    scheduler_name: str = DEFAULT_SCHEDULER
     priority_class_name: str = ""
     runtime_class: str = ""
     attachment_terms: tuple[NodeSelectorTerm, ...] = ()

@@ -25,18 +25,27 @@ def most_on_one_offering(share: float, chunks: int) -> int:
 @dataclass(frozen=True, slots=True, order=True)
 class Crowding:
     """More of a demand may come to stand on spot nodes of one offering than the setting allows: on the fullest of them, should
-    every launch go there that may. chunks: there; allowed: by the setting; total: of the demand."""
+    every launch go there that may. zones: those in which that many may come to be of the type, sorted, "" for one that nothing tells;
+    chunks: there; allowed: by the setting; total: of the demand."""
 
     demand: ObjectRef
     instance_type: str
-    zone: str
+    zones: tuple[str, ...]
     chunks: int
     allowed: int
     total: int
 
     def __str__(self) -> str:
         return (
-            f"{self.demand}: {self.chunks} of {self.total} chunks may come to stand on spot {self.instance_type} in {self.zone}, "
-            f"where placement.spotShare allows {self.allowed}: nodes that are there, its pool's types and zones or its rules "
-            "leave no better choice"
+            f"{self.demand}: {self.chunks} of {self.total} chunks may come to stand on spot {self.instance_type} in "
+            f"{_one_of(self.zones)}, where placement.spotShare allows {self.allowed}: nodes that are there, its pool's types and "
+            "zones or its rules leave no better choice"
         )
+
+
+def _one_of(zones: tuple[str, ...]) -> str:
+    """`zone-a`, or `one of zone-a, zone-b and zone-c`."""
+    names = [zone or "a zone not known" for zone in zones]
+    if len(names) == 1:
+        return names[0]
+    return f"one of {', '.join(names[:-1])} and {names[-1]}"

@@ -18,7 +18,7 @@ from reconciler.model.overlays import NodeOverlay
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.placement.checked_sites import OPEN, Site, holds, in_common, label_of, labels_as_offered
-from reconciler.placement.overlay_checker import overlaid_capacity
+from reconciler.placement.overlay_checker import overlaid_capacity, seen_by_overlays
 
 _Way = tuple[InstanceType, Mapping[str, str]]
 """Type and labels of a node that may come of a NodeClaim."""
@@ -72,9 +72,17 @@ class Arrivals:
             for kind in kinds
             if kind.name not in sold
         ]
-        rooms = [kind.allocatable + overlaid_capacity(self._overlays, labels) for kind, labels in ways]
+        rooms = [kind.allocatable + self._added(claim, kind, labels) for kind, labels in ways]
         resources = {name for room in rooms for name in room.names()}
         return Resources.of({name: min(room.get(name) for room in rooms) for name in resources})
+
+    def _added(self, claim: NodeClaim, kind: InstanceType, labels: Mapping[str, str]) -> Resources:
+        pool = self._pools.get(claim.label(NODEPOOL_LABEL) or "")
+        if pool is None or not self._overlays:
+            return Resources()
+        offered = {OPERATING_SYSTEM_LABEL}.union(*map(labels_as_offered, kind.offerings))
+        of_place = {key: value for key, value in labels.items() if key in offered}
+        return overlaid_capacity(self._overlays, seen_by_overlays(pool, kind) | of_place)
 
     def _prospect(self, claim: NodeClaim) -> _Prospect:
         key = (claim.labels, claim.requirements)

@@ -77,6 +77,12 @@ class Batch:
         return self.pods and not self.opens_nodes
 
     @property
+    def keeps_off_placeholders(self) -> bool:
+        """Chunks whose resource claims are not judged: no node is made for them, and so they take none that came for others, who
+        would need another one then. Pods take what there is, as they will in the cluster."""
+        return bool(self.needs.shape.resource_claims) and not self.pods
+
+    @property
     def demand(self) -> ObjectRef:
         return self.members[0].demand
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
+from reconciler.model.placement import read_holdings
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Taint, Toleration
@@ -150,6 +151,16 @@ class Bins:
                 if origin.taints not in judged:
                     judged[origin.taints] = tolerated(origin.taints, tolerations)
             self._masks[key] = np.array([judged[origin.taints] for origin in self.origins], dtype=np.bool_)
+        return self._masks[key]
+
+    def made_for_others(self, demand: str, group: int) -> Mask:
+        """Placeholders that say what they are for, and not for this group of the demand."""
+        key = ("others", demand, group)
+        if key not in self._masks:
+            mask = np.zeros(len(self), dtype=np.bool_)
+            for number, words in self.holding.items():
+                mask[number] = self.origins[number].is_placeholder and (demand, group) not in read_holdings(words)
+            self._masks[key] = mask
         return self._masks[key]
 
     def fullness(self) -> Amounts:

@@ -39,7 +39,7 @@ class PoolOffers:
 
     template: its labels and requirements; rows: what of the catalogue it may buy; room: allocatable less daemons, by type
     and resource; daemon_load: what those daemons take; capacities: whole capacity by type, for limits; prices: by row;
-    host_ports: those daemons use; minimums: Karpenter's minValues by label.
+    priced: by row, whether that is known; host_ports: those daemons use; minimums: Karpenter's minValues by label.
     """
 
     pool: NodePool
@@ -50,6 +50,7 @@ class PoolOffers:
     daemon_load: Amounts
     capacities: tuple[Resources, ...]
     prices: Amounts
+    priced: Mask
     host_ports: tuple[HostPort, ...]
     minimums: tuple[tuple[str, int], ...]
     _known: dict[Requirements, Mask | NoRows] = field(default_factory=dict, compare=False)
@@ -114,7 +115,9 @@ def pool_offers(
     told: Told,
 ) -> PoolOffers:
     template = template_of(pool)
-    added = added_capacity(offerings, overlays, template)
+    rows = offerings.table.matching(template.only(offerings.table.keys))
+    added = added_capacity(offerings, overlays, pool, rows)
+    prices, priced = adjusted_prices(offerings, overlays, pool)
     more = [
         added.get(index, Resources()) + told.get((pool.name, kind.name), Resources())
         for index, kind in enumerate(offerings.types)
@@ -123,11 +126,12 @@ def pool_offers(
         pool=pool,
         offerings=offerings,
         template=template.without_minimums(),
-        rows=offerings.table.matching(template.only(offerings.table.keys)),
+        rows=rows,
         room=columns.matrix(kind.allocatable + extra for kind, extra in zip(offerings.types, more, strict=True)),
         daemon_load=np.zeros((len(offerings.types), len(columns.names)), dtype=np.int64),
         capacities=tuple(kind.capacity + extra for kind, extra in zip(offerings.types, more, strict=True)),
-        prices=adjusted_prices(offerings, overlays, template),
+        prices=prices,
+        priced=priced,
         host_ports=tuple(
             port
             for daemon in daemons

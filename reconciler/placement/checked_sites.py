@@ -68,7 +68,11 @@ def label_of(site: Site, key: str) -> str | None:
     """As written; where a node is still to be made the older spellings are read as the stable ones."""
     if key in site.labels or site.exists:
         return site.labels.get(key)
-    return site.labels.get(_OLDER_LABELS.get(key, key))
+    return site.labels.get(stable_label(key))
+
+
+def stable_label(key: str) -> str:
+    return _OLDER_LABELS.get(key, key)
 
 
 def in_common(variants: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], dict[str, frozenset[str | None]]]:

@@ -23,6 +23,7 @@ from reconciler.placement.checked_examples import Examples
 from reconciler.placement.checked_sites import Site, Tenant, is_initialized
 from reconciler.placement.device_checker import device_violations
 from reconciler.placement.node_checker import Scene, existing_violations
+from reconciler.placement.overlay_checker import valid_overlays
 from reconciler.placement.planned_checker import PlannedNodes, limit_violations
 from reconciler.placement.reservation_checker import reservation_violations
 from reconciler.placement.spot_checker import spot_violations
@@ -51,6 +52,7 @@ def violations(
     shelves = Shelves.of(view.storage)
     pools = {pool.name: pool for pool in node_pools}
     types = {kind.name: kind for kind in instance_types}
+    overlays = valid_overlays(overlays, pools.values(), types.values())
     scene = Scene(
         view,
         pools,

@@ -16,10 +16,10 @@ from reconciler.model.quantity import format_amount
 from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import times
 from reconciler.placement.batches import Batch
-from reconciler.placement.bins import BinOrigin
+from reconciler.placement.bins import BinOrigin, Bins
 from reconciler.placement.candidates import NoRows, PoolOffers
 from reconciler.placement.counters import ApartRule, Rule, SpreadRule
-from reconciler.placement.label_table import Amounts
+from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.pool_limits import MINIMUMS, Shortage
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.reservations import is_reservation
@@ -49,7 +49,7 @@ def excuses_of(state: State, batch: Batch, circumstances: Circumstances) -> tupl
     if batch.needs.shape.obstacle:
         return (Excuse("volumes", 1, batch.needs.shape.obstacle),)
     found = [*_bins(state, batch)]
-    if batch.opens_nodes:
+    if batch.opens_nodes and not batch.needs.shape.resource_claims:
         found += [
             *_pools(state, batch),
             *(Excuse("NodePool not usable", 1, f"NodePool {name} {why}") for name, why in circumstances.unused_pools),
@@ -67,6 +67,7 @@ def _bins(state: State, batch: Batch) -> Iterable[Excuse]:
     causes: dict[str, list[int]] = {}
     fitting, tolerated_here = bins.fitting(batch.needs), bins.tolerated(batch.needs)
     room = times(state.free(batch), batch.needs.request)
+    others = _made_for_others(bins, batch)
     for number in range(len(bins)):
         if bins.origins[number].excuse:
             cause = "node not available"
@@ -76,6 +77,8 @@ def _bins(state: State, batch: Batch) -> Iterable[Excuse]:
             cause = "node taints"
         elif room[number] < 1:
             cause = "node full"
+        elif others[number]:
+            cause = "resource claims"
         elif ports_clash(batch.needs.shape.host_ports, state.ports_of(number)):
             cause = "host port taken"
         else:
@@ -83,6 +86,18 @@ def _bins(state: State, batch: Batch) -> Iterable[Excuse]:
         causes.setdefault(cause, []).append(number)
     for cause, numbers in causes.items():
         yield Excuse(cause, len(numbers), _bin_example(state, batch, cause, numbers))
+
+
+_OF_A_NODE = {
+    "resource claims": "was made for other chunks, and resource claims are not judged",
+    "host port taken": "has a host port in use that is asked for",
+}
+
+
+def _made_for_others(bins: Bins, batch: Batch) -> Mask:
+    if batch.keeps_off_placeholders:
+        return bins.made_for_others(str(batch.demand), batch.members[0].group)
+    return np.zeros(len(bins), dtype=np.bool_)
 
 
 def _bin_example(state: State, batch: Batch, cause: str, numbers: Sequence[int]) -> str:
@@ -100,8 +115,8 @@ def _bin_example(state: State, batch: Batch, cause: str, numbers: Sequence[int])
             return f"{origins[numbers[row]].name} lacks {words}"
         case "node labels":
             return _label_miss(state, batch, numbers)
-        case "host port taken":
-            return f"{name} has a host port in use that is asked for"
+        case "resource claims" | "host port taken":
+            return f"{name} {_OF_A_NODE[cause]}"
         case _:
             return f"{name}: {_topology_words(state, batch)}"
 

@@ -42,6 +42,8 @@ def existing_fits(state: State, task: Task, only: Mask | None = None) -> Amounts
     for key, values in task.where.entries:
         undecided = np.array([isinstance(cell, tuple) for cell in state.bins.table.column(key)[1]], dtype=np.bool_)
         mask = mask & state.bins.table.allowed(key, values) & ~undecided[state.bins.table.column(key)[0]]
+    if batch.keeps_off_placeholders:
+        mask = mask & ~state.bins.made_for_others(str(batch.demand), batch.members[0].group)
     if only is not None:
         mask = mask & only
     if not mask.any():

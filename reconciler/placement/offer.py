@@ -25,6 +25,9 @@ from reconciler.placement.planned import PlannedBin
 from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values, one_of
 from reconciler.placement.state import State
 
+_Place = tuple[tuple[str, ...], tuple[str, ...]]
+"""Zones and capacity types."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -132,8 +135,8 @@ class Offerer:
 def _offer_of(offers: PoolOffers, planned: PlannedBin, most_types: int, *, held: int, allowed: Mask | None) -> Offer:
     """held: the type that the pool was charged for; allowed: types that its limits leave, None for all."""
     best: tuple[PlannedBin, tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
-    for zones, capacity_types in _places(offers, planned):
-        rows = planned.rows & _within(offers, zones, capacity_types)
+    for listable, (zones, capacity_types) in _listable(offers, planned):
+        rows = listable & _within(offers, zones, capacity_types)
         kinds = _kinds(offers, planned, rows, allowed, needed=len(zones) * len(capacity_types), most=most_types)
         listed = rows & np.isin(offers.offerings.types_of, kinds)
         best = best or (planned, zones, capacity_types, kinds, listed)
@@ -143,7 +146,7 @@ def _offer_of(offers: PoolOffers, planned: PlannedBin, most_types: int, *, held:
     assert best is not None
     _, zones, capacity_types, kinds, listed = best
     labels = _labels(offers, planned)
-    priced = bool(offers.offerings.known[listed].all())
+    priced = bool(offers.priced[listed].all())
     return Offer(
         instance_types=tuple(offers.offerings.types[kind].name for kind in kinds),
         zones=zones,
@@ -162,7 +165,15 @@ def _offer_of(offers: PoolOffers, planned: PlannedBin, most_types: int, *, held:
     )
 
 
-def _places(offers: PoolOffers, planned: PlannedBin) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _listable(offers: PoolOffers, planned: PlannedBin) -> Iterator[tuple[Mask, _Place]]:
+    """Rows and places to list, best first. Beside a type that has a price only such as have one too, unless minValues need more."""
+    if offers.priced[planned.primary] and not offers.priced[planned.rows].all():
+        known = replace(planned, rows=planned.rows & offers.priced)
+        yield from ((known.rows, place) for place in _places(offers, known))
+    yield from ((planned.rows, place) for place in _places(offers, planned))
+
+
+def _places(offers: PoolOffers, planned: PlannedBin) -> Iterator[_Place]:
     """Zones and capacity types to list, best first: around the cheapest offering, as many of both as its type is sold in;
     then fewer, for pools that need other types listed too; at last each place alone, cheapest first, where the cheapest
     offering's own has too few types."""

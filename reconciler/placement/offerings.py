@@ -12,6 +12,7 @@ from reconciler.model.nodes import (
     ARCHITECTURE_LABEL,
     CAPACITY_TYPE_LABEL,
     INSTANCE_TYPE_LABEL,
+    MOST_PRICE,
     OPERATING_SYSTEM_LABEL,
     ZONE_LABEL,
     InstanceType,
@@ -26,8 +27,9 @@ RESERVED = "reserved"
 _RESERVATION_SUFFIX = "reservation-id"
 """Every provider has a label of its own for a reservation's name; their names end so."""
 
-_CORE_WEIGHT, _GIBIBYTE_WEIGHT = 0.04, 0.005
-"""How much a core weighs against a GiB of memory where no price is known: about as the large clouds' lists have it."""
+_CORE_WEIGHT, _GIBIBYTE_WEIGHT = 400.0, 50.0
+"""What a core and a GiB of memory weigh in USD an hour where no price is known: 8 to 1, about as the large clouds' lists have it, and so
+dear (10,000 times those) that a type of known price is taken wherever one will do."""
 
 BackOff = tuple[str, str, str]
 """Instance type, zone and capacity type of an offering that ran out: not to be asked for again for a while."""
@@ -37,7 +39,7 @@ BackOff = tuple[str, str, str]
 class Offerings:
     """types: sorted by name. One entry a row in types_of (index into types), zones, capacity_types and prices (billionths
     of a USD an hour, so that sums compare exactly). known: whether the price is one, or only stands in for it when choices
-    are weighed. reservations: by row, the name of the reservation it comes from ("" for none) and the label that says so;
+    are weighed (see _weighed). reservations: by row, the name of the reservation it comes from ("" for none) and the label that says so;
     reserved: nodes left by reservation; unavailable: labels of what cannot be bought now, or is
     backed off from (backed_off: of those only). left_out: sentences on what is not planned with, or not as well as it could be."""
 
@@ -75,7 +77,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         own = dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
         for offering in sorted(kind.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
             if not offering.available or (kind.name, offering.zone, offering.capacity_type) in back_offs:
-                unavailable.append(own | _offering_labels(offering))
+                unavailable.append(own | offering_labels(offering))
                 if offering.available:
                     backed_off.append(unavailable[-1])
                 continue
@@ -84,7 +86,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
                     uncounted += 1
                 if not offering.reservation_capacity or not reserved[_reservation(kind, offering)[0]]:
                     continue
-            sold_as = _offering_labels(offering)
+            sold_as = offering_labels(offering)
             for system in kind.operating_systems:
                 rows.append((index, offering))
                 labels.append(own | {OPERATING_SYSTEM_LABEL: system} | sold_as)
@@ -118,11 +120,11 @@ def _reserved(types: Sequence[InstanceType]) -> dict[str, int]:
 
 
 def _weighed(kind: InstanceType, offering: Offering) -> int:
-    """The price, or where none is known what makes a smaller type the cheaper one: an unknown price is not nothing."""
+    """The price, or where none is known what makes a smaller type the cheaper one, and any dearer than what has a price."""
     if offering.price_known:
         return round(offering.price * NANODOLLARS)
     cores, gibibytes = kind.capacity.get(CPU) / 1000, kind.capacity.get(MEMORY) / 2**30
-    return round((cores * _CORE_WEIGHT + gibibytes * _GIBIBYTE_WEIGHT) * NANODOLLARS)
+    return round(min(cores * _CORE_WEIGHT + gibibytes * _GIBIBYTE_WEIGHT, MOST_PRICE) * NANODOLLARS)
 
 
 def _reservation(kind: InstanceType, offering: Offering) -> tuple[str, str]:
@@ -143,12 +145,16 @@ def _left_out(uncounted: int, unpriced: int) -> tuple[str, ...]:
         )
         sentences.append(f"{uncounted} reserved {verb} not planned with")
     if unpriced:
-        types, were = ("type has", "it was") if unpriced == 1 else ("types have", "they were")
-        sentences.append(f"{unpriced} instance {types} no known price: {were} chosen by CPU and memory")
+        types, are = ("type has", "it is") if unpriced == 1 else ("types have", "they are")
+        sentences.append(
+            f"{unpriced} instance {types} no price in the catalog: {are} taken only where no type that has one will do, the smaller "
+            "in CPU and memory first"
+        )
     return tuple(sentences)
 
 
-def _offering_labels(offering: Offering) -> dict[str, str]:
+def offering_labels(offering: Offering) -> dict[str, str]:
+    """What a node of this offering is labelled, whatever its type."""
     labels = {
         requirement.key: requirement.values[0]
         for requirement in offering.requirements

@@ -3,34 +3,91 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from reconciler.model.nodes import MOST_PRICE
+from reconciler.model.nodes import (
+    INSTANCE_TYPE_LABEL,
+    MOST_PRICE,
+    NODEPOOL_LABEL,
+    OPERATING_SYSTEM_LABEL,
+    InstanceType,
+    NodePool,
+    Offering,
+)
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.quantity import Resources
-from reconciler.placement.checked_sites import holds
+from reconciler.placement.checked_sites import holds, labels_as_offered, stable_label
 
 
-def _matching(overlays: Sequence[NodeOverlay], labels: Mapping[str, str]) -> list[NodeOverlay]:
-    """Heaviest first, of equal ones the last by name."""
-    found = [item for item in overlays if all(holds(asked, labels.get(asked.key)) for asked in item.requirements)]
-    return sorted(sorted(found, key=lambda item: item.ref.name, reverse=True), key=lambda item: -item.weight)
+def seen_by_overlays(pool: NodePool, kind: InstanceType) -> dict[str, str]:
+    """Labels of a type in a NodePool that an overlay may ask for, whatever the offering."""
+    of_pool = {stable_label(key): value for key, value in pool.template.labels}
+    return dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name} | of_pool | {NODEPOOL_LABEL: pool.name}
 
 
-def overlaid_price(overlays: Sequence[NodeOverlay], labels: Mapping[str, str], price: float) -> float:
-    """USD an hour; an adjustment that cannot be read changes nothing."""
-    for item in _matching(overlays, labels):
+def valid_overlays(
+    overlays: Sequence[NodeOverlay], pools: Collection[NodePool], types: Collection[InstanceType]
+) -> Sequence[NodeOverlay]:
+    """Without those that Karpenter finds in conflict with one it found valid before; heaviest first, of equal ones the last by name."""
+    valid: list[NodeOverlay] = []
+    for item in sorted(sorted(overlays, key=lambda one: one.ref.name, reverse=True), key=lambda one: -one.weight):
+        alike = any(other.weight == item.weight for other in valid)
+        if not alike or not any(_conflicts(item, valid, pool, kind) for pool in pools for kind in types):
+            valid.append(item)
+    return valid
+
+
+def _conflicts(item: NodeOverlay, valid: Sequence[NodeOverlay], pool: NodePool, kind: InstanceType) -> bool:
+    touched = [offering for offering in kind.offerings if _touches(item, pool, kind, offering)]
+    if not touched:
+        return False
+    pricing = [other for other in valid if other.weight == item.weight and _changes_price(other)]
+    if _changes_price(item) and any(_touches(other, pool, kind, one) for other in pricing for one in touched):
+        return True
+    # Karpenter remembers no more than the last that set any resource of the type.
+    setting = [
+        other for other in valid if other.capacity and any(_touches(other, pool, kind, one) for one in kind.offerings)
+    ]
+    if not setting or setting[-1].weight != item.weight:
+        return False
+    return bool(set(item.capacity.names()) & set(setting[-1].capacity.names()))
+
+
+def _changes_price(item: NodeOverlay) -> bool:
+    return (item.price, item.price_adjustment) != (None, None)
+
+
+def _touches(item: NodeOverlay, pool: NodePool, kind: InstanceType, offering: Offering) -> bool:
+    labels = seen_by_overlays(pool, kind)
+    for asked in item.requirements:
+        if (key := stable_label(asked.key)) in labels and not holds(asked, labels[key]):
+            return False
+    labels |= labels_as_offered(offering)
+    return any(_matches(item, labels | {OPERATING_SYSTEM_LABEL: system}) for system in kind.operating_systems)
+
+
+def _matches(item: NodeOverlay, labels: Mapping[str, str]) -> bool:
+    return all(holds(asked, labels.get(stable_label(asked.key))) for asked in item.requirements)
+
+
+def _matching(valid: Sequence[NodeOverlay], labels: Mapping[str, str]) -> Iterable[NodeOverlay]:
+    return (item for item in valid if _matches(item, labels))
+
+
+def overlaid_price(valid: Sequence[NodeOverlay], labels: Mapping[str, str], price: float | None) -> float | None:
+    """USD an hour, None where it is not known; an adjustment that cannot be read, or of a price not known, changes nothing."""
+    for item in _matching(valid, labels):
         try:
             if item.price is not None:
                 return _bounded(float(item.price), price)
             if item.price_adjustment is not None:
-                return _bounded(_adjusted(price, item.price_adjustment), price)
+                return price if price is None else _bounded(_adjusted(price, item.price_adjustment), price)
         except ValueError:
             return price
     return price
 
 
-def _bounded(found: float, price: float) -> float:
+def _bounded(found: float, price: float | None) -> float | None:
     return price if math.isnan(found) else min(max(found, 0.0), MOST_PRICE)
 
 
@@ -38,10 +95,10 @@ def _adjusted(price: float, text: str) -> float:
     return price * (1 + float(text[:-1]) / 100) if text.endswith("%") else price + float(text)
 
 
-def overlaid_capacity(overlays: Sequence[NodeOverlay], labels: Mapping[str, str]) -> Resources:
+def overlaid_capacity(valid: Sequence[NodeOverlay], labels: Mapping[str, str]) -> Resources:
     """What comes on top of an instance type's own."""
     added: dict[str, int] = {}
-    for item in _matching(overlays, labels):
+    for item in _matching(valid, labels):
         for name, amount in item.capacity.amounts:
             added.setdefault(name, amount)
     return Resources.of(added)

@@ -261,8 +261,16 @@ class Packer:
             firmer = replace(batch, needs=needs, preferences=())
             if placed < count:
                 course = self._state.course(firmer)
+                # That nobody is near whom it would rather be makes no chunk the first of those near whom it has to be.
+                if self._is_first(course) and not self._is_first(self._state.course(batch)):
+                    continue
                 placed += self._place_on(firmer, course, count - placed, opening=True)
         return placed
+
+    def _is_first(self, course: Course) -> bool:
+        """Whether all company that is wanted is of the chunk's own kind and nowhere yet; so it is where none is wanted."""
+        rules = (*course.company, *course.host_company)
+        return all(rule.counts_itself and not self._state.topology.counters[rule.counter].total for rule in rules)
 
     def _place_on(self, batch: Batch, course: Course, count: int, *, opening: bool) -> int:
         def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents

@@ -15,7 +15,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import DEFAULT_SCHEDULER, PodShape
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.attachments import with_attachments
@@ -32,6 +32,7 @@ from reconciler.placement.minimums import within_minimums
 from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.optimal import optimal_placement
+from reconciler.placement.overlay_conflicts import overlays_in_force
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
@@ -226,12 +227,14 @@ def _state(
     sold = (tuple(instance_types), options.back_offs)
     catalogue = memory.once("catalogue", sold, lambda: offerings_of(instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
-    pools = (*sold, tuple(node_pools), tuple(overlays), view.daemon_sets, columns.names, told)
+    overlaid = (sold[0], tuple(node_pools), tuple(overlays))
+    in_force = memory.once("overlays", overlaid, lambda: overlays_in_force(overlays, node_pools, instance_types))
+    pools = (*sold, tuple(node_pools), in_force.overlays, view.daemon_sets, columns.names, told)
     every = memory.once(
         "offers",
         pools,
         lambda: {
-            pool.name: pool_offers(pool, catalogue, daemons, overlays, columns, told=told)
+            pool.name: pool_offers(pool, catalogue, daemons, in_force.overlays, columns, told=told)
             for pool in sorted(node_pools, key=_name)
         },
     )
@@ -247,6 +250,7 @@ def _state(
             topology.watch(wanted.shape, chunks_only=batch.keeps_minimum)
     topology.count_pods()
     topology.assumptions.update(catalogue.left_out)
+    topology.assumptions.update(in_force.left_out)
     topology.assumptions.update(_not_judged(batches))
     reservations = reservations_of(catalogue, view)
     limits = PoolLimits(node_pools, view, instance_types, reservations.left, most_nodes)
@@ -258,13 +262,26 @@ def _state(
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:
     sentences = set()
+    foreign: dict[tuple[str, bool], int] = {}
     for batch in batches:
-        if batch.needs.shape.runtime_class:
-            name = batch.needs.shape.runtime_class
-            sentences.add(f"{batch.demand}: RuntimeClass {name} is not there: its overhead is not counted")
-        if batch.needs.shape.resource_claims:
+        shape = batch.needs.shape
+        if shape.runtime_class:
+            sentences.add(
+                f"{batch.demand}: RuntimeClass {shape.runtime_class} is not there: its overhead is not counted"
+            )
+        if shape.resource_claims:
             sentences.add(f"{batch.demand}: its resource claims are not judged")
-    return sentences
+        if batch.pods and shape.scheduler_name != DEFAULT_SCHEDULER:
+            key = (shape.scheduler_name, batch.opens_nodes)
+            foreign[key] = foreign.get(key, 0) + batch.count
+    return sentences | {_foreign_words(*key, count) for key, count in foreign.items()}
+
+
+def _foreign_words(scheduler: str, opens_nodes: bool, count: int) -> str:  # noqa: FBT001 - as the key has it
+    """Karpenter asks of a pod that its condition PodScheduled has the reason Unschedulable, not who set it (IsProvisionable)."""
+    waiting = "1 pod that waits" if count == 1 else f"{count} pods that wait"
+    placed = f"{waiting} for scheduler {scheduler} {'is' if count == 1 else 'are'} placed as kube-scheduler would do it"
+    return f"{placed}; Karpenter makes nodes only once that scheduler has set Unschedulable" if opens_nodes else placed
 
 
 def _unplaced(

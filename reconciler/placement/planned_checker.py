@@ -34,7 +34,7 @@ from reconciler.placement.checked_sites import (
     labels_as_offered,
 )
 from reconciler.placement.node_checker import Scene, daemon_runs, loads, overcommitted, refusals
-from reconciler.placement.overlay_checker import overlaid_capacity, overlaid_price
+from reconciler.placement.overlay_checker import overlaid_capacity, overlaid_price, seen_by_overlays
 
 
 @dataclass(slots=True)
@@ -51,12 +51,14 @@ class _Variant:
 
 @dataclass(frozen=True, slots=True)
 class _Mix:
-    """What nodes that list the same have in common. least: price of the cheapest offering, USD an hour; faults: of any of them."""
+    """What nodes that list the same have in common. least: price of the cheapest offering, USD an hour; priced: that of each is known;
+    faults: of any of them."""
 
     variants: tuple[_Variant, ...]
     labels: Mapping[str, str]
     options: Mapping[str, frozenset[str | None]]
     least: float | None
+    priced: bool
     faults: tuple[str, ...]
 
 
@@ -67,7 +69,7 @@ class PlannedNodes:
         self._scene = scene
         self._mixes: dict[tuple[object, ...], _Mix] = {}
         self._variants: dict[tuple[object, ...], _Variant] = {}
-        self._prices: dict[tuple[object, ...], tuple[float, ...]] = {}
+        self._prices: dict[tuple[object, ...], tuple[float | None, ...]] = {}
 
     def site(self, planned: PlannedNode, number: int) -> Site:
         """A label that differs between the listed types, zones or capacity types is open."""
@@ -89,7 +91,9 @@ class PlannedNodes:
             yield f"instance types {planned.instance_types}"
         mix = self._mix(planned)
         yield from mix.faults
-        if mix.least is not None and abs(mix.least - planned.price) > 1e-6:  # noqa: PLR2004 - a millionth of a USD
+        if mix.priced != planned.price_known:
+            yield f"its price is said to be {'known' if planned.price_known else 'unknown'}"
+        elif mix.priced and mix.least is not None and abs(mix.least - planned.price) > 1e-6:  # noqa: PLR2004 - a millionth of a USD
             yield f"price is {planned.price}, cheapest offering {mix.least}"
         shapes = {id(tenant.shape): tenant.shape for tenant in site.tenants}
         load = loads(self._scene, site)
@@ -116,7 +120,7 @@ class PlannedNodes:
         variants = tuple(self._listed(planned))
         all_labels = [variant.site.labels for variant in variants]
         labels, seen = in_common(all_labels)
-        prices: list[float] = []
+        prices: list[float | None] = []
         faults: list[str] = []
         for name, zone, capacity_type in product(planned.instance_types, planned.zones, planned.capacity_types):
             offered = self._offered(planned, name, zone, capacity_type)
@@ -127,13 +131,13 @@ class PlannedNodes:
                 faults.append(f"{name} in {zone} as {capacity_type} is backed off from")
         pool = self._scene.pools[planned.node_pool]
         faults += _minimums(pool, all_labels)
-        return _Mix(variants, labels, seen, min(prices, default=None), tuple(faults))
+        known = [price for price in prices if price is not None]
+        return _Mix(variants, labels, seen, min(known, default=None), len(known) == len(prices), tuple(faults))
 
     def _listed(self, planned: PlannedNode) -> Iterable[_Variant]:
-        systems = [item for item in planned.requirements if item.key == OPERATING_SYSTEM_LABEL]
         for name, zone, capacity_type in product(planned.instance_types, planned.zones, planned.capacity_types):
             for system in self._scene.types[name].operating_systems:
-                if all(holds(item, system) for item in systems):
+                if _may_run(planned, system):
                     place = {ZONE_LABEL: zone, CAPACITY_TYPE_LABEL: capacity_type, OPERATING_SYSTEM_LABEL: system}
                     key = (planned.node_pool, planned.labels, name, *place.values())
                     if key not in self._variants:
@@ -145,26 +149,35 @@ class PlannedNodes:
         labels = _own_labels(pool, planned) | dict(kind.labels) | {INSTANCE_TYPE_LABEL: name} | place
         site = Site("", labels, pool.template.taints, exists=False)
         daemons = tuple(item.shape for item in scene.view.daemon_sets if daemon_runs(site, item.shape))
-        room = kind.allocatable + overlaid_capacity(scene.overlays, labels)
+        room = kind.allocatable + overlaid_capacity(scene.overlays, seen_by_overlays(pool, kind) | place)
         room -= Resources.total(shape.requests for shape in daemons)
         return _Variant(site, room, daemons, tuple(_forbidden(pool, site)))
 
-    def _offered(self, planned: PlannedNode, name: str, zone: str, capacity_type: str) -> tuple[float, ...]:
-        """Prices of the offerings that the node may use."""
+    def _offered(self, planned: PlannedNode, name: str, zone: str, capacity_type: str) -> tuple[float | None, ...]:
+        """Prices of the offerings that the node may use, None for one that is not known."""
         key = (planned.node_pool, planned.labels, *_asked_of_offerings(planned), name, zone, capacity_type)
         if key not in self._prices:
             scene, kind = self._scene, self._scene.types[name]
             asked = {item.key: item for item in planned.requirements}
-            labels = _own_labels(scene.pools[planned.node_pool], planned) | dict(kind.labels)
-            labels |= {INSTANCE_TYPE_LABEL: name}
+            labels = seen_by_overlays(scene.pools[planned.node_pool], kind)
+            systems = [one for one in kind.operating_systems if _may_run(planned, one)]
             self._prices[key] = tuple(
-                overlaid_price(scene.overlays, labels | labels_as_offered(offering), offering.price)
+                overlaid_price(
+                    scene.overlays,
+                    labels | labels_as_offered(offering) | {OPERATING_SYSTEM_LABEL: system},
+                    offering.price if offering.price_known else None,
+                )
+                for system in systems
                 for offering in kind.offerings
                 if offering.available and (offering.zone, offering.capacity_type) == (zone, capacity_type)
                 if all(holds(asked[item.key], item.values[0]) for item in offering.requirements if item.key in asked)
                 if capacity_type != "reserved" or offering.reservation_capacity
             )
         return self._prices[key]
+
+
+def _may_run(planned: PlannedNode, system: str) -> bool:
+    return all(holds(item, system) for item in planned.requirements if item.key == OPERATING_SYSTEM_LABEL)
 
 
 def _asked_of_offerings(planned: PlannedNode) -> Iterable[Requirement]:

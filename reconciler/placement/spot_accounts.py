@@ -56,13 +56,17 @@ class SpotAccounts:
         for demand, count in load.items():
             self.limits[demand] = max(self.limits[demand], held.get(demand, 0) + count)
 
-    def fullest(self) -> dict[ObjectRef, tuple[int, SpotOffering]]:
-        """Of each demand, how many chunks the offering has that has most of them; of equals the first by name."""
-        found: dict[ObjectRef, tuple[int, SpotOffering]] = {}
-        for offering in sorted(self._held):
-            for demand, count in self._held[offering].items():
-                if demand not in found or count > found[demand][0]:
-                    found[demand] = (count, offering)
+    def fullest(self) -> dict[ObjectRef, tuple[int, str, tuple[str, ...]]]:
+        """Of each demand, the most chunks that an offering has, the type of that offering and the zones in which that type has as many;
+        of equal types the first by name."""
+        found: dict[ObjectRef, tuple[int, str, tuple[str, ...]]] = {}
+        for name, zone in sorted(self._held):
+            for demand, count in self._held[name, zone].items():
+                most, fullest, zones = found.get(demand, (0, "", ()))
+                if count > most:
+                    found[demand] = (count, name, (zone,))
+                elif (count, name) == (most, fullest):
+                    found[demand] = (most, name, (*zones, zone))
         return found
 
 
@@ -118,7 +122,7 @@ def crowdings(
     for node in planned:
         accounts.add(offerings_of_planned(node), accounts.load(node.holdings))
     return tuple(
-        Crowding(demand, *offering, count, accounts.limits[demand], totals[demand])
-        for demand, (count, offering) in sorted(accounts.fullest().items())
+        Crowding(demand, name, zones, count, accounts.limits[demand], totals[demand])
+        for demand, (count, name, zones) in sorted(accounts.fullest().items())
         if count > accounts.limits[demand]
     )

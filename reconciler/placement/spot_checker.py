@@ -25,39 +25,42 @@ def spot_violations(
     share: float,
 ) -> Iterable[str]:
     """totals: chunks of each demand that is no pending pod."""
-    most_of = _most(totals.keys(), existing, placement)
-    said = {(item.demand, item.chunks) for item in placement.crowded}
-    found = set()
+    held = _held(totals.keys(), existing, placement)
+    said = {item.demand: item for item in placement.crowded}
     for demand, total in totals.items():
         allowed = most_on_one_offering(share, total)
-        most = most_of.get(demand, 0)
-        if most > allowed:
-            found.add((demand, most))
-            if (demand, most) not in said:
-                yield f"{demand}: {most} of {total} chunks may come to stand on one spot offering, {allowed} are allowed"
-    for demand, chunks in sorted(said - found):
-        yield f"{demand}: {chunks} chunks are said to crowd one spot offering, which they do not"
+        most = max(held[demand].values(), default=0)
+        words = said.pop(demand, None)
+        if most <= allowed:
+            if words is not None:
+                yield f"{demand}: {words.chunks} chunks are said to crowd one spot offering, which they do not"
+            continue
+        if words is None or words.chunks != most:
+            yield f"{demand}: {most} of {total} chunks may come to stand on one spot offering, {allowed} are allowed"
+            continue
+        zones = {zone for (name, zone), count in held[demand].items() if name == words.instance_type and count == most}
+        if zones != set(words.zones):
+            yield f"{demand}: {most} chunks are said to crowd {words.instance_type} in {words.zones}, which is {zones}"
+    for demand in sorted(said):
+        yield f"{demand}: is said to crowd one spot offering, and is not there"
 
 
-def _most(
+def _held(
     demands: Collection[ObjectRef], existing: Mapping[tuple[str | None, str | None], Site], placement: Placement
-) -> Mapping[ObjectRef, int]:
-    """How many chunks of each of these demands may come to be at one type and zone, at most."""
-    held: Counter[tuple[ObjectRef, str, str]] = Counter()
+) -> Mapping[ObjectRef, Mapping[tuple[str, str], int]]:
+    """How many chunks of each of these demands may come to be at each type and zone, at most."""
+    held: dict[ObjectRef, Counter[tuple[str, str]]] = {demand: Counter() for demand in demands}
     for occupied in placement.occupied:
         site = existing.get((occupied.node, occupied.node_claim if occupied.node is None else None))
         offerings = list(_spot(site))
         for holding in occupied.holdings if offerings else ():
-            for name, zone in offerings if holding.demand in demands else ():
-                held[holding.demand, name, zone] += holding.count
+            for offering in offerings if holding.demand in demands else ():
+                held[holding.demand][offering] += holding.count
     for planned in placement.planned:
         for holding in planned.holdings if SPOT in planned.capacity_types else ():
-            for name, zone in product(planned.instance_types, planned.zones) if holding.demand in demands else ():
-                held[holding.demand, name, zone] += holding.count
-    most: dict[ObjectRef, int] = {}
-    for (demand, _, _), count in held.items():
-        most[demand] = max(most.get(demand, 0), count)
-    return most
+            for offering in product(planned.instance_types, planned.zones) if holding.demand in demands else ():
+                held[holding.demand][offering] += holding.count
+    return held
 
 
 def _spot(site: Site | None) -> Iterable[tuple[str, str]]:

@@ -146,7 +146,7 @@ def _counted(residents: Residents, field: _Field, shape: PodShape, constraint: T
 def _too_skewed(
     residents: Residents, field: _Field, alike: _Alike, constraint: TopologySpread, counted: Sequence[Resident]
 ) -> bool:
-    """Chunks that count but are under no such rule are bound when it suits: where they raise the emptiest domain before the
+    """Pods that no node is made for are bound before any other chunk comes. Chunks that count but are under no such rule are bound when it suits: where they raise the emptiest domain before the
     others, elsewhere after them. So a domain is too full only if it is without them."""
     domains = residents.domains(constraint.topology_key)
     there = [chunk for chunk in alike.chunks if field.has[chunk.site]]
@@ -156,6 +156,8 @@ def _too_skewed(
     for resident in counted:
         tenant, domain = resident.tenant, domains[resident.site] or ""
         if tenant.leaving or (minimum_only and not tenant.chunk):
+            continue
+        if alike.waiting and tenant.chunk and not tenant.waits:
             continue
         totals[domain] = totals.get(domain, 0) + tenant.count
         if tenant.chunk and constraint not in tenant.shape.topology_spread:

@@ -11,11 +11,14 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 
+from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Placement
-from reconciler.model.pods import PodShape
 from reconciler.model.requirements import Operator
 from reconciler.placement import kernel
 from reconciler.placement.kernel import Kernel
+from reconciler.placement.overlay_checker import valid_overlays
+from reconciler.placement.overlay_conflicts import overlays_in_force
+from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import WideWorld, wide_worlds
 from tests.unit.placement.worlds import carried_out
 
@@ -31,6 +34,15 @@ def test_breaks_no_rule(world: WideWorld) -> None:
 
     assert world.broken_rules(placement) == ()
     assert overfull(world, placement) == []
+
+
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 100))
+@given(world=wide_worlds(), overlays=wide_catalogue.rival_overlays())
+def test_the_checker_finds_the_same_overlays_in_force(world: WideWorld, overlays: tuple[NodeOverlay, ...]) -> None:
+    found = overlays_in_force(overlays, world.node_pools, world.instance_types)
+
+    assert found.overlays == tuple(valid_overlays(overlays, world.node_pools, world.instance_types))
+    assert len(found.overlays) + len(found.left_out) == len(overlays)
 
 
 @settings(UNHURRIED, max_examples=max(EXAMPLES // 10, 60))
@@ -72,14 +84,8 @@ def test_placing_again_over_what_came_of_it_breaks_no_rule(world: WideWorld) -> 
     second = after.placed()
 
     assert after.broken_rules(second) == ()
-    claiming = {item.ref for item in steady.demands if any(_claims_devices(group.shape) for group in item.groups)}
-    # No node is made for claims that are not judged: chunks that have them may use one that came for another demand too.
-    assert second.planned == () or claiming & {item.demand for item in first.unplaced}
+    assert second.planned == ()
     assert len(second.unplaced) <= len(first.unplaced)
-
-
-def _claims_devices(shape: PodShape) -> bool:
-    return bool(shape.resource_claims or shape.resource_claim_templates)
 
 
 def placed_with(loops: Kernel | None, world: WideWorld) -> Placement:

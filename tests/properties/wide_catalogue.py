@@ -3,13 +3,16 @@ by wide_worlds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
     ZONE_LABEL,
     InstanceType,
     NodePool,
@@ -79,12 +82,53 @@ def kind(draw: st.DrawFn, plain: InstanceType) -> InstanceType:
     ]
     names = draw(st.sampled_from([("cr-1", "cr-2", "cr-3"), ("",)]))
     offerings += draw(st.one_of(st.just([]), st.lists(_reserved(names), max_size=2)))
+    unpriced = draw(st.sampled_from(["none"] * 6 + ["all", *ZONES]))
+    offerings = [
+        replace(item, price=0.0, price_known=False) if unpriced in {"all", item.zone} else item for item in offerings
+    ]
     more = Resources.parse({GPU: "2"}) if plain.name == "large" and draw(st.booleans()) else Resources()
     return replace(plain, capacity=plain.capacity + more, offerings=tuple(offerings))
 
 
+_OVERLAID = (
+    Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("medium",)),
+    Requirement(INSTANCE_TYPE_LABEL, Operator.NOT_IN, ("large",)),
+    Requirement(ZONE_LABEL, Operator.IN, ZONES[:2]),
+    Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("spot", "reserved")),
+    Requirement(NODEPOOL_LABEL, Operator.IN, ("general",)),
+    Requirement(RESERVATION, Operator.DOES_NOT_EXIST),
+    Requirement(GENERATION, Operator.GT, ("2",)),
+    Requirement("example.com/owner", Operator.EXISTS),
+)
+_SET: tuple[Mapping[str, Any], ...] = (
+    {"price": "0.05"},
+    {"price_adjustment": "-60%"},
+    {"price_adjustment": "+0.3"},
+    {"capacity": Resources.parse({GPU: "1"})},
+    {"price": "0.2", "capacity": Resources.parse({GPU: "3", "example.com/disk": "1"})},
+    {"capacity": Resources.parse({"example.com/disk": "2"})},
+)
+
+
+@st.composite
+def rival_overlays(draw: st.DrawFn) -> tuple[NodeOverlay, ...]:
+    """Several, of weights that are often equal, so that some conflict with others."""
+    asked = st.lists(st.sampled_from(_OVERLAID), max_size=2, unique_by=lambda item: item.key)
+    return tuple(
+        NodeOverlay(
+            ObjectRef("karpenter.sh", "NodeOverlay", "", f"overlay-{number}"),
+            tuple(draw(asked)),
+            draw(st.sampled_from([0, 0, 1])),
+            **draw(st.sampled_from(_SET)),
+        )
+        for number in range(draw(st.integers(2, 5)))
+    )
+
+
 @st.composite
 def overlays(draw: st.DrawFn) -> tuple[NodeOverlay, ...]:
+    if draw(st.integers(0, 3)) == 0:
+        return draw(rival_overlays())
     ref = ObjectRef("karpenter.sh", "NodeOverlay", "", "first")
     medium = (Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("medium",)),)
     return draw(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.model.buffers import Recreation
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
     HOSTNAME_LABEL,
@@ -325,3 +326,21 @@ def test_a_launched_claim_uses_up_limits_as_what_it_is() -> None:
     assert found(placement, demand(count=1), view=ClusterView(node_claims=(launched,)), pool=pool) == ()
     open_claim = replace(launched, labels=((NODEPOOL_LABEL, "general"),))
     assert found(placement, demand(count=1), view=ClusterView(node_claims=(open_claim,)), pool=pool)
+
+
+def test_pods_that_wait_are_bound_before_any_chunk_comes() -> None:
+    """A KeepMinimum chunk counts against other chunks only, so that it may come to where a pod's spread has no more room."""
+    apart = TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", APP)
+    view = ClusterView(
+        nodes=tuple(node(name) for name in ("a", "b", "c")),
+        pods=tuple(pod(f"web-{number}", node=name, pod_shape=web()) for number, name in enumerate(("a", "a", "c"))),
+    )
+    other = replace(web(), labels=(("app", "api"),), topology_spread=(apart,))
+    chunk = replace(demand(count=1, pod_shape=web(topology_spread=(apart,))), recreation=Recreation.KEEP_MINIMUM)
+    waiting = Demand(ObjectRef("", "Pod", "shop", "api"), (ChunkGroup(other, 1),), 1, opens_nodes=False)
+    pods_first = (Holding(chunk.ref, 0, 1), Holding(waiting.ref, 0, 1))
+
+    assert found(Placement((OccupiedBin("c", None, pods_first),)), chunk, waiting, view=view) == ()
+    assert found(Placement((OccupiedBin("a", None, pods_first),)), chunk, waiting, view=view) == (
+        "spread over kubernetes.io/hostname exceeds maxSkew 1",
+    )

@@ -34,13 +34,13 @@ def near(selector: LabelSelector, weight: int = 1, key: str = ZONE_LABEL) -> Wei
     return WeightedPodAffinityTerm(weight, PodAffinityTerm(key, selector))
 
 
-def placed(*demands: Demand, nodes: Sequence[Node] = (), pods: Sequence[Pod] = ()) -> Placement:
+def placed(*demands: Demand, nodes: Sequence[Node] = (), pods: Sequence[Pod] = (), unplaced: int = 0) -> Placement:
     """Placed and found right by the checker."""
     view, pools = ClusterView(nodes=tuple(nodes), pods=tuple(pods)), (node_pool(),)
     placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands)
     found = violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement)
     assert found == ()
-    assert not placement.unplaced
+    assert sum(item.count for item in placement.unplaced) == unplaced
     return placement
 
 
@@ -100,3 +100,18 @@ def test_the_order_is_affinity_heaviest_first_and_then_spread() -> None:
         ([], [ZONE_LABEL]),
     ]
     assert firmer_shapes(web(topology_spread=(spread(when="DoNotSchedule"),))) == ()
+
+
+def test_a_wish_that_nobody_meets_waives_no_rule() -> None:
+    """Else the chunk would count as the first of its kind, who may be anywhere, though another is there that it has to be near."""
+    alike = PodAffinityTerm(HOSTNAME_LABEL, WEB)
+    beside_its_version = WeightedPodAffinityTerm(1, PodAffinityTerm(ZONE_LABEL, WEB, match_label_keys=("version",)))
+    there = pod("web-0", node="full", pod_shape=shape("900m", labels={"app": "web", "version": "1"}))
+    newer = replace(
+        web(pod_affinity=(alike,), preferred_pod_affinity=(beside_its_version,)),
+        labels=(("app", "web"), ("version", "2")),
+    )
+    placement = placed(
+        demand(count=1, pod_shape=newer), nodes=(node("full", cpu="1"), node("roomy")), pods=(there,), unplaced=1
+    )
+    assert not placement.planned

@@ -18,7 +18,7 @@ from reconciler.model.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from reconciler.model.nodes import INITIALIZED_LABEL, INSTANCE_TYPE_LABEL
+from reconciler.model.nodes import HOLDS_ANNOTATION, INITIALIZED_LABEL, INSTANCE_TYPE_LABEL, PLACEHOLDER_LABEL
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
@@ -263,6 +263,34 @@ def test_of_several_claims_those_that_can_be_judged_are() -> None:
         "ResourceClaimTemplate/shop/odd asks for more than a number of devices: it is not judged"
         in placement.assumptions
     )
+
+
+def test_chunks_with_claims_that_are_not_judged_take_no_node_that_came_for_others() -> None:
+    """Else the others would have another node made at the next pass, whoever is more important."""
+    odd = replace(demand("train", count=2, pod_shape=claiming("odd")), priority=5)
+    web = demand("web", count=2, pod_shape=shape("1500m"))
+    devices = Devices((), (WHOLE,), templates=(template("odd", simple=False),))
+    world = World(ClusterView(devices=devices), (node_pool(),), TYPES, (odd, web))
+    for made in (1, 0, 0):
+        placement = place(
+            world.view, node_pools=world.node_pools, instance_types=world.instance_types, demands=world.demands
+        )
+        assert len(placement.planned) == made
+        assert [(left.demand.name, left.count) for left in placement.unplaced] == [("train", 2)]
+        world = carried_out(world, placement)
+    words = {excuse.example for left in placement.unplaced for excuse in left.excuses}
+    assert "claim-0 was made for other chunks, and resource claims are not judged" in words
+
+
+def test_what_is_nobodys_any_more_is_anybodys() -> None:
+    odd = demand("train", count=1, pod_shape=claiming("odd"))
+    devices = Devices((), (WHOLE,), templates=(template("odd", simple=False),))
+    labels = {PLACEHOLDER_LABEL: "true"}
+    for words, count in (("1 of CapacityBuffer/shop/web", 0), ("1 of CapacityBuffer/shop/train", 1), ("", 1)):
+        there = node("a", labels=labels, annotations={HOLDS_ANNOTATION: words} if words else {})
+        view = ClusterView(nodes=(there,), devices=devices)
+        placement = place(view, node_pools=(), instance_types=TYPES, demands=(odd,))
+        assert sum(on(placement).values()) == count
 
 
 @pytest.mark.parametrize(

@@ -127,11 +127,22 @@ def test_what_stands_stays_though_it_is_more_than_the_share() -> None:
     view = ClusterView(nodes=(on_spot("a", 4),))
     placement = placed(demand(count=4, pod_shape=shape("500m")), types=kinds("m1", "m2"), share=0.5, view=view)
     assert placement.planned == ()
-    assert placement.crowded == (Crowding(buffer_ref(), "m1", "zone-a", 4, 2, 4),)
+    assert placement.crowded == (Crowding(buffer_ref(), "m1", ("zone-a",), 4, 2, 4),)
     (sentence,) = placement.assumptions
     assert sentence == (
         "CapacityBuffer/shop/web: 4 of 4 chunks may come to stand on spot m1 in zone-a, where placement.spotShare allows 2: nodes "
         "that are there, its pool's types and zones or its rules leave no better choice"
+    )
+
+
+def test_all_zones_that_may_come_to_be_as_full_are_named() -> None:
+    view = ClusterView(nodes=(on_spot("a", 2), on_spot("b", 2, "zone-b"), on_spot("c", 1, "zone-c")))
+    placement = placed(demand(count=5, pod_shape=shape("500m")), types=kinds("m1"), share=0.2, view=view)
+    assert placement.crowded == (Crowding(buffer_ref(), "m1", ("zone-a", "zone-b"), 2, 1, 5),)
+    (sentence,) = placement.assumptions
+    assert sentence.startswith(
+        "CapacityBuffer/shop/web: 2 of 5 chunks may come to stand on spot m1 in one of zone-a and zone-b, where "
+        "placement.spotShare allows 1: "
     )
 
 
@@ -190,7 +201,9 @@ def test_the_checker_finds_what_is_over_the_share_and_not_said() -> None:
 
     web = "CapacityBuffer/shop/web"
     assert found(wide) == (f"{web}: 2 of 2 chunks may come to stand on one spot offering, 1 are allowed",)
-    assert found(replace(wide, crowded=(Crowding(buffer_ref(), "m1", "zone-a", 2, 1, 2),))) == ()
+    assert found(replace(wide, crowded=(Crowding(buffer_ref(), "m1", ("zone-a", "zone-b"), 2, 1, 2),))) == ()
+    (in_part,) = found(replace(wide, crowded=(Crowding(buffer_ref(), "m1", ("zone-a",), 2, 1, 2),)))
+    assert in_part.startswith(f"{web}: 2 chunks are said to crowd m1 in ('zone-a',), which is ")
     narrow = placed(*asked, types=types, share=0.5)
-    wrong = replace(narrow, crowded=(Crowding(buffer_ref(), "m1", "zone-a", 2, 1, 2),))
+    wrong = replace(narrow, crowded=(Crowding(buffer_ref(), "m1", ("zone-a",), 2, 1, 2),))
     assert found(wrong) == (f"{web}: 2 chunks are said to crowd one spot offering, which they do not",)

@@ -2,12 +2,20 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
-from reconciler.model.nodes import InstanceType
+import pytest
+
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodePool
+from reconciler.model.overlays import NodeOverlay
+from reconciler.model.placement import Placement
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
+from reconciler.placement.checker import violations
 from reconciler.placement.place import place
 from reconciler.plan.plan import PlanInputs, make_plan
-from tests.builders import demand, instance_type, node_pool
+from tests.builders import demand, instance_type, node_pool, shape
 
 
 def unpriced(kind: InstanceType) -> InstanceType:
@@ -15,22 +23,72 @@ def unpriced(kind: InstanceType) -> InstanceType:
     return replace(kind, offerings=offerings)
 
 
+def at_price(kind: InstanceType, dollars: float) -> InstanceType:
+    return replace(kind, offerings=tuple(replace(offering, price=dollars) for offering in kind.offerings))
+
+
+POOL = node_pool()
 SMALL, LARGE = instance_type("m-4x", cpu="4", memory="16Gi"), instance_type("m-64x", cpu="64", memory="256Gi")
 
 
+WORDS = "taken only where no type that has one will do, the smaller in CPU and memory first"
+
+
+def placed(types: tuple[InstanceType, ...], *, cpu: str = "1", pool: NodePool = POOL, price: str = "") -> Placement:
+    """Three chunks. price: what an overlay says of m-4x."""
+    is_small = (Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("m-4x",)),)
+    overlays = (
+        (NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "told"), is_small, price=price),) if price else ()
+    )
+    world: dict[str, Any] = {
+        "node_pools": (pool,),
+        "instance_types": types,
+        "demands": (demand(count=3, pod_shape=shape(cpu)),),
+        "overlays": overlays,
+    }
+    found = place(ClusterView(), **world)
+    assert violations(ClusterView(), **world, placement=found) == ()
+    return found
+
+
 def test_the_smaller_type_is_taken_where_no_price_is_known() -> None:
-    types = (unpriced(SMALL), unpriced(LARGE))
-    found = place(ClusterView(), node_pools=(node_pool(),), instance_types=types, demands=(demand(count=3),))
-    assert "2 instance types have no known price: they were chosen by CPU and memory" in found.assumptions
+    found = placed((unpriced(SMALL), unpriced(LARGE)))
+    assert f"2 instance types have no price in the catalog: they are {WORDS}" in found.assumptions
     (node,) = found.planned
-    assert node.instance_types[0] == "m-4x"
+    assert node.instance_types == ("m-4x", "m-64x")
     assert not node.price_known
 
 
 def test_a_single_type_without_a_price_is_spoken_of_as_one() -> None:
-    types = (unpriced(SMALL), LARGE)
-    found = place(ClusterView(), node_pools=(node_pool(),), instance_types=types, demands=(demand(count=3),))
-    assert "1 instance type has no known price: it was chosen by CPU and memory" in found.assumptions
+    found = placed((unpriced(SMALL), LARGE))
+    assert f"1 instance type has no price in the catalog: it is {WORDS}" in found.assumptions
+
+
+@pytest.mark.parametrize("dollars", [0.2, 3.2, 200.0])
+def test_a_known_price_is_preferred_to_one_that_is_not(dollars: float) -> None:
+    """However small the type without a price is; and it is not listed either, since nobody knows what a launch would then cost."""
+    (node,) = placed((unpriced(SMALL), at_price(LARGE, dollars))).planned
+    assert (node.instance_types, node.price, node.price_known) == (("m-64x",), dollars, True)
+
+
+def test_a_type_without_a_price_is_taken_where_nothing_else_holds_the_chunks() -> None:
+    found = placed((SMALL, unpriced(LARGE)), cpu="8")
+    assert [node.instance_types for node in found.planned] == [("m-64x",)]
+    assert not found.planned[0].price_known
+    assert found.unplaced == ()
+
+
+def test_a_type_without_a_price_is_listed_where_minvalues_ask_for_it() -> None:
+    two = Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, (), 2)
+    pool = replace(POOL, template=replace(POOL.template, requirements=(two,)))
+    (node,) = placed((SMALL, unpriced(LARGE)), pool=pool).planned
+    assert node.instance_types == ("m-4x", "m-64x")
+    assert not node.price_known
+
+
+def test_a_price_that_an_overlay_tells_is_known() -> None:
+    (node,) = placed((unpriced(SMALL), at_price(LARGE, 0.2)), price="0.15").planned
+    assert (node.instance_types, node.price, node.price_known) == (("m-4x", "m-64x"), 0.15, True)
 
 
 def test_an_unknown_price_is_named_and_not_counted() -> None:
