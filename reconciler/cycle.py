@@ -34,7 +34,7 @@ from reconciler.model.source import SourceTree
 from reconciler.model.timelines import Edge
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import PlacementOptions, place
 from reconciler.plan.back_offs import launch_record, without_launches

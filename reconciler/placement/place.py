@@ -23,7 +23,7 @@ from reconciler.placement.batches import UNLIMITED, Batch, drafts_of
 from reconciler.placement.best import place_best
 from reconciler.placement.bins import Bins, bins_of, frame_of
 from reconciler.placement.candidates import Told, pool_offers, usable
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.daemons import daemons_of
 from reconciler.placement.excuses import Circumstances, excuses_of, unused
 from reconciler.placement.kernel import WORTH_COMPILING, compiled

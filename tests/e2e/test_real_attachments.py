@@ -16,7 +16,7 @@ from reconciler.cluster.resources import PODS
 from reconciler.cluster.view import ViewStore
 from reconciler.demand.pending import pending_demands
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.demand.pending import pending_demands
 from reconciler.model.nodes import INITIALIZED_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import instance_type, node_pool
 from tests.controlplane import ControlPlane, eventually

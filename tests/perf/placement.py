@@ -29,7 +29,7 @@ from reconciler.model.nodes import NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import PlacementOptions, place
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers

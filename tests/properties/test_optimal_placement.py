@@ -19,7 +19,7 @@ from reconciler.model.pods import TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement import optimize_filling
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.optimize_kinds import Movable, movable
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node_pool, shape

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.placement import Placement
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import PlacementOptions, place
 from tests.unit.placement.worlds import World, carried_out, worlds
 

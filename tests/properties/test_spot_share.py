@@ -14,7 +14,7 @@ from reconciler.model.placement import Placement, PlannedNode
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import most_on_one_offering
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.unit.placement.worlds import ZONES, World, carried_out, worlds

@@ -15,8 +15,8 @@ from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator
 from reconciler.placement import kernel
+from reconciler.placement.checker.overlays import valid_overlays
 from reconciler.placement.kernel import Kernel
-from reconciler.placement.overlay_checker import valid_overlays
 from reconciler.placement.overlay_conflicts import overlays_in_force
 from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import WideWorld, wide_worlds

@@ -22,7 +22,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.storage import Storage
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import shape
 from tests.properties import wide_catalogue, wide_devices, wide_nodes, wide_volumes

@@ -25,7 +25,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, shape
 

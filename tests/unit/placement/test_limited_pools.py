@@ -12,7 +12,7 @@ from reconciler.model.nodes import NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import PlacementOptions, place
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 

@@ -16,7 +16,7 @@ from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import CPU
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.optimize_effort import Effort
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape

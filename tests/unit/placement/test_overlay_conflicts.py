@@ -18,8 +18,8 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
-from reconciler.placement.overlay_checker import valid_overlays
+from reconciler.placement.checker.overlays import valid_overlays
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.overlay_conflicts import overlays_in_force
 from reconciler.placement.place import place
 from tests.builders import demand, instance_type, node_pool, shape

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from reconciler.model.placement import Placement
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import PlacementOptions, place
 from tests.unit.placement.placement_cases import Case, cases
 

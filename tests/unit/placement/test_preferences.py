@@ -11,7 +11,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod, PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.preferences import firmer_shapes
 from tests.builders import demand, instance_type, node, node_pool, pod, shape

@@ -23,7 +23,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node, node_pool, shape
 from tests.unit.placement.worlds import World, carried_out

@@ -13,7 +13,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import HostPort, NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 

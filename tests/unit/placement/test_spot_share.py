@@ -14,7 +14,7 @@ from reconciler.model.placement import Holding, Placement, words_of_holdings
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.spot import Crowding, most_on_one_offering
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
 from tests.perf.decoded_cluster import buffers

@@ -16,7 +16,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 

@@ -12,7 +12,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker import violations
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import demand, instance_type, node_pool, shape

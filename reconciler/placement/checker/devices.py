@@ -1,5 +1,5 @@
-"""Checks that pods are on nodes that have the devices they claim, or that nodes like them show that they will have. Used by checker;
-shares nothing with the engine.
+"""Checks that pods are on nodes that have the devices they claim, or that nodes like them show that they will have. Used by
+violations.
 
 Devices are counted for sets of classes together: however classes overlap, all that ask for some of them need as many devices as
 some of them select. Claims that cannot be counted are passed over: placement says of them that they are not judged.
@@ -16,8 +16,8 @@ from reconciler.model.devices import ClaimSpec, Device, DeviceClass, DeviceName,
 from reconciler.model.nodes import NODEPOOL_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.model.view import ClusterView
-from reconciler.placement.checked_examples import Examples, possible_types
-from reconciler.placement.checked_sites import Site, Tenant
+from reconciler.placement.checker.examples import Examples, possible_types
+from reconciler.placement.checker.sites import Site, Tenant
 
 
 def device_violations(

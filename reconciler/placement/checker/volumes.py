@@ -1,4 +1,4 @@
-"""Checks that pods are where their volumes can be. Used by checker; shares nothing with the engine."""
+"""Checks that pods are where their volumes can be. Used by violations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from reconciler.model.storage import (
     StorageClass,
     VolumeClaim,
 )
-from reconciler.placement.checked_examples import Examples, possible_types
-from reconciler.placement.checked_sites import Site, label_of, surely_holds, term_holds
+from reconciler.placement.checker.examples import Examples, possible_types
+from reconciler.placement.checker.sites import Site, label_of, surely_holds, term_holds
 
 
 @dataclass(frozen=True, slots=True)

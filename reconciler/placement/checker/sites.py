@@ -1,4 +1,4 @@
-"""Sites for the checker: every node there is, on its way or planned, with who is on it. Shares nothing with the engine.
+"""Sites: every node there is, on its way or planned, with who is on it. Used by the whole checker.
 
 A site's labels say what it is; `OPEN` stands for a label whose value is not decided yet.
 """

@@ -1,5 +1,5 @@
-"""Who is on which site, looked up by what rules ask for: the same rules, the same labels, a topology domain. Used by the
-topology and spread checkers; shares nothing with the engine.
+"""Who is on which site, looked up by what rules ask for: the same rules, the same labels, a topology domain. Used by
+topology and spread.
 
 Everything is walked once. Shapes that differ in requests only are kin: no topology rule tells them apart.
 """
@@ -13,7 +13,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.placement.checked_sites import Site, Tenant, label_of
+from reconciler.placement.checker.sites import Site, Tenant, label_of
 
 Namespaces = Mapping[str, Mapping[str, str]]
 Labels = tuple[tuple[str, str], ...]

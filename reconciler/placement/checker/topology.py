@@ -1,13 +1,13 @@
-"""Checks inter-pod affinity and anti-affinity of a placement over all sites at once. Used by checker; independent of topology."""
+"""Checks inter-pod affinity and anti-affinity of a placement over all sites at once. Used by violations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from reconciler.model.pods import PodAffinityTerm, PodShape
-from reconciler.placement.checked_sites import OPEN, Site, Tenant
-from reconciler.placement.residents import Namespaces, Resident, Residents
-from reconciler.placement.spread_checker import spread_violations
+from reconciler.placement.checker.residents import Namespaces, Resident, Residents
+from reconciler.placement.checker.sites import OPEN, Site, Tenant
+from reconciler.placement.checker.spread import spread_violations
 
 _Way = tuple[bool, bool]
 """Chunk or not, KeepMinimum or not."""

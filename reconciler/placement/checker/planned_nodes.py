@@ -1,5 +1,5 @@
 """Checks nodes to be made: that each may come to be whatever it lists, that it is offered at its price, and that NodePools allow
-them all. Used by checker; shares nothing with the engine.
+them all. Used by violations.
 
 What a node lists becomes variants: one for each type, zone, capacity type and operating system. Much of what is asked of a
 variant does not depend on who is on the node, and is answered once.
@@ -24,7 +24,9 @@ from reconciler.model.placement import PlannedNode
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement
-from reconciler.placement.checked_sites import (
+from reconciler.placement.checker.nodes import Scene, daemon_runs, loads, overcommitted, refusals
+from reconciler.placement.checker.overlays import overlaid_capacity, overlaid_price, seen_by_overlays
+from reconciler.placement.checker.sites import (
     Site,
     Tenant,
     clashing_ports,
@@ -33,8 +35,6 @@ from reconciler.placement.checked_sites import (
     label_of,
     labels_as_offered,
 )
-from reconciler.placement.node_checker import Scene, daemon_runs, loads, overcommitted, refusals
-from reconciler.placement.overlay_checker import overlaid_capacity, overlaid_price, seen_by_overlays
 
 
 @dataclass(slots=True)

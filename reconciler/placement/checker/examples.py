@@ -1,5 +1,4 @@
-"""Nodes that are up, as examples of those to come, for the checker. Used by volume_checker and device_checker; shares nothing with
-the engine."""
+"""Nodes that are up, as examples of those to come. Used by volumes and devices."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections.abc import Sequence
 
 from reconciler.model.nodes import INITIALIZED_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
 from reconciler.model.view import ClusterView
-from reconciler.placement.checked_sites import OPEN, Site
+from reconciler.placement.checker.sites import OPEN, Site
 
 
 class Examples:

@@ -1,5 +1,4 @@
-"""Checks topology spread constraints of a placement over all sites at once. Used by topology_checker; shares nothing with the
-engine."""
+"""Checks topology spread constraints of a placement over all sites at once. Used by topology."""
 
 from __future__ import annotations
 
@@ -8,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import Operator
-from reconciler.placement.checked_sites import OPEN, Site, accepts, may_accept, untolerated
-from reconciler.placement.residents import Resident, Residents, with_keys
+from reconciler.placement.checker.residents import Resident, Residents, with_keys
+from reconciler.placement.checker.sites import OPEN, Site, accepts, may_accept, untolerated
 
 _Way = tuple[bool, bool, bool]
 

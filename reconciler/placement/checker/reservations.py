@@ -1,5 +1,4 @@
-"""Checks that no more nodes are planned in a capacity reservation than it has left. Used by checker; shares nothing with the
-engine."""
+"""Checks that no more nodes are planned in a capacity reservation than it has left. Used by violations."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from reconciler.model.nodes import InstanceType, NodeClaim, Offering
 from reconciler.model.placement import PlannedNode
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.checked_sites import holds
+from reconciler.placement.checker.sites import holds
 
 _CAPACITY_TYPE, _INSTANCE_TYPE = "karpenter.sh/capacity-type", "node.kubernetes.io/instance-type"
 

@@ -1,4 +1,4 @@
-"""What NodeOverlays make of prices and capacities, for the checker; shares nothing with the engine."""
+"""What NodeOverlays make of prices and capacities. Used by violations, arrivals and planned_nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.quantity import Resources
-from reconciler.placement.checked_sites import holds, labels_as_offered, stable_label
+from reconciler.placement.checker.sites import holds, labels_as_offered, stable_label
 
 
 def seen_by_overlays(pool: NodePool, kind: InstanceType) -> dict[str, str]:

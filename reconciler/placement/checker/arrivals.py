@@ -1,5 +1,4 @@
-"""NodeClaims that are no nodes yet, for the checker: what each may become, and the least room that it will have. Used by checker and
-node_checker; shares nothing with the engine."""
+"""NodeClaims that are no nodes yet: what each may become, and the least room that it will have. Used by violations and nodes."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from reconciler.model.nodes import (
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.placement.checked_sites import OPEN, Site, holds, in_common, label_of, labels_as_offered
-from reconciler.placement.overlay_checker import overlaid_capacity, seen_by_overlays
+from reconciler.placement.checker.overlays import overlaid_capacity, seen_by_overlays
+from reconciler.placement.checker.sites import OPEN, Site, holds, in_common, label_of, labels_as_offered
 
 _Way = tuple[InstanceType, Mapping[str, str]]
 """Type and labels of a node that may come of a NodeClaim."""

@@ -1,5 +1,5 @@
-"""Checks single nodes of a placement: labels, taints, room, ports. Used by checker, and by planned_checker for nodes to be made;
-shares nothing with the engine."""
+"""Checks single nodes of a placement: labels, taints, room, ports. Used by violations, and by planned_nodes for nodes to be
+made."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Toleration
 from reconciler.model.view import ClusterView
-from reconciler.placement.arriving_checker import Arrivals
-from reconciler.placement.checked_sites import OPEN, Site, accepts, clashing_ports, is_initialized, untolerated
-from reconciler.placement.volume_checker import Shelves, misplaced_volumes
+from reconciler.placement.checker.arrivals import Arrivals
+from reconciler.placement.checker.sites import OPEN, Site, accepts, clashing_ports, is_initialized, untolerated
+from reconciler.placement.checker.volumes import Shelves, misplaced_volumes
 
 _DAEMONS_TOLERATE = tuple(
     Toleration(f"node.kubernetes.io/{name}", "Exists")

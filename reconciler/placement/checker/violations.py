@@ -1,5 +1,5 @@
-"""Checks a placement against the rules from scratch, sharing nothing with the engine but the model. Used by tests, and by the
-cycle where the setting `placement.check` asks for it.
+"""Checks a placement against the rules from scratch. The entry to the checker: called by tests, by place for what the optimising
+mode found, and by the cycle where the setting `placement.check` asks for it.
 
 It judges node by node in plain Python, as plainly as the rules read: what is bound and what is placed together must be what
 kube-scheduler would accept, on every type, zone and capacity type that a planned node lists.
@@ -18,17 +18,17 @@ from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
-from reconciler.placement.arriving_checker import Arrivals
-from reconciler.placement.checked_examples import Examples
-from reconciler.placement.checked_sites import Site, Tenant, is_initialized
-from reconciler.placement.device_checker import device_violations
-from reconciler.placement.node_checker import Scene, existing_violations
-from reconciler.placement.overlay_checker import valid_overlays
-from reconciler.placement.planned_checker import PlannedNodes, limit_violations
-from reconciler.placement.reservation_checker import reservation_violations
-from reconciler.placement.spot_checker import spot_violations
-from reconciler.placement.topology_checker import topology_violations
-from reconciler.placement.volume_checker import Shelves, volume_violations
+from reconciler.placement.checker.arrivals import Arrivals
+from reconciler.placement.checker.devices import device_violations
+from reconciler.placement.checker.examples import Examples
+from reconciler.placement.checker.nodes import Scene, existing_violations
+from reconciler.placement.checker.overlays import valid_overlays
+from reconciler.placement.checker.planned_nodes import PlannedNodes, limit_violations
+from reconciler.placement.checker.reservations import reservation_violations
+from reconciler.placement.checker.sites import Site, Tenant, is_initialized
+from reconciler.placement.checker.spot import spot_violations
+from reconciler.placement.checker.topology import topology_violations
+from reconciler.placement.checker.volumes import Shelves, volume_violations
 
 _YOUNG_TAINTS = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
 

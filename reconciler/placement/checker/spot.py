@@ -1,5 +1,5 @@
-"""Checks how much of each demand may come to stand on spot nodes of one offering. Used by checker; shares nothing with the engine
-but the meaning of the share.
+"""Checks how much of each demand may come to stand on spot nodes of one offering. Used by violations;
+the meaning of the share is the model's.
 
 Every node counts at all that it is or may become. What is over the share must be said, with its numbers, or it is a violation;
 and where no new node is at the fullest offering, it could not be helped.
@@ -15,7 +15,7 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZON
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import SPOT, most_on_one_offering
-from reconciler.placement.checked_sites import OPEN, Site
+from reconciler.placement.checker.sites import OPEN, Site
 
 
 def spot_violations(
