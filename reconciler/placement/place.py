@@ -15,7 +15,6 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
-from reconciler.model.pods import PodShape
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.attachments import with_attachments
@@ -35,7 +34,7 @@ from reconciler.placement.optimal import optimal_placement
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
-from reconciler.placement.shapes import KnownNeeds, Needs
+from reconciler.placement.shapes import KnownNeeds
 from reconciler.placement.spot_accounts import limits_of, totals_of
 from reconciler.placement.spot_allowances import Allowances, within_share
 from reconciler.placement.spot_offers import offered_within_share
@@ -142,7 +141,8 @@ def _place(
     drafts = drafts_of(demands, include_pending=options.include_pending)
     shapes = [draft.shape for draft in drafts]
     columns = ResourceColumns(shape.requests for shape in shapes)
-    needs = KnownNeeds(columns.request).of
+    known = KnownNeeds(columns.request)
+    needs = known.of
     batches = [
         Batch(
             number,
@@ -175,7 +175,7 @@ def _place(
             overlays=overlays,
             options=options,
             columns=columns,
-            needs=needs,
+            needs=known,
             batches=allowed,
             memory=memory,
             most_nodes=most_nodes,
@@ -217,7 +217,7 @@ def _state(
     overlays: Sequence[NodeOverlay],
     options: PlacementOptions,
     columns: ResourceColumns,
-    needs: Callable[[PodShape], Needs],
+    needs: KnownNeeds,
     batches: Sequence[Batch],
     memory: Memory,
     most_nodes: Mapping[str, int],
@@ -244,7 +244,7 @@ def _state(
     topology = Topology(bins, view.namespaces, needs)
     for batch in batches:
         for wanted in (batch.needs, *batch.preferences):
-            topology.watch(wanted.shape, chunks_only=batch.keeps_minimum)
+            topology.watch(wanted, chunks_only=batch.keeps_minimum)
     topology.count_pods()
     topology.assumptions.update(catalogue.left_out)
     topology.assumptions.update(_not_judged(batches))
