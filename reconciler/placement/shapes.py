@@ -38,7 +38,8 @@ class Wish:
 
 @dataclass(slots=True, eq=False)
 class Needs:
-    """A shape and what follows from it; never changed. terms: at least one must hold; kin: the number of its kin."""
+    """A shape and what follows from it; never changed. terms: at least one must hold; kin: the number of its kin
+    (see kinship), -1 for daemons, about whom nobody asks."""
 
     shape: PodShape
     request: Amounts
