@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -19,31 +19,35 @@ class ResourceColumns:
     """cpu, memory and pods always, then what else is asked for, by name."""
 
     def __init__(self, asked: Iterable[Resources]) -> None:
-        names = {name for resources in asked for name in resources.names()} - {CPU, MEMORY, PODS}
+        names = {name for resources in asked for name, _ in resources.amounts} - {CPU, MEMORY, PODS}
         self.names = (CPU, MEMORY, PODS, *sorted(names))
-        self._vectors: dict[Resources, Amounts] = {}
+        self._vectors: dict[tuple[tuple[str, int], ...], Amounts] = {}
+        self._requests: dict[tuple[tuple[str, int], ...], Amounts] = {}
+        """By what resource lists hold, which hashes faster than they do."""
 
     def vector(self, resources: Resources) -> Amounts:
         """Do not change what comes back: it is shared."""
-        vector = self._vectors.get(resources)
+        vector = self._vectors.get(resources.amounts)
         if vector is None:
             amounts = dict(resources.amounts)
             cut = [max(-LARGEST, min(LARGEST, amounts.get(name, 0))) for name in self.names]
-            vector = np.array(cut, dtype=np.int64)
-            self._vectors[resources] = vector
+            vector = self._vectors[resources.amounts] = np.array(cut, dtype=np.int64)
         return vector
 
     def request(self, resources: Resources) -> Amounts:
         """As `vector`, and as shared; a request beyond what is counted fits nowhere."""
-        vector = self.vector(resources)
-        return np.where(vector >= LARGEST, PLENTY // 2, vector) if LARGEST in vector.tolist() else vector
+        request = self._requests.get(resources.amounts)
+        if request is None:
+            vector = self.vector(resources)
+            request = self._requests[resources.amounts] = np.where(vector >= LARGEST, PLENTY // 2, vector)
+        return request
 
     def matrix(self, lists: Iterable[Resources]) -> Amounts:
         rows = [self.vector(resources) for resources in lists]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names))
 
-    def resources(self, vector: Amounts) -> Resources:
-        return Resources.of(zip(self.names, vector.tolist(), strict=True))
+    def resources(self, amounts: Sequence[int]) -> Resources:
+        return Resources.of(zip(self.names, amounts, strict=True))
 
 
 def times(room: Amounts, request: Amounts) -> Amounts:

@@ -39,7 +39,10 @@ def with_attachments(
     view: ClusterView, node_pools: Sequence[NodePool], instance_types: Sequence[InstanceType], demands: Sequence[Demand]
 ) -> Attached:
     """The very same objects when no demand has anything to attach."""
-    kinds = list(pool_types(node_pools, instance_types)) if any(_attaches(demand) for demand in demands) else []
+    shapes = {id(group.shape): group.shape for demand in demands for group in demand.groups}
+    if not any(map(_attaches, shapes.values())):
+        return Attached(view, demands)
+    kinds = list(pool_types(node_pools, instance_types))
     attached = _with_volumes(view, kinds, demands)
     equipped = with_devices(attached.view, kinds, attached.demands)
     more = {kind: attached.told.get(kind, _NONE) + equipped.told.get(kind, _NONE) for kind in kinds}
@@ -52,9 +55,8 @@ def with_attachments(
     )
 
 
-def _attaches(demand: Demand) -> bool:
-    shapes = [group.shape for group in demand.groups]
-    return any(item.volume_claims or item.resource_claims or item.resource_claim_templates for item in shapes)
+def _attaches(shape: PodShape) -> bool:
+    return bool(shape.volume_claims or shape.resource_claims or shape.resource_claim_templates)
 
 
 def _with_volumes(view: ClusterView, kinds: Sequence[PoolType], demands: Sequence[Demand]) -> Attached:

@@ -12,10 +12,12 @@ from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.counters import Domain, Rule, SpreadRule
+from reconciler.placement.counters import Domain, Selection, SpreadRule
 from reconciler.placement.host_caps import least_on_hosts
-from reconciler.placement.kin import Kin
-from reconciler.placement.state import Saved, State
+from reconciler.placement.state import Put, Saved, State
+
+_Family = tuple[int, int, str, tuple[Selection, ...]]
+"""Most skew, least domains, label, and the pods that count."""
 
 
 class Balance:
@@ -23,14 +25,17 @@ class Balance:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._least: dict[SpreadRule, int] = {}
+        self._least: dict[tuple[int, int], int] = {}
         self._loose: dict[SpreadRule, dict[Domain, int]] = {}
-        self._added: dict[int, dict[tuple[int, bool, Domain], int]] | None = None
-        self._kin: dict[int, Kin] = {}
+        self._coming: dict[int, list[tuple[Put, Domain | None]]] | None = None
+        """By counter what counts in it: for labels with its domain, for hostnames wherever it is."""
+        self._families: dict[_Family, int] = {}
+        self._brought: dict[tuple[int, bool], set[int]] = {}
+        """Families of rules that shapes bring, by kin and whether only chunks count."""
 
-    def unbalanced(self, rules: Sequence[Rule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
-        """Spread rules that do not hold for the chunks that are under them on these bins. hosts: hostname rules too."""
-        judged = [rule for rule in spread_rules(rules) if hosts or rule.key != HOSTNAME_LABEL]
+    def unbalanced(self, rules: Sequence[SpreadRule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
+        """Those that do not hold for the chunks that are under them on these bins. hosts: hostname rules too."""
+        judged = [rule for rule in rules if hosts or rule.key != HOSTNAME_LABEL]
         return [rule for rule in judged if bins and not self.holds(rule, bins)]
 
     def holds(self, rule: SpreadRule, bins: Collection[int]) -> bool:
@@ -40,7 +45,8 @@ class Balance:
         counts = {domain: counter.count(domain) for domain in used if domain is not None}
         if None in used:
             return False
-        if max(counts.values()) <= rule.max_skew or max(counts.values()) - self._least_of(rule) <= rule.max_skew:
+        most = max(counts.values())
+        if most <= rule.max_skew or most - self._least_of(rule) <= rule.max_skew:
             return True
         loose = self._loose_of(rule)
         return all(
@@ -48,9 +54,10 @@ class Balance:
         )
 
     def _least_of(self, rule: SpreadRule) -> int:
-        if rule not in self._least:
-            self._least[rule] = self._least_now(rule)
-        return self._least[rule]
+        key = (rule.counter, rule.min_domains)
+        if key not in self._least:
+            self._least[key] = self._least_now(rule)
+        return self._least[key]
 
     def _least_now(self, rule: SpreadRule) -> int:
         if rule.key == HOSTNAME_LABEL:
@@ -64,52 +71,45 @@ class Balance:
         """What chunks that do not bring this rule themselves add to its counter. Those that bring it for other nodes (by their
         selectors) are not at liberty either to come when it suits."""
         if rule not in self._loose:
-            topology = self._state.topology
+            family = self._family(rule)
             counts: dict[Domain, int] = {}
-            bring: dict[tuple[int, bool], bool] = {}
-            for (kin, chunks_only, domain), count in self._added_to(rule.counter).items():
-                if (kin, chunks_only) not in bring:
-                    own = topology.own_rules(self._kin[kin].shape, chunks_only=chunks_only)
-                    bring[kin, chunks_only] = any(self._is_alike(rule, other) for other in own)
-                if not bring[kin, chunks_only]:
-                    counts[domain] = counts.get(domain, 0) + count
+            for put, domain in self._coming_to(rule.counter):
+                if family in self._brought_by(put.batch):
+                    continue
+                if domain is not None:
+                    counts[domain] = counts.get(domain, 0) + put.total
+                    continue
+                for number, count in zip(put.bins, put.counts, strict=True):
+                    counts[number] = counts.get(number, 0) + count
             self._loose[rule] = counts
         return self._loose[rule]
 
-    def _is_alike(self, one: SpreadRule, other: Rule) -> bool:
-        """Whether they differ at most in which nodes they look at, and in whether bound pods count."""
-        if one == other:
-            return True
-        if not isinstance(other, SpreadRule) or one.max_skew != other.max_skew or one.min_domains != other.min_domains:
-            return False
-        counters = self._state.topology.counters
-        mine, theirs = counters[one.counter].counted, counters[other.counter].counted
-        return mine.anywhere == theirs.anywhere
+    def _brought_by(self, batch: Batch) -> set[int]:
+        key = (batch.needs.kin, batch.keeps_minimum)
+        known = self._brought.get(key)
+        if known is None:
+            rules = self._state.topology.own_rules(batch.needs, chunks_only=batch.keeps_minimum)
+            known = self._brought[key] = {self._family(rule) for rule in rules if isinstance(rule, SpreadRule)}
+        return known
 
-    def _added_to(self, counter: int) -> dict[tuple[int, bool, Domain], int]:
-        """By kin, whether only chunks count, and domain."""
-        if self._added is None:
-            self._added = {}
+    def _family(self, rule: SpreadRule) -> int:
+        """The same number for rules that differ at most in which nodes they look at, and in whether bound pods count."""
+        counted = self._state.topology.counters[rule.counter].counted
+        family = (rule.max_skew, rule.min_domains, counted.key, counted.selections)
+        return self._families.setdefault(family, len(self._families))
+
+    def _coming_to(self, counter: int) -> Sequence[tuple[Put, Domain | None]]:
+        if self._coming is None:
+            self._coming = {}
             for put in self._state.puts():
-                kin = self._state.topology.kin(put.batch.needs.shape)
-                self._kin[kin.number] = kin
                 for position, domain in put.touched.labels:
-                    by_batch = self._added.setdefault(position, {})
-                    key = (kin.number, put.batch.keeps_minimum, domain)
-                    by_batch[key] = by_batch.get(key, 0) + put.total
+                    self._coming.setdefault(position, []).append((put, domain))
                 for position in put.touched.hosts:
-                    by_batch = self._added.setdefault(position, {})
-                    for number, count in zip(put.bins, put.counts, strict=True):
-                        key = (kin.number, put.batch.keeps_minimum, number)
-                        by_batch[key] = by_batch.get(key, 0) + count
-        return self._added.get(counter, {})
+                    self._coming.setdefault(position, []).append((put, None))
+        return self._coming.get(counter, ())
 
 
-def spread_rules(rules: Iterable[Rule]) -> list[SpreadRule]:
-    return [rule for rule in rules if isinstance(rule, SpreadRule)]
-
-
-def unbalanced(state: State, batch: Batch, rules: Sequence[Rule], *, since: Saved) -> list[SpreadRule]:
+def unbalanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> list[SpreadRule]:
     """Spread rules on other labels than the hostname that do not hold for chunks of the batch placed since then."""
     bins = {number for put in state.puts(since) if put.batch.number == batch.number for number in put.bins}
     return Balance(state).unbalanced(rules, bins, hosts=False)

@@ -6,7 +6,7 @@ shape are one batch. Then demands by priority, namespace and name, each group a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from reconciler.model.pods import PodShape
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.loops import EMPTY, LEAN, MINIMUM, RUNNING, USED
+from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.shapes import Needs
 
 
@@ -94,69 +95,64 @@ class Batch:
         return min(own, per_node)
 
 
-class Draft(NamedTuple):
-    """A batch before its shape's needs are known."""
-
-    shape: PodShape
-    members: tuple[Member, ...]
-    pods: bool
-    keeps_minimum: bool
-    opens_nodes: bool
-    priority: int
-    whole: int | None
-
-
-def drafts_of(demands: Sequence[Demand], *, include_pending: bool) -> list[Draft]:
-    pending = [demand for demand in demands if demand.is_pending_pod]
-    others = sorted(
-        (demand for demand in demands if not demand.is_pending_pod), key=lambda item: (-item.priority, _BY_NAME(item))
-    )
-    drafts = _pending_drafts(pending, include_pending=include_pending)
-    for number, demand in enumerate(others):
-        drafts += [
-            Draft(
-                shape=group.shape,
-                members=(Member(demand.ref, index, group.count),),
-                pods=False,
-                keeps_minimum=demand.recreation is Recreation.KEEP_MINIMUM,
-                opens_nodes=demand.opens_nodes,
-                priority=demand.priority,
-                whole=number if demand.whole else None,
-            )
-            for index, group in enumerate(demand.groups)
-            if group.count > 0
-        ]
-    return drafts
+def batches_of(demands: Sequence[Demand], needs: Callable[[PodShape], Needs], *, include_pending: bool) -> list[Batch]:
+    pending: list[Demand] = []
+    others: list[Demand] = []
+    for demand in demands:
+        (pending if demand.is_pending_pod else others).append(demand)
+    batches = _pending_batches(pending, needs, include_pending=include_pending)
+    for number, demand in enumerate(sorted(others, key=lambda item: (-item.priority, _BY_NAME(item)))):
+        for index, group in enumerate(demand.groups):
+            if group.count > 0:
+                batches.append(
+                    Batch(
+                        number=len(batches),
+                        needs=needs(group.shape),
+                        members=(Member(demand.ref, index, group.count),),
+                        pods=False,
+                        keeps_minimum=demand.recreation is Recreation.KEEP_MINIMUM,
+                        opens_nodes=demand.opens_nodes,
+                        priority=demand.priority,
+                        whole=number if demand.whole else None,
+                        preferences=_preferences(group.shape, needs) if demand.opens_nodes else (),
+                    )
+                )
+    return batches
 
 
-def _pending_drafts(pending: Iterable[Demand], *, include_pending: bool) -> list[Draft]:
+def _pending_batches(
+    pending: Iterable[Demand], needs: Callable[[PodShape], Needs], *, include_pending: bool
+) -> list[Batch]:
     together: dict[tuple[int, int, bool], tuple[PodShape, list[Member]]] = {}
     equal: dict[PodShape, PodShape] = {}
     same: dict[int, PodShape] = {}  # by identity, since hashing a shape is slow
     for demand in sorted(pending, key=_BY_NAME):
+        opens = include_pending and demand.opens_nodes
         for index, group in enumerate(demand.groups):
             shape = same.get(id(group.shape))
             if shape is None:
                 shape = same[id(group.shape)] = equal.setdefault(group.shape, group.shape)
-            key = (demand.priority, id(shape), include_pending and demand.opens_nodes)
+            key = (demand.priority, id(shape), opens)
             alike = together.get(key)
             if alike is None:
                 alike = together[key] = (shape, [])
             alike[1].append(Member(demand.ref, index, group.count))
-    drafts = [
-        Draft(shape, tuple(members), True, False, opens, priority, None)
-        for (priority, _, opens), (shape, members) in together.items()
-    ]
-    drafts.sort(
-        key=lambda draft: (
-            -draft.priority,
-            -draft.shape.requests.get(CPU),
-            -draft.shape.requests.get(MEMORY),
-            _BY_MEMBER(draft.members[0]),
-        )
+    # Of equals the one whose first member comes first by name comes first, as they stand here.
+    order = sorted(
+        together.items(),
+        key=lambda item: (-item[0][0], -item[1][0].requests.get(CPU), -item[1][0].requests.get(MEMORY)),
     )
-    return drafts
+    return [
+        Batch(
+            *(number, needs(shape), tuple(members), True, False, opens, priority, None),
+            _preferences(shape, needs) if opens else (),
+        )
+        for number, ((priority, _, opens), (shape, members)) in enumerate(order)
+    ]
+
+
+def _preferences(shape: PodShape, needs: Callable[[PodShape], Needs]) -> tuple[Needs, ...]:
+    return tuple(map(needs, firmer_shapes(shape)))
 
 
 _BY_NAME = attrgetter("ref.namespace", "ref.name", "ref.kind", "ref.group")
-_BY_MEMBER = attrgetter("demand.namespace", "demand.name", "demand.kind", "demand.group")

@@ -18,7 +18,7 @@ from reconciler.placement.amounts import times
 from reconciler.placement.batches import Batch
 from reconciler.placement.bins import BinOrigin, Bins
 from reconciler.placement.candidates import NoRows, PoolOffers
-from reconciler.placement.counters import ApartRule, Rule, SpreadRule
+from reconciler.placement.counters import ApartRule, SpreadRule
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.pool_limits import MINIMUMS, Shortage
 from reconciler.placement.requirements import Requirements
@@ -283,10 +283,7 @@ def _limit_words(pool: str, shortages: Sequence[Shortage]) -> str:
 
 
 def _topology_words(state: State, batch: Batch) -> str:
-    rules: list[Rule] = [
-        *state.topology.own_rules(batch.needs.shape, chunks_only=batch.keeps_minimum),
-        *state.topology.others_rules(batch.needs.shape, chunks_only=batch.keeps_minimum),
-    ]
+    rules = state.course(batch).rules
     if not rules:
         return "no more than is there may be placed on one node"
     words = []

@@ -1,5 +1,5 @@
-"""Shapes that differ only in what they request are kin: they are under the same rules, and chunks of all of them are placed in the
-same way. Used by topology, which keeps them, and by all who place.
+"""Kin (see kinship) are under the same rules, and chunks of all of them are placed in the same way. Used by topology, which keeps
+what follows, and by all who place.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodShape
-from reconciler.placement.counters import ApartRule, Rule, TogetherRule
+from reconciler.placement.counters import ApartRule, Rule, SpreadRule, TogetherRule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,7 +16,7 @@ class Course:
     """rules: the shape's own and those of pods that keep it off; on_labels, on_hosts: those of them on labels other than the
     hostname, and on the hostname; keys: those labels, with others on which somebody counts the chunks.
 
-    company, host_company: those that ask for company, of each; shared: whether where chunks go changes where more may go;
+    spread: those that spread; company, host_company: those that ask for company, of each; shared: whether where chunks go changes where more may go;
     by_domain: whether any rule looks at more than whether something counts where they go.
     """
 
@@ -24,6 +24,7 @@ class Course:
     keys: tuple[str, ...]
     on_labels: tuple[Rule, ...]
     on_hosts: tuple[Rule, ...]
+    spread: tuple[SpreadRule, ...]
     company: tuple[TogetherRule, ...]
     host_company: tuple[TogetherRule, ...]
     shared: bool
@@ -38,6 +39,7 @@ def course_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -> Course
         keys=tuple(sorted({*deciding_keys, *(rule.key for rule in on_labels)})),
         on_labels=on_labels,
         on_hosts=on_hosts,
+        spread=tuple(rule for rule in rules if isinstance(rule, SpreadRule)),
         company=tuple(rule for rule in on_labels if isinstance(rule, TogetherRule)),
         host_company=tuple(rule for rule in on_hosts if isinstance(rule, TogetherRule)),
         shared=any(rule.counts_itself and not isinstance(rule, TogetherRule) for rule in on_labels),
@@ -47,21 +49,9 @@ def course_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -> Course
 
 @dataclass(slots=True)
 class Kin:
-    """What follows for all shapes that have the same labels and constraints, as far as it is known. number: of its own, to
-    know it by; the rules: with and without chunks only."""
+    """What follows for all shapes that are kin, as far as it is known; courses: with and without chunks only."""
 
     shape: PodShape
-    number: int
-    own_rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
-    others_rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
-    rules: dict[bool, tuple[Rule, ...]] = field(default_factory=dict)
     courses: dict[bool, Course] = field(default_factory=dict)
     deciding_keys: tuple[str, ...] | None = None
     counts_of: tuple[int, ...] | None = None
-
-    def forget(self) -> None:
-        """A new counter may count these shapes too, or keep them off."""
-        self.others_rules.clear()
-        self.rules.clear()
-        self.courses.clear()
-        self.deciding_keys = self.counts_of = None

@@ -26,7 +26,7 @@ class LabelTable:
         self._rows = rows
         self._columns: dict[str, tuple[NDArray[np.intp], list[Cell]]] = {}
         self._masks: dict[tuple[str, Values, bool], Mask] = {}
-        self.keys = frozenset(key for row in rows for key in row)
+        self.keys: frozenset[str] = frozenset().union(*rows)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -34,8 +34,9 @@ class LabelTable:
     def column(self, key: str) -> tuple[NDArray[np.intp], list[Cell]]:
         """For each row the index of its cell in the list of distinct cells."""
         if key not in self._columns:
-            index: dict[Cell, int] = {}
-            codes = [index.setdefault(row.get(key), len(index)) for row in self._rows]
+            found = [row.get(key) for row in self._rows]
+            index = {cell: code for code, cell in enumerate(dict.fromkeys(found))}
+            codes = [index[cell] for cell in found]
             self._columns[key] = (np.array(codes, dtype=np.intp), list(index))
         return self._columns[key]
 

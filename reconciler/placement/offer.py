@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +20,9 @@ from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.attachments import without_attachable
+from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.candidates import PoolOffers, node_class_label
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.offerings import NANODOLLARS
 from reconciler.placement.planned import PlannedBin
 from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values, one_of
@@ -41,13 +44,12 @@ class Offer:
     price_known: bool
     requirements: tuple[Requirement, ...]
     labels: tuple[tuple[str, str], ...]
-    daemons: Amounts
+    daemons: tuple[int, ...]
     largest: Resources
     meets_minimums: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Offered:
+class Offered(NamedTuple):
     """A planned node, and whether enough is left open for its pool's minValues."""
 
     node: PlannedNode
@@ -62,6 +64,16 @@ class Narrowed:
     primary: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What all nodes of a blueprint are asked for in. asked: of labels, by their pool and their chunks; labels: see `_labels`; said:
+    labels that the NodeClaim has, so that they need not be asked for."""
+
+    asked: Requirements
+    labels: dict[str, str]
+    said: frozenset[str]
+
+
 class Offerer:
     """Makes the planned nodes of one placement; nodes that may be bought as the same are worked out once. most_types: to list for
     a node."""
@@ -69,23 +81,27 @@ class Offerer:
     def __init__(self, state: State, most_types: int) -> None:
         self.most_types = most_types
         self._state = state
-        self._known: dict[tuple[int, int, int, bytes, bytes, bytes], Offer] = {}
+        planned = state.planned
+        self._blueprint: list[int] = planned.blueprint[: planned.count].tolist()
+        self._place: list[int] = planned.place[: planned.count].tolist()
+        self._type: list[int] = planned.type[: planned.count].tolist()
+        self._used: list[list[int]] = planned.used[: planned.count].tolist()
+        self._words: dict[int, _Words] = {}
+        self._known: dict[tuple[object, ...], Offer] = {}
         self._holding: dict[int, list[bytes]] = {}
         """By pool, which of its types hold what is on each planned node."""
-        self._requests: dict[bytes, Resources] = {}
+        self._requests: dict[tuple[int, ...], Resources] = {}
 
     def planned_node(self, index: int, holdings: tuple[Holding, ...], narrowed: Narrowed | None = None) -> Offered:
         """Charges the pool for larger alternatives."""
-        planned = self._state.planned
-        offers = planned.of(index).offers
-        offer = self._offer(index, offers, narrowed)
-        asked = planned.used[index] + offer.daemons
-        requests = self._requests.get(asked.tobytes())
+        blueprint = self._state.blueprints.list[self._blueprint[index]]
+        offer = self._offer(index, blueprint, narrowed)
+        asked = tuple(map(add, self._used[index], offer.daemons))
+        requests = self._requests.get(asked)
         if requests is None:
-            requests = without_attachable(self._state.columns.resources(asked))
-            self._requests[asked.tobytes()] = requests
+            requests = self._requests[asked] = without_attachable(self._state.columns.resources(asked))
         node = PlannedNode(
-            node_pool=offers.pool.name,
+            node_pool=blueprint.offers.pool.name,
             instance_types=offer.instance_types,
             zones=offer.zones,
             capacity_types=offer.capacity_types,
@@ -98,27 +114,39 @@ class Offerer:
         )
         return Offered(node, offer.meets_minimums)
 
-    def _offer(self, index: int, offers: PoolOffers, narrowed: Narrowed | None) -> Offer:
-        state, planned = self._state, self._state.planned
-        blueprint = planned.of(index)
-        held = int(planned.type[index]) - state.blueprints.type_base[blueprint.pool]
-        is_limited = blueprint.pool in state.limited
-        allowed = state.running_limits.larger_types(blueprint.pool, held) if is_limited else None
+    def _offer(self, index: int, blueprint: Blueprint, narrowed: Narrowed | None) -> Offer:
+        state, offers, pool = self._state, blueprint.offers, blueprint.pool
+        held = self._type[index] - state.blueprints.type_base[pool]
+        is_limited = pool in state.limited
+        allowed = state.running_limits.larger_types(pool, held) if is_limited else None
         key = (
             blueprint.number,
-            int(planned.place[index]),
-            -1 if narrowed is None else narrowed.primary,
-            self._types_holding(blueprint.pool)[index],
-            b"" if narrowed is None else narrowed.rows.tobytes(),
-            b"" if allowed is None else allowed.tobytes(),
+            self._place[index],
+            self._types_holding(pool)[index],
+            None if narrowed is None else (narrowed.primary, narrowed.rows.tobytes()),
+            None if allowed is None else allowed.tobytes(),
         )
         offer = self._known.get(key)
         if offer is None:
-            most = self.most_types
-            offer = self._known[key] = _offer_of(offers, self._bin(index, narrowed), most, held=held, allowed=allowed)
+            offer = self._known[key] = _offer_of(
+                *(offers, self._bin(index, narrowed), self._words_of(blueprint), self.most_types),
+                held=held,
+                allowed=allowed,
+            )
         if is_limited:
             state.limits.charge(offers.pool.name, offer.largest, offers.capacities[held], nodes=0)
         return offer
+
+    def _words_of(self, blueprint: Blueprint) -> _Words:
+        words = self._words.get(blueprint.number)
+        if words is None:
+            pool = blueprint.offers.pool
+            asked = Requirements.of(pool.template.requirements).both(Requirements.labels([(NODEPOOL_LABEL, pool.name)]))
+            said = {*dict(pool.template.labels), HOSTNAME_LABEL, node_class_label(pool)}
+            labels = _labels(blueprint.offers, blueprint.own)
+            words = _Words(asked.both(blueprint.wanted), labels, frozenset(said - labels.keys()))
+            self._words[blueprint.number] = words
+        return words
 
     def _bin(self, index: int, narrowed: Narrowed | None) -> PlannedBin:
         found = self._state.planned.bin(index)
@@ -127,39 +155,39 @@ class Offerer:
     def _types_holding(self, pool: int) -> list[bytes]:
         if pool not in self._holding:
             used = self._state.planned.used[: self._state.planned.count]
-            holds = (self._state.offers[pool].room[None, :, :] >= used[:, None, :]).all(axis=2)
+            room = self._state.offers[pool].room
+            holds = np.ones((len(used), len(room)), dtype=np.bool_)
+            for resource in range(used.shape[1]):
+                holds &= room[None, :, resource] >= used[:, resource, None]
             self._holding[pool] = [bytes(row) for row in np.packbits(holds, axis=1)]
         return self._holding[pool]
 
 
-def _offer_of(offers: PoolOffers, planned: PlannedBin, most_types: int, *, held: int, allowed: Mask | None) -> Offer:
+def _offer_of(
+    offers: PoolOffers, planned: PlannedBin, words: _Words, most_types: int, *, held: int, allowed: Mask | None
+) -> Offer:
     """held: the type that the pool was charged for; allowed: types that its limits leave, None for all."""
-    best: tuple[PlannedBin, tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
+    best: tuple[tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
     for listable, (zones, capacity_types) in _listable(offers, planned):
         rows = listable & _within(offers, zones, capacity_types)
         kinds = _kinds(offers, planned, rows, allowed, needed=len(zones) * len(capacity_types), most=most_types)
-        listed = rows & np.isin(offers.offerings.types_of, kinds)
-        best = best or (planned, zones, capacity_types, kinds, listed)
+        listed = rows & offers.offerings.rows_of(kinds)
+        best = best or (zones, capacity_types, kinds, listed)
         if _meets(offers, listed):
-            best = (planned, zones, capacity_types, kinds, listed)
+            best = (zones, capacity_types, kinds, listed)
             break
     assert best is not None
-    _, zones, capacity_types, kinds, listed = best
-    labels = _labels(offers, planned)
+    zones, capacity_types, kinds, listed = best
     priced = bool(offers.priced[listed].all())
     return Offer(
         instance_types=tuple(offers.offerings.types[kind].name for kind in kinds),
         zones=zones,
         capacity_types=capacity_types,
         price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
-        requirements=_requirements(
-            offers,
-            planned,
-            _decided(offers, kinds, zones, capacity_types) | {key: one_of(value) for key, value in labels.items()},
-        ),
-        labels=tuple(sorted(labels.items())),
+        requirements=_requirements(words, _decided(offers, kinds, zones, capacity_types)),
+        labels=tuple(sorted(words.labels.items())),
         price_known=priced,
-        daemons=np.asarray(offers.daemon_load[kinds].max(axis=0), dtype=np.int64),
+        daemons=tuple(offers.daemon_load[kinds].max(axis=0).tolist()),
         largest=_largest(offers, () if allowed is None else (held, *kinds)),
         meets_minimums=_meets(offers, listed),
     )
@@ -210,18 +238,17 @@ def _kinds(
     """Types sold in all of the places, cheapest first; more than `most` only where minValues ask for more."""
     catalogue = offers.offerings
     zones, capacity_types = catalogue.table.column(ZONE_LABEL), catalogue.table.column(CAPACITY_TYPE_LABEL)
-    places = len(zones[1]) * len(capacity_types[1])
-    sold_as = (catalogue.types_of * len(zones[1]) + zones[0]) * len(capacity_types[1]) + capacity_types[0]
-    sold = np.unique(sold_as[rows])
-    complete = np.flatnonzero(np.bincount(sold // places, minlength=len(catalogue.types)) == needed)
+    sold = np.zeros((len(catalogue.types), len(zones[1]), len(capacity_types[1])), dtype=np.bool_)
+    sold[catalogue.types_of[rows], zones[0][rows], capacity_types[0][rows]] = True
+    complete = np.flatnonzero(sold.sum(axis=(1, 2)) == needed)
     prices = np.full(len(catalogue.types), PLENTY, dtype=np.int64)
     np.minimum.at(prices, catalogue.types_of[rows], offers.prices[rows])
-    chosen: list[int] = complete[np.lexsort((complete, prices[complete]))].tolist()
+    chosen: list[int] = complete[np.argsort(prices[complete], kind="stable")].tolist()
     if allowed is not None:
         primary = int(catalogue.types_of[planned.primary])
         chosen = [kind for kind in chosen if kind == primary or allowed[kind]]
     few = chosen[:most]
-    if len(few) < len(chosen) and not _meets(offers, rows & np.isin(catalogue.types_of, few)):
+    if len(few) < len(chosen) and not _meets(offers, rows & catalogue.rows_of(few)):
         return chosen
     return few
 
@@ -242,12 +269,12 @@ def _largest(offers: PoolOffers, kinds: Sequence[int]) -> Resources:
     return largest
 
 
-def _labels(offers: PoolOffers, planned: PlannedBin) -> dict[str, str]:
-    """One concrete value for every label that the pool asks for and the catalogue does not decide."""
+def _labels(offers: PoolOffers, own: Requirements) -> dict[str, str]:
+    """own: labels that the catalogue does not judge. One concrete value for every label that the pool asks for and the catalogue does not decide."""
     fixed = dict(offers.pool.template.labels)
     wanted = {STABLE_KEYS.get(item.key, item.key) for item in offers.pool.template.requirements}
     labels = {}
-    for key, values in planned.own.entries:
+    for key, values in own.entries:
         value = values.example()
         if key in wanted and key not in fixed and key != HOSTNAME_LABEL and value is not None:
             labels[key] = value
@@ -264,15 +291,11 @@ def _decided(
     }
 
 
-def _requirements(offers: PoolOffers, planned: PlannedBin, decided: Mapping[str, Values]) -> tuple[Requirement, ...]:
+def _requirements(words: _Words, decided: Mapping[str, Values]) -> tuple[Requirement, ...]:
     """Pool and chunks together, with what was decided in place of what was left open; sorted by label. What a label of
     the NodeClaim says already is not said again."""
-    pool = offers.pool
-    asked = Requirements.of(pool.template.requirements).both(Requirements.labels([(NODEPOOL_LABEL, pool.name)]))
-    said = frozenset(dict(pool.template.labels)) | {HOSTNAME_LABEL, node_class_label(pool)}
-    merged = (
-        asked.both(planned.wanted)
-        .both(Requirements(tuple(sorted(decided.items()))))
-        .without(frozenset(said - decided.keys()))
+    settled = {**decided, **{key: one_of(value) for key, value in words.labels.items()}}
+    merged = words.asked.both(Requirements(tuple(sorted(settled.items())))).without(
+        frozenset(words.said - decided.keys())
     )
     return tuple(requirement for key, values in merged.entries for requirement in values.requirements(key))

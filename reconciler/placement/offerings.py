@@ -63,6 +63,12 @@ class Offerings:
         mask[self.types_of[rows]] = True
         return mask
 
+    def rows_of(self, types: Sequence[int]) -> NDArray[np.bool_]:
+        """The rows of these types."""
+        mask = np.zeros(len(self.types), dtype=np.bool_)
+        mask[types] = True
+        return mask[self.types_of]
+
 
 def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[BackOff] = frozenset()) -> Offerings:
     """Only what is available now and not backed off from."""
@@ -75,6 +81,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
     uncounted = 0
     for index, kind in enumerate(types):
         own = dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
+        systems = [own | {OPERATING_SYSTEM_LABEL: system} for system in kind.operating_systems]
         for offering in sorted(kind.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
             if not offering.available or (kind.name, offering.zone, offering.capacity_type) in back_offs:
                 unavailable.append(own | offering_labels(offering))
@@ -87,9 +94,10 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
                 if not offering.reservation_capacity or not reserved[_reservation(kind, offering)[0]]:
                     continue
             sold_as = offering_labels(offering)
-            for system in kind.operating_systems:
+            for with_system in systems:
                 rows.append((index, offering))
-                labels.append(own | {OPERATING_SYSTEM_LABEL: system} | sold_as)
+                labels.append(with_system | sold_as)
+    held_back = [_reservation(types[index], offering) for index, offering in rows]
     return Offerings(
         types=types,
         table=LabelTable(labels),
@@ -98,8 +106,8 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         capacity_types=tuple(offering.capacity_type for _, offering in rows),
         prices=np.array([_weighed(types[index], offering) for index, offering in rows], dtype=np.int64),
         known=np.array([offering.price_known for _, offering in rows], dtype=np.bool_),
-        reservations=tuple(_reservation(types[index], offering)[0] for index, offering in rows),
-        reservation_keys=tuple(_reservation(types[index], offering)[1] for index, offering in rows),
+        reservations=tuple(name for name, _ in held_back),
+        reservation_keys=tuple(key for _, key in held_back),
         reserved=reserved,
         unavailable=tuple(unavailable),
         backed_off=tuple(backed_off),
@@ -155,9 +163,9 @@ def _left_out(uncounted: int, unpriced: int) -> tuple[str, ...]:
 
 def offering_labels(offering: Offering) -> dict[str, str]:
     """What a node of this offering is labelled, whatever its type."""
-    labels = {
-        requirement.key: requirement.values[0]
-        for requirement in offering.requirements
-        if requirement.operator is Operator.IN and len(requirement.values) == 1
-    }
-    return labels | {ZONE_LABEL: offering.zone, CAPACITY_TYPE_LABEL: offering.capacity_type}
+    labels = {ZONE_LABEL: offering.zone, CAPACITY_TYPE_LABEL: offering.capacity_type}
+    for requirement in offering.requirements:
+        key = requirement.key
+        if key not in labels and requirement.operator is Operator.IN and len(requirement.values) == 1:
+            labels[key] = requirement.values[0]
+    return labels

@@ -135,10 +135,10 @@ def _told(
 ) -> Meeting | None:
     """How a chunk came to its node: the first of its wishes that the node was made to meet, in the domains it counts in."""
     topology, batch = state.topology, put.batch
-    rules = topology.rules(batch.needs.shape, chunks_only=batch.keeps_minimum)
+    rules = state.course(batch).rules
     if any(isinstance(rule, TogetherRule) and rule.key == HOSTNAME_LABEL for rule in rules):
         return None
-    keys = {*topology.deciding_keys(batch.needs.shape), *(rule.key for rule in rules)} - {HOSTNAME_LABEL}
+    keys = {*topology.deciding_keys(batch.needs), *(rule.key for rule in rules)} - {HOSTNAME_LABEL}
     domains = []
     for key in sorted(keys):
         value = state.planned.decided(index, key)
@@ -170,11 +170,11 @@ def _capped(contained: Sequence[Sequence[tuple[Put, int]]], per_node: int | None
 
 def _kind_of(state: State, made: _Kinds, batch: Batch, meeting: Meeting, *, pool: int, capped: bool) -> int:
     shape = batch.needs.shape
-    rules = state.topology.rules(shape, chunks_only=batch.keeps_minimum)
+    rules = state.course(batch).rules
     counters = state.topology.counters
     counted = [
         number
-        for number in state.topology.counts_of(shape)
+        for number in state.topology.counts_of(batch.needs)
         if counters[number].host_row >= 0 and counters[number].counted.leaving
     ]
     on_host = tuple(rule for rule in rules if rule.key == HOSTNAME_LABEL and _matters(rule))
@@ -217,7 +217,7 @@ def _shares(state: State, kinds: Sequence[Kind], capped: Mapping[ObjectRef, int]
 
 
 def _apart(state: State, kinds: Sequence[Kind]) -> Mask:
-    counts = [frozenset(state.topology.counts_of(kind.batch.needs.shape)) for kind in kinds]
+    counts = [frozenset(state.topology.counts_of(kind.batch.needs)) for kind in kinds]
     apart = np.zeros((len(kinds), len(kinds)), dtype=np.bool_)
     for number, kind in enumerate(kinds):
         for rule in kind.rules:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import groupby, islice, permutations
 
-from reconciler.placement.balance import Balance, expect_planned, spread_rules
+from reconciler.placement.balance import Balance, expect_planned
 from reconciler.placement.batches import Batch
 from reconciler.placement.counters import SpreadRule
 from reconciler.placement.fill import fill_existing, has_room
@@ -82,20 +82,26 @@ class Packer:
     def broken(self) -> dict[int, list[SpreadRule]]:
         """Spread rules that do not hold for what is placed now, by batch number."""
         # Pending pods that go on what is there are bound before any new node comes.
-        later = [item for item in self._batches if not item.waits]
-        rules = {item.number: spread for item in later if (spread := spread_rules(self._state.course(item).rules))}
-        bins: dict[int, set[int]] = {}
-        under: dict[SpreadRule, set[int]] = {}
+        later = [item for item in self._batches if item.needs.shape.topology_spread and not item.waits]
+        spread = {item.number: course for item in later if (course := self._state.course(item)).spread}
+        together: dict[Course, set[int]] = {}
         for put in self._state.puts():
-            for rule in rules.get(put.batch.number, ()):
-                bins.setdefault(put.batch.number, set()).update(put.bins)
-                under.setdefault(rule, set()).update(put.bins)
+            if put.batch.number in spread:
+                together.setdefault(spread[put.batch.number], set()).update(put.bins)
+        under: dict[SpreadRule, set[int]] = {}
+        for course, used in together.items():
+            for rule in course.spread:
+                under.setdefault(rule, set()).update(used)
         balance = Balance(self._state)
         # A rule that holds for all that are under it holds for each; most do.
         if all(balance.holds(rule, used) for rule, used in under.items()):
             return {}
+        bins: dict[int, set[int]] = {}
+        for put in self._state.puts():
+            bins.setdefault(put.batch.number, set()).update(put.bins)
         broken = {
-            number: balance.unbalanced(known, bins.get(number, ()), hosts=True) for number, known in rules.items()
+            number: balance.unbalanced(course.spread, bins.get(number, ()), hosts=True)
+            for number, course in spread.items()
         }
         return {number: found for number, found in broken.items() if found}
 

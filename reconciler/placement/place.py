@@ -15,11 +15,11 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
-from reconciler.model.pods import DEFAULT_SCHEDULER, PodShape
+from reconciler.model.pods import DEFAULT_SCHEDULER
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.attachments import with_attachments
-from reconciler.placement.batches import UNLIMITED, Batch, drafts_of
+from reconciler.placement.batches import UNLIMITED, Batch, batches_of
 from reconciler.placement.best import place_best
 from reconciler.placement.bins import Bins, bins_of, frame_of
 from reconciler.placement.candidates import Told, pool_offers, usable
@@ -34,9 +34,8 @@ from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.optimal import optimal_placement
 from reconciler.placement.overlay_conflicts import overlays_in_force
 from reconciler.placement.pool_limits import PoolLimits
-from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
-from reconciler.placement.shapes import KnownNeeds, Needs
+from reconciler.placement.shapes import KnownNeeds
 from reconciler.placement.spot_accounts import limits_of, totals_of
 from reconciler.placement.spot_allowances import Allowances, within_share
 from reconciler.placement.spot_offers import offered_within_share
@@ -140,24 +139,10 @@ def _place(
 ) -> Placement:
     attached = with_attachments(view, node_pools, instance_types, demands)
     view, demands = attached.view, attached.demands
-    drafts = drafts_of(demands, include_pending=options.include_pending)
-    shapes = [draft.shape for draft in drafts]
-    columns = ResourceColumns(shape.requests for shape in shapes)
-    needs = KnownNeeds(columns.request).of
-    batches = [
-        Batch(
-            number,
-            needs(draft.shape),
-            draft.members,
-            draft.pods,
-            draft.keeps_minimum,
-            draft.opens_nodes,
-            draft.priority,
-            draft.whole,
-            tuple(needs(shape) for shape in firmer_shapes(draft.shape)) if draft.opens_nodes else (),
-        )
-        for number, draft in enumerate(drafts)
-    ]
+    groups = (group for demand in demands for group in demand.groups if group.count > 0)
+    columns = ResourceColumns(group.shape.requests for group in groups)
+    needs = KnownNeeds(columns.request)
+    batches = batches_of(demands, needs.of, include_pending=options.include_pending)
     circumstances = Circumstances(
         tuple((pool.name, unused(pool)) for pool in sorted(node_pools, key=_name) if not usable(pool)),
         options.chunks_per_node,
@@ -218,7 +203,7 @@ def _state(
     overlays: Sequence[NodeOverlay],
     options: PlacementOptions,
     columns: ResourceColumns,
-    needs: Callable[[PodShape], Needs],
+    needs: KnownNeeds,
     batches: Sequence[Batch],
     memory: Memory,
     most_nodes: Mapping[str, int],
@@ -247,7 +232,7 @@ def _state(
     topology = Topology(bins, view.namespaces, needs)
     for batch in batches:
         for wanted in (batch.needs, *batch.preferences):
-            topology.watch(wanted.shape, chunks_only=batch.keeps_minimum)
+            topology.watch(wanted, chunks_only=batch.keeps_minimum)
     topology.count_pods()
     topology.assumptions.update(catalogue.left_out)
     topology.assumptions.update(in_force.left_out)
@@ -343,17 +328,15 @@ def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding
     found: dict[int, list[Holding]] = {}
     for number, by_bin in sorted(amounts.items()):
         members = iter(batches[number].members)
-        member, waiting = None, 0
+        waiting = 0
         for bin_number, count in sorted(by_bin.items()):
             left = count
             held = found.setdefault(bin_number, [])
             while left:
                 if not waiting:
-                    member = next(members)
-                    waiting = member.size
-                assert member is not None
+                    demand, group, waiting = next(members)
                 taken = min(left, waiting)
-                held.append(Holding(member.demand, member.group, taken))
+                held.append(Holding(demand, group, taken))
                 waiting -= taken
                 left -= taken
     return {number: tuple(sorted(holdings, key=_order)) for number, holdings in found.items()}

@@ -18,10 +18,10 @@ _SOFT, _HARD = "ScheduleAnyway", "DoNotSchedule"
 
 def firmer_shapes(shape: PodShape) -> tuple[PodShape, ...]:
     """Firmest first, the shape itself not among them; empty when it has no such wish."""
-    if not shape.preferred_pod_affinity and not shape.topology_spread:
+    spread = [item for item in shape.topology_spread if _is_wished(item)]
+    if not shape.preferred_pod_affinity and not spread:
         return ()
     wished = sorted(shape.preferred_pod_affinity, key=lambda item: -item.weight)
-    spread = [item for item in shape.topology_spread if _is_wished(item)]
     rungs = [(number, len(spread)) for number in range(len(wished))]
     rungs += [(len(wished), count) for count in range(len(spread), 0, -1)]
     return tuple(

@@ -131,7 +131,7 @@ class Search:
 
     def _is_alone(self, batch: Batch) -> bool:
         """Whether no rule has to do with its chunks, so that it is all one when they come."""
-        return not self._courses[batch.number].rules and not self._state.topology.counts_of(batch.needs.shape)
+        return not self._courses[batch.number].rules and not self._state.topology.counts_of(batch.needs)
 
     def _is_hopeless(self, left: Counter[int], extra: int) -> bool:
         if any(self._best.missing):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement, Taint, Toleration
+from reconciler.placement.kinship import Kinship
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.requirements import Requirements
 
@@ -37,12 +38,14 @@ class Wish:
 
 @dataclass(slots=True, eq=False)
 class Needs:
-    """A shape and what follows from it; never changed. terms: at least one must hold."""
+    """A shape and what follows from it; never changed. terms: at least one must hold; kin: the number of its kin
+    (see kinship), -1 for daemons, about whom nobody asks."""
 
     shape: PodShape
     request: Amounts
     terms: tuple[NodeTerm, ...]
     wishes: tuple[Wish, ...]
+    kin: int = -1
 
     @property
     def affinity_terms(self) -> tuple[NodeTerm, ...]:
@@ -60,34 +63,32 @@ class KnownNeeds:
     """Needs of every shape that came up, worked out once. Shapes that ask for the same nodes share their terms and wishes."""
 
     def __init__(self, request: Callable[[Resources], Amounts]) -> None:
+        self.kinship = Kinship()
         self._request = request
         self._known: dict[int, Needs] = {}
         """By identity, since hashing a shape is slow; needs keep their shape, so that its identity stays its own."""
+        self._of_kin: dict[int, Needs] = {}
         self._alike: dict[tuple[object, ...], Needs] = {}
-        self._same: dict[tuple[int, ...], Needs] = {}
-        """By identity of what a shape asks of nodes, which many shapes share (see cluster's shapes); kept by the needs."""
 
     def of(self, shape: PodShape) -> Needs:
         needs = self._known.get(id(shape))
         if needs is None:
+            kin = self.kinship.number(shape)
+            alike = self._of_kin.get(kin)
+            if alike is None:
+                alike = self._of_kin[kin] = self._alike_of(shape)
             request = self._request(shape.requests)
-            alike = self._alike_of(shape, request)
-            needs = self._known[id(shape)] = Needs(shape, request, alike.terms, alike.wishes)
+            needs = self._known[id(shape)] = Needs(shape, request, alike.terms, alike.wishes, kin)
         return needs
 
-    def _alike_of(self, shape: PodShape, request: Amounts) -> Needs:
+    def _alike_of(self, shape: PodShape) -> Needs:
         parts = (
             *(shape.node_selector, shape.required_node_terms, shape.preferred_node_terms),
             *(shape.attachment_terms, shape.obstacle),
         )
-        same = tuple(map(id, parts))
-        known = self._same.get(same)
-        if known is None:
-            known = self._alike.get(parts)
-            if known is None:
-                known = self._alike[parts] = needs_of(shape, request)
-            self._same[same] = known
-        return known
+        if parts not in self._alike:
+            self._alike[parts] = needs_of(shape, self._request(shape.requests))
+        return self._alike[parts]
 
 
 def _terms(shape: PodShape, places: Sequence[NodeSelectorTerm]) -> Iterable[NodeTerm]:

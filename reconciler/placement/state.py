@@ -174,7 +174,7 @@ class State:
 
     def course(self, batch: Batch) -> Course:
         """The topology rules that its chunks are under: their shape's own and those of pods that keep it off."""
-        return self.topology.course(batch.needs.shape, chunks_only=batch.keeps_minimum)
+        return self.topology.course(batch.needs, chunks_only=batch.keeps_minimum)
 
     def free(self, batch: Batch) -> Amounts:
         """Room on each existing bin that counts for this batch (see `Recreation`)."""
@@ -197,7 +197,7 @@ class State:
         if batch.needs.shape.host_ports:
             self.ports[number] = (*before, *batch.needs.shape.host_ports)
         labels, hosts = [], []
-        for position in self.topology.counts_of(batch.needs.shape):
+        for position in self.topology.counts_of(batch.needs):
             domain = self.topology.counted_domain(position, number)
             if domain is None:
                 continue
@@ -263,7 +263,7 @@ class State:
 
     def _touched_by(self, batch: Batch, blueprint: Blueprint, index: int) -> Touched | None:
         """Worked out once for a blueprint and shapes that count in the same counters; None where it is not the same for all of its nodes."""
-        positions = self.topology.counts_of(batch.needs.shape)
+        positions = self.topology.counts_of(batch.needs)
         if not positions:
             return _NOWHERE
         key = (blueprint.number, positions)
@@ -278,7 +278,7 @@ class State:
     def _touched_now(self, batch: Batch, index: int) -> Touched:
         labels: list[tuple[int, Domain]] = []
         hosts: list[int] = []
-        for position in self.topology.counts_of(batch.needs.shape):
+        for position in self.topology.counts_of(batch.needs):
             counted = self.topology.counters[position].counted
             if counted.key == HOSTNAME_LABEL:
                 if self.planned.is_included(index, counted.inclusion):

@@ -69,7 +69,7 @@ def stay(
             first = any(isinstance(rule, TogetherRule) and _is_first(state, rules) for rule in rules)
             task = Task(batch, Requirements(), course, bare=False, single=first, per_node=per_node)
             placed += fill_existing(state, task, amount, only)
-    if unbalanced(state, batch, rules, since=saved):
+    if unbalanced(state, batch, course.spread, since=saved):
         state.put_back(saved)
         return 0
     return placed
@@ -83,7 +83,7 @@ def _is_first(state: State, rules: Sequence[Rule]) -> bool:
 def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:
     """By rules on labels other than the hostname, spread apart; none on a bin whose domain is not decided yet."""
     labels = state.bins.origins[number].labels
-    if any(isinstance(labels.get(key), tuple) for key in state.topology.deciding_keys(batch.needs.shape)):
+    if any(isinstance(labels.get(key), tuple) for key in state.topology.deciding_keys(batch.needs)):
         return 0
     allowed = PLENTY
     first = _is_first(state, rules)

@@ -7,8 +7,7 @@ differ only in what they request are under the same rules: what is worked out fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,26 +31,23 @@ from reconciler.placement.counters import (
 from reconciler.placement.kin import Course, Kin, course_of
 from reconciler.placement.label_table import Mask
 from reconciler.placement.requirements import Requirements
-from reconciler.placement.shapes import Needs
+from reconciler.placement.shapes import KnownNeeds, Needs
 
 
 class Topology:
     """All counters that some shape asks for. Shapes must be made known (`watch`) before pods are counted (`count_pods`)."""
 
-    def __init__(
-        self, bins: Bins, namespaces: Mapping[str, Mapping[str, str]], needs: Callable[[PodShape], Needs]
-    ) -> None:
+    def __init__(self, bins: Bins, namespaces: Mapping[str, Mapping[str, str]], needs: KnownNeeds) -> None:
         self._bins = bins
         self._namespaces = namespaces
-        self.needs = needs
+        self._needs = needs
         self.counters: list[Counter] = []
         self.hosts = Hosts()
         self.hosts.reach(len(bins))
-        self._kin: dict[tuple[object, ...], Kin] = {}
-        self._same_kin: dict[tuple[int, ...], Kin] = {}
-        """By identity of what its shapes ask for, which many shapes share; kept by the shapes."""
-        self._kin_of: dict[int, tuple[PodShape, Kin]] = {}
-        """By identity, since hashing a shape is slow; the shape is kept so that its identity stays its own."""
+        self._own: dict[tuple[int, bool], tuple[Rule, ...]] = {}
+        """The rules that shapes bring themselves, by number of kin, with and without chunks only."""
+        self._kin: dict[int, Kin] = {}
+        """By number; forgotten with each new counter, which may count these shapes too, or keep them off."""
         self._existing: dict[int, set[Domain]] = {}
         self._index: dict[Counted, int] = {}
         self._domains: dict[str, list[Domain | None]] = {}
@@ -63,40 +59,33 @@ class Topology:
         self.expected: dict[int, set[Domain]] = {}
         """Domains by counter that are not there but turned out to come with nodes for other demands (see balance)."""
 
-    def watch(self, shape: PodShape, *, chunks_only: bool = False) -> None:
-        self.own_rules(shape, chunks_only=chunks_only)
+    def watch(self, needs: Needs, *, chunks_only: bool = False) -> None:
+        self.own_rules(needs, chunks_only=chunks_only)
 
-    def kin(self, shape: PodShape) -> Kin:
-        """What is shared by all shapes that differ from this one in their requests and ports only."""
-        known = self._kin_of.get(id(shape))
-        if known is not None:
-            return known[1]
-        parts = _apart_from_amounts(shape)
-        same = tuple(map(id, parts))
-        kin = self._same_kin.get(same)
+    def _kin_of(self, number: int, shape: PodShape) -> Kin:
+        """What is shared by all shapes that are kin of this one."""
+        kin = self._kin.get(number)
         if kin is None:
-            kin = self._kin.get(parts)
-            if kin is None:
-                kin = self._kin[parts] = Kin(shape, len(self._kin))
-            self._same_kin[same] = kin
-        self._kin_of[id(shape)] = (shape, kin)
+            kin = self._kin[number] = Kin(shape)
         return kin
 
-    def own_rules(self, shape: PodShape, *, chunks_only: bool = False) -> tuple[Rule, ...]:
+    def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> tuple[Rule, ...]:
         """The rules a shape brings itself: spread that must hold, required affinity and anti-affinity."""
-        known = self.kin(shape).own_rules
-        if chunks_only not in known:
-            known[chunks_only] = tuple(self._own_rules(shape, chunks_only=chunks_only))
-        return known[chunks_only]
+        key = (needs.kin, chunks_only)
+        rules = self._own.get(key)
+        if rules is None:
+            rules = self._own[key] = tuple(self._own_rules(needs, chunks_only=chunks_only))
+        return rules
 
-    def _own_rules(self, shape: PodShape, *, chunks_only: bool) -> list[Rule]:
+    def _own_rules(self, needs: Needs, *, chunks_only: bool) -> list[Rule]:
+        shape = needs.shape
         rules: list[Rule] = []
         hard = [item for item in shape.topology_spread if item.when_unsatisfiable == "DoNotSchedule"]
         keys = tuple(sorted({item.topology_key for item in hard}))
         for constraint in hard:
             selection = _spread_selection(shape, constraint)
             inclusion = Inclusion(
-                self.needs(shape).affinity_terms if constraint.node_affinity_policy == "Honor" else None,
+                needs.affinity_terms if constraint.node_affinity_policy == "Honor" else None,
                 shape.tolerations if constraint.node_taints_policy == "Honor" else None,
                 keys,
             )
@@ -119,14 +108,8 @@ class Topology:
             rules.append(TogetherRule(counter, term.topology_key, itself))
         return rules
 
-    def others_rules(self, shape: PodShape, *, chunks_only: bool = False) -> tuple[Rule, ...]:
-        """Anti-affinity of pods and chunks that select this shape: it must stay out of their domains."""
-        known = self.kin(shape).others_rules
-        if chunks_only not in known:
-            known[chunks_only] = self._others_rules(shape, chunks_only=chunks_only)
-        return known[chunks_only]
-
     def _others_rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
+        """Anti-affinity of pods and chunks that select this shape: it must stay out of their domains."""
         return tuple(
             ApartRule(number, counted.key, counts_itself=False)
             for number in self._selecting(shape)
@@ -147,29 +130,22 @@ class Topology:
         found: list[int] = known[1]
         return found
 
-    def rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
-        """All rules that a shape is under: its own and those of pods that keep it off."""
-        known = self.kin(shape).rules
-        if chunks_only not in known:
-            own = self.own_rules(shape, chunks_only=chunks_only)
-            known[chunks_only] = (*own, *self.others_rules(shape, chunks_only=chunks_only))
-        return known[chunks_only]
-
-    def course(self, shape: PodShape, *, chunks_only: bool) -> Course:
-        """How chunks of a shape are placed by those rules."""
-        known = self.kin(shape).courses
+    def course(self, needs: Needs, *, chunks_only: bool) -> Course:
+        """How chunks of a shape are placed: by all rules that it is under, its own and those of pods that keep it off."""
+        known = self._kin_of(needs.kin, needs.shape).courses
         course = known.get(chunks_only)
         if course is None:
-            rules = self.rules(shape, chunks_only=chunks_only)
-            course = known[chunks_only] = course_of(rules, self.deciding_keys(shape))
+            own = self.own_rules(needs, chunks_only=chunks_only)
+            others = self._others_rules(needs.shape, chunks_only=chunks_only)
+            course = known[chunks_only] = course_of((*own, *others), self.deciding_keys(needs))
         return course
 
-    def deciding_keys(self, shape: PodShape) -> tuple[str, ...]:
+    def deciding_keys(self, needs: Needs) -> tuple[str, ...]:
         """Labels (hostname apart) on which a new node for this shape must be decided, since somebody counts it there."""
-        kin = self.kin(shape)
+        kin = self._kin_of(needs.kin, needs.shape)
         if kin.deciding_keys is None:
-            keys = {self.counters[number].counted.key for number in self.counts_of(shape)}
-            keys |= {rule.key for rule in self.others_rules(shape)}
+            keys = {self.counters[number].counted.key for number in self.counts_of(needs)}
+            keys |= {rule.key for rule in self._others_rules(needs.shape, chunks_only=False)}
             kin.deciding_keys = tuple(sorted(keys - {HOSTNAME_LABEL}))
         return kin.deciding_keys
 
@@ -190,15 +166,15 @@ class Topology:
         return Selection(frozenset(chosen | set(term.namespaces)), (selector,))
 
     def _counter(self, counted: Counted) -> int:
-        if counted not in self._index:
-            self._index[counted] = len(self.counters)
+        fresh = len(self.counters)
+        number = self._index.setdefault(counted, fresh)
+        if number == fresh:
             if counted.owners:
-                self._owners.append(len(self.counters))
+                self._owners.append(number)
             row = self.hosts.add_row() if counted.key == HOSTNAME_LABEL else -1
             self.counters.append(Counter(counted, self.hosts, row, included=self._included(counted.inclusion)))
-            for kin in self._kin.values():
-                kin.forget()
-        return self._index[counted]
+            self._kin.clear()
+        return number
 
     def _included(self, inclusion: Inclusion | None) -> Mask | None:
         if inclusion is None:
@@ -250,10 +226,13 @@ class Topology:
                     found |= {value for value in cell if value is not None and (asked is None or asked.allows(value))}
         return found
 
-    def counts_of(self, shape: PodShape) -> tuple[int, ...]:
+    def counts_of(self, needs: Needs) -> tuple[int, ...]:
         """Counters in which a pod of this shape counts."""
-        kin = self.kin(shape)
+        return self._counts_of(self._kin_of(needs.kin, needs.shape))
+
+    def _counts_of(self, kin: Kin) -> tuple[int, ...]:
         if kin.counts_of is None:
+            shape = kin.shape
             terms = shape.pod_anti_affinity
             owned = {(term.topology_key, self.selection(shape, term, generous=True)) for term in terms}
             selecting = [item for item in self._selecting(shape) if not self.counters[item].counted.owners]
@@ -272,7 +251,8 @@ class Topology:
         if not self.counters:
             return
         for placed in self._bins.flocks:
-            for index in self.counts_of(placed.flock.shape):
+            shape = placed.flock.shape
+            for index in self._counts_of(self._kin_of(self._needs.kinship.number(shape), shape)):
                 counted = self.counters[index].counted
                 if not counted.chunks_only and (counted.leaving or not placed.flock.deleting):
                     self._count(self.counters[index], placed)
@@ -296,12 +276,6 @@ class Topology:
         """The domain in which a pod on an existing bin counts, None when it does not."""
         item = self.counters[counter]
         return self.domains(item.counted.key)[number] if item.included is None or item.included[number] else None
-
-
-_apart_from_amounts = attrgetter(
-    *("namespace", "labels", "node_selector", "required_node_terms", "preferred_node_terms", "tolerations"),
-    *("topology_spread", "pod_affinity", "pod_anti_affinity", "attachment_terms", "obstacle"),
-)
 
 
 def _is_owned(counted: Counted, owned: set[tuple[str, Selection]]) -> bool:
