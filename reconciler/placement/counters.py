@@ -59,9 +59,10 @@ class Counted:
         return replace(self, inclusion=None, chunks_only=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Inclusion:
-    """Which nodes a spread constraint looks at. terms: the shape's, where affinity is honoured (else None); tolerations:
+    """Which nodes a spread constraint looks at; topology has one object for all that are equal, so that what follows from it can be
+    kept by identity. terms: the shape's, where affinity is honoured (else None); tolerations:
     where taints are; keys: labels the node must have (all constraints' topology keys)."""
 
     terms: tuple[NodeTerm, ...] | None

@@ -11,8 +11,6 @@ from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.pool_limits import NODES, PoolLimits
 
-_NOTHING_LIMITED: Amounts = np.zeros((0, 0), dtype=np.int64)
-
 
 class RunningLimits:
     """Reads the account that PoolLimits keeps; resources that any pool limits are columns, the number of nodes apart."""
@@ -26,6 +24,7 @@ class RunningLimits:
             [min(capacity.get(name), PLENTY) for name in self._names] for item in offers for capacity in item.capacities
         ]
         self._capacities: Amounts = np.array(columns, dtype=np.int64).reshape(len(columns), len(self._names))
+        self._unlimited = (self._capacities, np.zeros((0, 0), dtype=np.int64))
         ends = np.cumsum([len(item.capacities) for item in offers]).tolist()
         self._of_pool = [
             self._capacities[end - len(item.capacities) : end] for end, item in zip(ends, offers, strict=True)
@@ -34,7 +33,7 @@ class RunningLimits:
     def now(self) -> tuple[Amounts, Amounts]:
         """Capacities by type (numbered through all pools) and resource, and what is left of each by pool."""
         if not self._names:
-            return self._capacities, _NOTHING_LIMITED
+            return self._unlimited
         left = [self._left(pool) for pool in self._pools]
         return self._capacities, np.array(left, dtype=np.int64).reshape(len(left), len(self._names))
 

@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from reconciler.placement.amounts import PLENTY
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.kernel import Kernel
 from reconciler.placement.loops import Numbers
@@ -106,12 +105,10 @@ class Options:
         known = len(self._mix_prices)
         if count >= known:
             length = max(count + 1, 2 * known, _FEW)
-            self._mix_prices = np.full(length, PLENTY, dtype=np.int64)
-            if len(self.useful):
-                kernel.mix_costs(
-                    self.chunks, self.prices, self.useful, self._mix_prices, np.empty_like(self._mix_prices)
-                )
-            self.new = np.concatenate([self.new, np.full(length - known, -1, dtype=np.int64)])
+            table = np.full((3, length), -1, dtype=np.int64)
+            table[2, :known] = self.new
+            self._mix_prices, nodes, self.new = table
+            kernel.mix_costs(self.chunks, self.prices, self.useful, self._mix_prices, nodes)
         return self._mix_prices
 
     def note_new(self, count: int, blueprint: Blueprint) -> None:

@@ -41,19 +41,18 @@ def useful(chunks: Numbers, prices: Numbers, found: Numbers) -> int:
 
 def mix_costs(chunks: Numbers, prices: Numbers, useful: Numbers, costs: Numbers, nodes: Numbers) -> None:
     """Writes the price and the number of nodes of what `mix_of` finds for 0, 1, … chunks. useful: places, smallest size first."""
-    best, largest = useful[0], chunks[useful[-1]]
-    for position in range(1, len(useful)):
-        place = useful[position]
-        if prices[place] / chunks[place] <= prices[best] / chunks[best]:
+    best, largest = -1, 0
+    for place in useful:
+        if best < 0 or prices[place] / chunks[place] <= prices[best] / chunks[best]:
             best = place
+        largest = chunks[place]
     costs[0], nodes[0] = 0, 0
     for count in range(1, len(costs)):
-        if count - 2 * largest >= chunks[best]:
+        costs[count], nodes[count] = PLENTY, 0
+        if best >= 0 and count - 2 * largest >= chunks[best]:
             costs[count], nodes[count] = costs[count - chunks[best]] + prices[best], nodes[count - chunks[best]] + 1
             continue
-        costs[count], nodes[count] = PLENTY, 0
-        for position in range(len(useful)):
-            place = useful[position]
+        for place in useful:
             rest = max(0, count - chunks[place])
             cost, number = costs[rest] + prices[place], nodes[rest] + 1
             if cost < costs[count] or (cost == costs[count] and number < nodes[count]):

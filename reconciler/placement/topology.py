@@ -14,7 +14,7 @@ import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 from reconciler.placement.bins import Bins, PlacedFlock
 from reconciler.placement.counters import (
     ApartRule,
@@ -31,7 +31,10 @@ from reconciler.placement.counters import (
 from reconciler.placement.kin import Course, Kin, course_of
 from reconciler.placement.label_table import Mask
 from reconciler.placement.requirements import Requirements
-from reconciler.placement.shapes import KnownNeeds, Needs
+from reconciler.placement.shapes import KnownNeeds, Needs, NodeTerm
+
+_InclusionParts = tuple[tuple[NodeTerm, ...] | None, tuple[Toleration, ...] | None, tuple[str, ...]]
+"""As `Inclusion` has them: terms, tolerations and keys."""
 
 
 class Topology:
@@ -50,6 +53,7 @@ class Topology:
         """By number; forgotten with each new counter, which may count these shapes too, or keep them off."""
         self._existing: dict[int, set[Domain]] = {}
         self._index: dict[Counted, int] = {}
+        self._inclusions: dict[_InclusionParts, Inclusion] = {}
         self._domains: dict[str, list[Domain | None]] = {}
         self._owners: list[int] = []
         """Numbers of the counters of pods that have an anti-affinity term."""
@@ -84,7 +88,7 @@ class Topology:
         keys = tuple(sorted({item.topology_key for item in hard}))
         for constraint in hard:
             selection = _spread_selection(shape, constraint)
-            inclusion = Inclusion(
+            inclusion = self._inclusion(
                 needs.affinity_terms if constraint.node_affinity_policy == "Honor" else None,
                 shape.tolerations if constraint.node_taints_policy == "Honor" else None,
                 keys,
@@ -107,6 +111,12 @@ class Topology:
             itself = all(selection.selects(shape) for selection in together)
             rules.append(TogetherRule(counter, term.topology_key, itself))
         return rules
+
+    def _inclusion(self, *parts: *_InclusionParts) -> Inclusion:
+        known = self._inclusions.get(parts)
+        if known is None:
+            known = self._inclusions[parts] = Inclusion(*parts)
+        return known
 
     def _others_rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
         """Anti-affinity of pods and chunks that select this shape: it must stay out of their domains."""
