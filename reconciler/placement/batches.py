@@ -31,7 +31,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How much of a demand nodes may hold (see spot_allowances). new_node: one to be made, None for no limit; bins: those of
+    """How much of a demand nodes may hold (see spot.allowances). new_node: one to be made, None for no limit; bins: those of
     existing ones that are limited, by number, sorted."""
 
     new_node: int | None = None

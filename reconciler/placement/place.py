@@ -31,14 +31,14 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.minimums import within_minimums
 from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
-from reconciler.placement.optimal import optimal_placement
+from reconciler.placement.optimizing.optimal import optimal_placement
 from reconciler.placement.overlay_conflicts import overlays_in_force
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
 from reconciler.placement.shapes import KnownNeeds
-from reconciler.placement.spot_accounts import limits_of, totals_of
-from reconciler.placement.spot_allowances import Allowances, within_share
-from reconciler.placement.spot_offers import offered_within_share
+from reconciler.placement.spot.accounts import limits_of, totals_of
+from reconciler.placement.spot.allowances import Allowances, within_share
+from reconciler.placement.spot.offers import offered_within_share
 from reconciler.placement.state import State
 from reconciler.placement.topology import Topology
 
@@ -48,8 +48,8 @@ class PlacementOptions:
     """include_pending: plan new nodes for pending pods too; chunks_per_node: most chunks of one demand on a node, so that
     losing it loses no more (None: no limit); instance_types: most types to list for a new node; back_offs: offerings (type,
     zone, capacity type) not to ask for; leaving: names of nodes and NodeClaims that must take no more chunks, since they are about
-    to be replaced; optimal: look for cheaper new nodes than the fast way found (see optimize); spot_share: the most of a demand's
-    chunks that may stand on spot nodes of one offering (1: no bound; see spot_lists)."""
+    to be replaced; optimal: look for cheaper new nodes than the fast way found (see optimizing); spot_share: the most of a demand's
+    chunks that may stand on spot nodes of one offering (1: no bound; see spot)."""
 
     include_pending: bool = False
     chunks_per_node: int | None = None

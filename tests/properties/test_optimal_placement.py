@@ -18,9 +18,9 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.placement import optimize_filling
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.optimize_kinds import Movable, movable
+from reconciler.placement.optimizing import filling
+from reconciler.placement.optimizing.kinds import Movable, movable
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.unit.placement.worlds import ZONES, World, catalogue, worlds
@@ -95,8 +95,10 @@ def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(world: World, most:
         return "what was cheaper broke a rule" if broken(_packed) else ""
 
     with (
-        patch("reconciler.placement.optimize.movable", lambda *args, **named: _dear(movable(*args, **named))),
-        patch("reconciler.placement.optimize_rebuild.Rebuilder._cost", lambda _: (next(costs), 0)),
+        patch(
+            "reconciler.placement.optimizing.packings.movable", lambda *args, **named: _dear(movable(*args, **named))
+        ),
+        patch("reconciler.placement.optimizing.rebuild.Rebuilder._cost", lambda _: (next(costs), 0)),
         patch("reconciler.placement.optimal._objection", found),
     ):
         said = " ".join(placed(world, optimal=True, chunks_per_node=most).assumptions)
@@ -184,7 +186,7 @@ def test_numpy_and_the_loop_fill_nodes_alike(data: st.DataObject) -> None:
 
     one, other = (
         fill(order, able.copy(), asked, room.copy(), most, apart)
-        for fill in (optimize_filling.filled_one_by_one, optimize_filling.filled_in_numpy)
+        for fill in (filling.filled_one_by_one, filling.filled_in_numpy)
     )
 
     assert one.tolist() == other.tolist()

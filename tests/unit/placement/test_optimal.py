@@ -17,7 +17,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.quantity import CPU
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.optimize_effort import Effort
+from reconciler.placement.optimizing.effort import Effort
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
@@ -146,7 +146,7 @@ def test_the_best_that_was_found_is_used_when_the_time_is_over_in_the_middle(loo
 
 @pytest.mark.parametrize("most", [1, 100_000, 300_000])
 def test_when_the_work_is_over_the_answer_is_still_one_and_the_same(most: int) -> None:
-    with patch("reconciler.placement.optimize.Effort", lambda left, **_named: Effort(left, most=most)):
+    with patch("reconciler.placement.optimizing.packings.Effort", lambda left, **_named: Effort(left, most=most)):
         one, other = placed(*MIX), placed(*MIX)
 
     assert one == other

@@ -1,4 +1,4 @@
-"""What the optimising mode may move: the chunks on planned nodes, in kinds that pack alike. Used by optimize.
+"""What the optimising mode may move: the chunks on planned nodes, in kinds that pack alike. Used by packings.
 
 A chunk keeps the NodePool that the fast placement found for it, the way its wishes were met, and every topology domain but
 the host that it counts in. So what is moved can unbalance no zone, and all that is left to look at is one node at a time.

@@ -1,4 +1,4 @@
-"""The linear programs of the optimising mode, on HiGHS. Used by optimize; the only module that knows the solver.
+"""The linear programs of the optimising mode, on HiGHS. Used by packings; the only module that knows the solver.
 
 highspy is loaded when this mode is used and not before. One thread, the simplex method and a fixed seed: the same program
 gets the same answer.
@@ -15,10 +15,10 @@ import numpy as np
 from reconciler.model.errors import Invalid
 from reconciler.placement.amounts import PLENTY, times
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.optimize_effort import Effort
-from reconciler.placement.optimize_kinds import Movable, Pattern, most_of_each
-from reconciler.placement.optimize_patterns import Floats
-from reconciler.placement.optimize_sizes import Sizes
+from reconciler.placement.optimizing.effort import Effort
+from reconciler.placement.optimizing.kinds import Movable, Pattern, most_of_each
+from reconciler.placement.optimizing.patterns import Floats
+from reconciler.placement.optimizing.sizes import Sizes
 
 _WITHOUT_END = 1e30
 _MOST_STEPS = 2**31 - 1

@@ -1,5 +1,5 @@
 """The loop that fills nodes greedily, compiled where numba is there, else in numpy with the same answers. Used by
-optimize_patterns.
+patterns.
 
 A row is a node to fill. order: rows × kinds, which kind comes when; able: rows × kinds; asked: kinds × resources; room: rows
 × resources; most: of each kind on a node; apart: kinds × kinds that exclude each other. What comes back is rows × kinds: how

@@ -1,5 +1,5 @@
 """What each spot node to be made may list, so that no offering can come to hold more of a demand than placement.spotShare allows,
-whichever way its launcher chooses. Used by place, once all chunks have their nodes.
+whichever way its launcher chooses. Used by offers, once all chunks have their nodes.
 
 First each node gets the cheapest offering that still has room for what it holds. Nodes that are alike and got the same one are a
 team. Then the teams in turn add to their lists what fits beside all others: zones while there is one type, then types, cheapest
@@ -20,7 +20,7 @@ from reconciler.model.spot import SPOT
 from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offer import Narrowed
-from reconciler.placement.spot_accounts import Load, SpotAccounts, SpotOffering
+from reconciler.placement.spot.accounts import Load, SpotAccounts, SpotOffering
 from reconciler.placement.state import State
 
 

@@ -8,8 +8,8 @@ from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import Crowding
 from reconciler.placement.offer import Offered, Offerer
-from reconciler.placement.spot_accounts import accounts_of_bins, crowdings, limits_of
-from reconciler.placement.spot_lists import narrowed_lists
+from reconciler.placement.spot.accounts import accounts_of_bins, crowdings, limits_of
+from reconciler.placement.spot.lists import narrowed_lists
 from reconciler.placement.state import State
 
 

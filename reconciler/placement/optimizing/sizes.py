@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.optimize_kinds import Movable, Pattern
+from reconciler.placement.optimizing.kinds import Movable, Pattern
 from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.state import State
 

@@ -1,6 +1,6 @@
 """What may be together on one node, and what is worth most by the prices of the chunks: columns for the optimising mode.
 
-Used by optimize. A pattern is a size and how many chunks of each kind are on such a node. They are filled greedily, many sizes at
+Used by packings. A pattern is a size and how many chunks of each kind are on such a node. They are filled greedily, many sizes at
 once, each with several opinions of what is scarce; so none is sure to be the best, but each is sure to fit.
 """
 
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.label_table import Amounts
-from reconciler.placement.optimize_effort import Effort
-from reconciler.placement.optimize_filling import filling
-from reconciler.placement.optimize_kinds import Movable, Pattern, most_of_each
-from reconciler.placement.optimize_sizes import Sizes
+from reconciler.placement.optimizing.effort import Effort
+from reconciler.placement.optimizing.filling import filling
+from reconciler.placement.optimizing.kinds import Movable, Pattern, most_of_each
+from reconciler.placement.optimizing.sizes import Sizes
 
 Floats = NDArray[np.float64]
 _GAIN = 1e-7

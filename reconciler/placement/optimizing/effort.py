@@ -1,4 +1,4 @@
-"""How much work the optimising mode still may do. Used by optimize and what it calls.
+"""How much work the optimising mode still may do. Used by packings and what it calls.
 
 Work is counted, not timed: chunks looked at when nodes are filled, and steps of the solver, each weighted by the rows it goes
 through. So the same input ends at the same place on any machine. The clock is only a guard beside that, for machines that

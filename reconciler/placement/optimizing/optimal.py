@@ -1,5 +1,5 @@
-"""The better of the fast placement and what the optimising mode makes of it, with how far from the least price it is. Used by
-place."""
+"""The better of the fast placement and what the optimising mode makes of it, with how far from the least price it is. The entry to
+the package: called by place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from reconciler.model.placement import Placement
-from reconciler.placement.optimize import OUT_OF_TIME, Packing, optimize
+from reconciler.placement.optimizing.packings import OUT_OF_TIME, Packing, optimize
 from reconciler.placement.state import State
 
 _ROUNDING = 1e-9

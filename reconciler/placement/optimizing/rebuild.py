@@ -1,4 +1,4 @@
-"""Puts chunks on planned nodes as the optimising mode chose, or back as they were. Used by optimize."""
+"""Puts chunks on planned nodes as the optimising mode chose, or back as they were. Used by packings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.fill import meets_minimums
-from reconciler.placement.optimize_kinds import Movable, Pattern, contents
+from reconciler.placement.optimizing.kinds import Movable, Pattern, contents
 from reconciler.placement.state import Saved, State
 
 Chunks = list[tuple[Batch, int]]

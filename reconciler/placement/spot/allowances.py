@@ -15,7 +15,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import SPOT
 from reconciler.placement.batches import Allowance
 from reconciler.placement.bins import Bins
-from reconciler.placement.spot_accounts import SpotOffering, offerings_of_bin
+from reconciler.placement.spot.accounts import SpotOffering, offerings_of_bin
 
 Allowances = Mapping[ObjectRef, Allowance]
 _MOST_TIMES = 16

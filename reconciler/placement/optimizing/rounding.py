@@ -1,4 +1,4 @@
-"""From parts of nodes, which linear programs deal in, to whole ones. Used by optimize.
+"""From parts of nodes, which linear programs deal in, to whole ones. Used by packings.
 
 Whole nodes are taken out of the mix, the rest is solved again, and so on until every chunk has a node. Which are taken first
 decides what becomes of the rest, and no way is the best for all inputs: so some ways are tried and the cheapest counts.
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.placement.label_table import Amounts
-from reconciler.placement.optimize_effort import Effort
-from reconciler.placement.optimize_kinds import Pattern
-from reconciler.placement.optimize_master import Master, Solved
-from reconciler.placement.optimize_patterns import Filler, Floats
+from reconciler.placement.optimizing.effort import Effort
+from reconciler.placement.optimizing.kinds import Pattern
+from reconciler.placement.optimizing.master import Master, Solved
+from reconciler.placement.optimizing.patterns import Filler, Floats
 
 _PROGRESS = 1e-5
 """Part of the price that some rounds together must save for more of them to be made."""

@@ -1,4 +1,4 @@
-"""The optimising mode: packs what the fast placement put on new nodes anew, for less. Used by place.
+"""The optimising mode: packs what the fast placement put on new nodes anew, for less. Used by optimal.
 
 Column generation: a linear program (the master) says what a chunk of each kind is worth while it mixes the patterns known so
 far; patterns that are worth more than their node costs are added, until none is found. Then the mix is rounded to whole
@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reconciler.placement.optimize_effort import LITTLE, MOST_FOR_BOUND, Effort
-from reconciler.placement.optimize_kinds import Movable, Pattern, movable
-from reconciler.placement.optimize_master import Least, Master, least_price
-from reconciler.placement.optimize_patterns import Filler
-from reconciler.placement.optimize_rebuild import Rebuilder
-from reconciler.placement.optimize_rounding import MORE_WAYS, WAYS, Mixer
-from reconciler.placement.optimize_sizes import Sizes, sizes_for
+from reconciler.placement.optimizing.effort import LITTLE, MOST_FOR_BOUND, Effort
+from reconciler.placement.optimizing.kinds import Movable, Pattern, movable
+from reconciler.placement.optimizing.master import Least, Master, least_price
+from reconciler.placement.optimizing.patterns import Filler
+from reconciler.placement.optimizing.rebuild import Rebuilder
+from reconciler.placement.optimizing.rounding import MORE_WAYS, WAYS, Mixer
+from reconciler.placement.optimizing.sizes import Sizes, sizes_for
 from reconciler.placement.state import State
 
 FIRST_ROUNDS = 60

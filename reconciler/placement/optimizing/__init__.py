@@ -1,0 +1,1 @@
+"""Looks for cheaper new nodes than the fast placement found. Entry: optimal.py."""
