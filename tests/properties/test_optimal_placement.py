@@ -99,7 +99,7 @@ def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(world: World, most:
             "reconciler.placement.optimizing.packings.movable", lambda *args, **named: _dear(movable(*args, **named))
         ),
         patch("reconciler.placement.optimizing.rebuild.Rebuilder._cost", lambda _: (next(costs), 0)),
-        patch("reconciler.placement.optimal._objection", found),
+        patch("reconciler.placement.optimizing.optimal._objection", found),
     ):
         said = " ".join(placed(world, optimal=True, chunks_per_node=most).assumptions)
 
