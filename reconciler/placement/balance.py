@@ -27,7 +27,7 @@ class Balance:
         self._state = state
         self._least: dict[tuple[int, int], int] = {}
         self._loose: dict[SpreadRule, dict[Domain, int]] = {}
-        self._coming: dict[int, list[tuple[Put, Domain | None]]] | None = None
+        self._coming: dict[int, list[tuple[Put, Domain]]] | None = None
         """By counter what counts in it: for labels with its domain, for hostnames wherever it is."""
         self._families: dict[_Family, int] = {}
         self._brought: dict[tuple[int, bool], set[int]] = {}
@@ -74,13 +74,8 @@ class Balance:
             family = self._family(rule)
             counts: dict[Domain, int] = {}
             for put, domain in self._coming_to(rule.counter):
-                if family in self._brought_by(put.batch):
-                    continue
-                if domain is not None:
-                    counts[domain] = counts.get(domain, 0) + put.total
-                    continue
-                for number, count in zip(put.bins, put.counts, strict=True):
-                    counts[number] = counts.get(number, 0) + count
+                if family not in self._brought_by(put.batch):
+                    counts[domain] = counts.get(domain, 0) + put.count
             self._loose[rule] = counts
         return self._loose[rule]
 
@@ -98,20 +93,20 @@ class Balance:
         family = (rule.max_skew, rule.min_domains, counted.key, counted.selections)
         return self._families.setdefault(family, len(self._families))
 
-    def _coming_to(self, counter: int) -> Sequence[tuple[Put, Domain | None]]:
+    def _coming_to(self, counter: int) -> Sequence[tuple[Put, Domain]]:
         if self._coming is None:
             self._coming = {}
             for put in self._state.puts():
                 for position, domain in put.touched.labels:
                     self._coming.setdefault(position, []).append((put, domain))
                 for position in put.touched.hosts:
-                    self._coming.setdefault(position, []).append((put, None))
+                    self._coming.setdefault(position, []).append((put, put.bin))
         return self._coming.get(counter, ())
 
 
 def unbalanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> list[SpreadRule]:
     """Spread rules on other labels than the hostname that do not hold for chunks of the batch placed since then."""
-    bins = {number for put in state.puts(since) if put.batch.number == batch.number for number in put.bins}
+    bins = {put.bin for put in state.puts(since) if put.batch.number == batch.number}
     return Balance(state).unbalanced(rules, bins, hosts=False)
 
 

@@ -5,7 +5,7 @@ Used by topology, which makes them, and by all who place by them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,9 +15,6 @@ from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector, Toleration
 from reconciler.placement.label_table import Mask
 from reconciler.placement.shapes import NodeTerm
-
-_FEW = 8
-"""Hosts up to which counting them one by one takes less time than an array of them."""
 
 Domain = str | int
 """A label value; for hostnames the number of the bin."""
@@ -118,16 +115,6 @@ class Counter:
         else:
             assert isinstance(domain, int)
             self.hosts.table[self.host_row, domain] += amount
-
-    def add_on(self, bins: Sequence[int], amounts: Sequence[int], sign: int) -> None:
-        """On hosts, none twice; sign: 1, or -1 when an attempt is undone."""
-        counts = self.hosts.table[self.host_row]
-        if len(bins) <= _FEW:
-            for number, amount in zip(bins, amounts, strict=True):
-                counts[number] += sign * amount
-        else:
-            counts[bins] += sign * np.array(amounts, dtype=np.int64)
-        self.total += sign * sum(amounts)
 
 
 @dataclass(frozen=True, slots=True)

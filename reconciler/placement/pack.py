@@ -87,7 +87,7 @@ class Packer:
         together: dict[Course, set[int]] = {}
         for put in self._state.puts():
             if put.batch.number in spread:
-                together.setdefault(spread[put.batch.number], set()).update(put.bins)
+                together.setdefault(spread[put.batch.number], set()).add(put.bin)
         under: dict[SpreadRule, set[int]] = {}
         for course, used in together.items():
             for rule in course.spread:
@@ -98,7 +98,7 @@ class Packer:
             return {}
         bins: dict[int, set[int]] = {}
         for put in self._state.puts():
-            bins.setdefault(put.batch.number, set()).update(put.bins)
+            bins.setdefault(put.batch.number, set()).add(put.bin)
         broken = {
             number: balance.unbalanced(course.spread, bins.get(number, ()), hosts=True)
             for number, course in spread.items()

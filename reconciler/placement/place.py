@@ -323,8 +323,7 @@ def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding
     amounts: dict[int, dict[int, int]] = {}
     for put in state.puts():
         by_bin = amounts.setdefault(put.batch.number, {})
-        for number, amount in zip(put.bins, put.counts, strict=True):
-            by_bin[number] = by_bin.get(number, 0) + amount
+        by_bin[put.bin] = by_bin.get(put.bin, 0) + put.count
     found: dict[int, list[Holding]] = {}
     for number, by_bin in sorted(amounts.items()):
         members = iter(batches[number].members)

@@ -20,18 +20,6 @@ from reconciler.placement.requirements import Requirements
 _FIRST_ROWS = 64
 
 
-@dataclass(slots=True)
-class Before:
-    """Planned nodes as they were before chunks came to them. indices: theirs; blueprint, place: what each was, below 0 where they
-    were not there, which is so for all of them or none; ports: how many of the pods' own each came to use."""
-
-    indices: Sequence[int]
-    counts: Sequence[int]
-    blueprint: Sequence[int]
-    place: Sequence[int]
-    ports: int
-
-
 @dataclass(frozen=True, slots=True)
 class PlannedBin:
     """One of them as it came to be. rows: what it may be bought as; own: labels that the catalogue does not judge; wanted:
@@ -77,15 +65,13 @@ class PlannedNodes:
     def __len__(self) -> int:
         return self.count
 
-    def open(self, batch: Batch, blueprint: Blueprint, counts: Sequence[int]) -> Before:
-        """Makes as many nodes, each with so many chunks; there must be rows for them."""
-        return self.put(batch, blueprint, range(self.count, self.count + len(counts)), counts)
-
-    def put(self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int]) -> Before:
-        """Adds chunks to nodes, no node twice, which are of this blueprint from now on."""
-        shape = (2, len(indices))
+    def put(
+        self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int]
+    ) -> tuple[list[int], list[int]]:
+        """Adds chunks to nodes, no node twice, which are of this blueprint from now on; each must be told of then (`took`). Returns
+        the blueprint that each was of before, below 0 where it was not there, and which of its types."""
         nodes, amounts = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
-        was: Numbers = np.empty(shape, dtype=np.int64)
+        was: Numbers = np.empty((2, len(indices)), dtype=np.int64)
         if self._kernel is None:
             self._put(batch, blueprint, nodes, amounts, was)
         else:
@@ -95,26 +81,18 @@ class PlannedNodes:
                 *(self.marks, self.loads, lines.spans, lines.line, lines.room),
             )
         blueprints, places = was.tolist()
-        return self.took(batch, blueprint, Before(indices, counts, blueprints, places, 0))
+        return blueprints, places
 
-    def took(self, batch: Batch, blueprint: Blueprint, before: Before) -> Before:
-        """Notes chunks that came to nodes, which are of this blueprint now; either all of them are new or none."""
-        number, fresh = blueprint.number, before.blueprint[0] < 0
-        if fresh:
-            self.count += len(before.indices)
-            self.ports += [blueprint.offers.host_ports] * len(before.indices)
-            self._count(number, len(before.indices))
-        else:
-            for other in before.blueprint:
-                if other != number:
-                    self._count(other, -1)
-                    self._count(number, 1)
+    def took(self, batch: Batch, index: int, number: int, was: int) -> None:
+        """Notes chunks that came to a node, which is of blueprint `number` now; a new one is the first after those that are there."""
+        if was < 0:
+            self.count += 1
+            self.ports.append(self.blueprints.list[number].offers.host_ports)
+        if was != number:
+            self._census(number, was)
         ports = batch.needs.shape.host_ports
         if ports:
-            before.ports = len(ports)
-            for index in before.indices:
-                self.ports[index] = (*self.ports[index], *ports)
-        return before
+            self.ports[index] = (*self.ports[index], *ports)
 
     def _put(self, batch: Batch, blueprint: Blueprint, nodes: Numbers, counts: Numbers, was: Numbers) -> None:
         """As the loop; `was` is filled in with what blueprint and place of the nodes were."""
@@ -127,26 +105,24 @@ class PlannedNodes:
         if not kept.all():
             self._set_places(nodes[~kept], blueprint, blueprint.cheapest(used[~kept]))
 
-    def undo(self, batch: Batch, before: Before) -> None:
-        nodes, counts = np.array(before.indices, dtype=np.int64), np.array(before.counts, dtype=np.int64)
-        for number in self.blueprint[nodes].tolist():
-            self._count(number, -1)
-        if before.blueprint[0] < 0:
-            self.count -= len(nodes)
+    def undo(self, batch: Batch, index: int, count: int, was: int, place: int) -> None:
+        """Takes the chunks away that came to a node last."""
+        number = int(self.blueprint[index])
+        if was != number:
+            self._census(was, number)
+        if was < 0:
+            self.count -= 1
             del self.ports[self.count :]
-            self.loads[:, nodes] = 0
-            self.blueprint[nodes] = -1
+            self.loads[:, index] = 0
+            self.blueprint[index] = -1
             return
-        self._add(batch, nodes, -counts)
-        blueprints, places = np.array(before.blueprint, dtype=np.int64), np.array(before.place, dtype=np.int64)
-        self.blueprint[nodes] = blueprints
-        for number in set(before.blueprint):
-            alike = blueprints == number
-            self._count(number, int(alike.sum()))
-            self._set_places(nodes[alike], self.blueprints.list[number], places[alike])
-        if before.ports:
-            for index in before.indices:
-                self.ports[index] = self.ports[index][: -before.ports]
+        nodes = np.array([index], dtype=np.int64)
+        self._add(batch, nodes, np.array([-count], dtype=np.int64))
+        self.blueprint[index] = was
+        self._set_places(nodes, self.blueprints.list[was], np.array([place], dtype=np.int64))
+        ports = batch.needs.shape.host_ports
+        if ports:
+            self.ports[index] = self.ports[index][: -len(ports)]
 
     def _set_places(self, nodes: Numbers, blueprint: Blueprint, places: Numbers) -> None:
         lines, at = self.blueprints, places + blueprint.start
@@ -173,10 +149,13 @@ class PlannedNodes:
             self._make_rows(2 * (self.count + fresh))
             self.marks[:, :rows], self.loads[:, :rows] = marks, loads
 
-    def _count(self, blueprint: int, more: int) -> None:
-        there = self.census.get(blueprint, 0)
-        self.census[blueprint] = there + more
-        self.census_version += there == 0 or there + more == 0
+    def _census(self, now: int, before: int) -> None:
+        """A node is of one blueprint now instead of another; below 0 for one that is not there."""
+        for number, more in ((before, -1), (now, 1)):
+            if number >= 0:
+                there = self.census.get(number, 0)
+                self.census[number] = there + more
+                self.census_version += there == 0 or there + more == 0
 
     def bin(self, index: int) -> PlannedBin:
         item = self.of(index)

@@ -23,7 +23,7 @@ from reconciler.placement.kin import Course
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.loops import NODES
 from reconciler.placement.meetings import Meetings
-from reconciler.placement.planned import Before, PlannedNodes
+from reconciler.placement.planned import PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
 from reconciler.placement.running_limits import RunningLimits
 from reconciler.placement.shapes import Needs
@@ -48,15 +48,16 @@ _NOWHERE = Touched((), ())
 
 @dataclass(slots=True)
 class Put:
-    """Chunks that came to bins, no bin twice (existing bins by their number, planned ones after them), with what it takes to
-    undo that; total: of counts; before None for an existing bin, with its ports."""
+    """Chunks that came to a bin (existing ones by their number, planned ones after them), with what it takes to undo that.
+    was, place: the blueprint that a planned node was of before, below 0 where it was not there, and which of its types; ports: those
+    used on an existing bin before."""
 
     batch: Batch
-    bins: Sequence[int]
-    counts: Sequence[int]
-    total: int
+    bin: int
+    count: int
     touched: Touched
-    before: Before | None
+    was: int = -1
+    place: int = 0
     ports: tuple[HostPort, ...] = ()
 
 
@@ -125,7 +126,7 @@ class State:
         """How many chunks of a demand are on which bins, where somebody asks (`shared_out`)."""
         self._shared_out = shared_out
         self._steps: list[Put | Charge] = []
-        self._touched: dict[tuple[int, tuple[int, ...]], Touched | None] = {}
+        self._touched: dict[tuple[int, tuple[int, ...]], Touched] = {}
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
         self._blueprint_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
         self._fullness = bins.fullness()
@@ -154,13 +155,12 @@ class State:
 
     def _undo(self, put: Put) -> None:
         self._count(put, -1)
-        if put.before is not None:
-            self.planned.undo(put.batch, put.before)
-        if put.bins[0] >= self.base:
+        if put.bin >= self.base:
+            self.planned.undo(put.batch, put.bin - self.base, put.count, put.was, put.place)
             return
-        self._add_existing(put.batch, put.bins[0], -put.total)
+        self._add_existing(put.batch, put.bin, -put.count)
         if put.batch.needs.shape.host_ports:
-            self.ports[put.bins[0]] = put.ports
+            self.ports[put.bin] = put.ports
 
     def puts(self, since: Saved | None = None) -> list[Put]:
         """Everything that was placed, or since then, in order."""
@@ -205,7 +205,7 @@ class State:
                 labels.append((position, domain))
             else:
                 hosts.append(position)
-        self._note(Put(batch, (number,), (count,), count, Touched(tuple(labels), tuple(hosts)), None, before))
+        self._note(Put(batch, number, count, Touched(tuple(labels), tuple(hosts)), ports=before))
 
     def _add_existing(self, batch: Batch, number: int, count: int) -> None:
         amounts = batch.needs.request * count
@@ -219,11 +219,13 @@ class State:
     def open_planned(self, batch: Batch, blueprint: Blueprint, counts: Sequence[int]) -> None:
         """Makes as many nodes, each with so many chunks."""
         self.reserve_planned(len(counts))
-        self._note_planned(batch, blueprint, self.planned.open(batch, blueprint, counts))
+        self.put_planned(batch, blueprint, range(self.planned.count, self.planned.count + len(counts)), counts)
 
     def put_planned(self, batch: Batch, blueprint: Blueprint, indices: Sequence[int], counts: Sequence[int]) -> None:
         """On planned nodes, no node twice; `blueprint` is what they all are to be from now on."""
-        self._note_planned(batch, blueprint, self.planned.put(batch, blueprint, indices, counts))
+        before = self.planned.put(batch, blueprint, indices, counts)
+        for index, count, was, place in zip(indices, counts, *before, strict=True):
+            self._note_planned(batch, index, count, blueprint.number, was, place)
 
     def reserve_planned(self, fresh: int) -> None:
         """Makes room for so many more planned nodes, wherever one is a row or a column."""
@@ -232,48 +234,31 @@ class State:
 
     def note_found(self, batch: Batch, found: int) -> int:
         """Notes what a loop put on so many planned nodes, and returns how many chunks that were."""
-        nodes, counts, now, was, places = self.planned.found[NODES:, :found].tolist()
-        if found == 1:  # most of the time
-            self._note_served(batch, now[0], Before(nodes, counts, was, places, 0))
-            return int(counts[0])
-        together: dict[tuple[int, bool], list[int]] = {}
-        for position, (blueprint, before) in enumerate(zip(now, was, strict=True)):
-            together.setdefault((blueprint, before < 0), []).append(position)
-        for (blueprint, _), alike in together.items():
-            parts = [[column[position] for position in alike] for column in (nodes, counts, was, places)]
-            self._note_served(batch, blueprint, Before(parts[0], parts[1], parts[2], parts[3], 0))
-        return sum(counts)
+        placed = 0
+        for index, count, number, was, place in self.planned.found[NODES:, :found].T.tolist():
+            self._note_planned(batch, index, count, number, was, place)
+            placed += count
+        return placed
 
-    def _note_served(self, batch: Batch, number: int, before: Before) -> None:
-        blueprint = self.blueprints.list[number]
-        self._note_planned(batch, blueprint, self.planned.took(batch, blueprint, before))
+    def _note_planned(  # noqa: PLR0917 - a row of `found` (see loops)
+        self, batch: Batch, index: int, count: int, number: int, was: int, place: int
+    ) -> None:
+        self.planned.took(batch, index, number, was)
+        self._note(Put(batch, self.base + index, count, self._touched_by(batch, number, index), was, place))
 
-    def _note_planned(self, batch: Batch, blueprint: Blueprint, before: Before) -> None:
-        counts = before.counts
-        bins = [self.base + index for index in before.indices]
-        touched = self._touched_by(batch, blueprint, before.indices[0])
-        if touched is not None:
-            self._note(Put(batch, bins, counts, sum(counts), touched, before))
-            return
-        # They count here or there depending on what each is; only undoing is for all of them at once.
-        for position, index in enumerate(before.indices):
-            last = before if position == 0 else None
-            apart, only = self._touched_now(batch, index), slice(position, position + 1)
-            self._note(Put(batch, bins[only], counts[only], counts[position], apart, last))
-
-    def _touched_by(self, batch: Batch, blueprint: Blueprint, index: int) -> Touched | None:
-        """Worked out once for a blueprint and shapes that count in the same counters; None where it is not the same for all of its nodes."""
+    def _touched_by(self, batch: Batch, number: int, index: int) -> Touched:
+        """Worked out once for a blueprint and shapes that count in the same counters, where it is the same for all of its nodes."""
         positions = self.topology.counts_of(batch.needs)
         if not positions:
             return _NOWHERE
-        key = (blueprint.number, positions)
-        if key not in self._touched:
+        key = (number, positions)
+        known = self._touched.get(key)
+        if known is None:
             counters = [self.topology.counters[item].counted for item in positions]
-            plain = all(
-                self.planned.is_plain(blueprint.number, (counted.key,), counted.inclusion) for counted in counters
-            )
-            self._touched[key] = self._touched_now(batch, index) if plain else None
-        return self._touched[key]
+            known = self._touched_now(batch, index)
+            if all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
+                self._touched[key] = known
+        return known
 
     def _touched_now(self, batch: Batch, index: int) -> Touched:
         labels: list[tuple[int, Domain]] = []
@@ -294,15 +279,14 @@ class State:
         self._steps.append(put)
 
     def _count(self, put: Put, sign: int) -> None:
-        counters = self.topology.counters
+        counters, more = self.topology.counters, sign * put.count
         for position, domain in put.touched.labels:
-            counters[position].add(domain, sign * put.total)
+            counters[position].add(domain, more)
         for position in put.touched.hosts:
-            counters[position].add_on(put.bins, put.counts, sign)
+            counters[position].add(put.bin, more)
         if self._shared_out:
             bins = self.demand_bins.setdefault(put.batch.demand, {})
-            for number, count in zip(put.bins, put.counts, strict=True):
-                bins[number] = bins.get(number, 0) + sign * count
+            bins[put.bin] = bins.get(put.bin, 0) + more
 
     def decided(self, number: int, key: str) -> Domain | None:
         """The domain of a bin, None while it is open or without that label."""

@@ -83,13 +83,12 @@ class Movable:
         return np.array([kind.count for kind in self.kinds], dtype=np.int64)
 
 
-def contents(state: State) -> list[list[tuple[Put, int]]]:
-    """What was put on each planned node, in order, with how many chunks of it came to that node."""
-    found: list[list[tuple[Put, int]]] = [[] for _ in range(state.planned.count)]
+def contents(state: State) -> list[list[Put]]:
+    """What was put on each planned node, in order."""
+    found: list[list[Put]] = [[] for _ in range(state.planned.count)]
     for put in state.puts():
-        for number, count in zip(put.bins, put.counts, strict=True):
-            if number >= state.base:
-                found[number - state.base].append((put, count))
+        if put.bin >= state.base:
+            found[put.bin - state.base].append(put)
     return found
 
 
@@ -104,17 +103,17 @@ def movable(state: State, *, per_node: int | None) -> Movable:
     contained = contents(state)
     capped = _capped(contained, per_node)
     for index, puts in enumerate(contained):
-        told = [_told(state, index, put, wheres) for put, _ in puts]
+        told = [_told(state, index, put, wheres) for put in puts]
         pool = state.planned.of(index).pool
-        known = [(*put, meeting) for put, meeting in zip(puts, told, strict=True) if meeting is not None]
+        known = [(put, meeting) for put, meeting in zip(puts, told, strict=True) if meeting is not None]
         if len(known) < len(puts) or RESERVATION_MARK in state.offers[pool].pool.name:
             fixed.append(index)
             continue
         held: dict[int, int] = {}
-        for put, count, meeting in known:
+        for put, meeting in known:
             number = _kind_of(state, made, put.batch, meeting, pool=pool, capped=put.batch.demand in capped)
-            held[number] = held.get(number, 0) + count
-            listed[number].waiting.append((put.batch, count))
+            held[number] = held.get(number, 0) + put.count
+            listed[number].waiting.append((put.batch, put.count))
         nodes.append((held, int(state.planned.price[index])))
     shares, bounds = _shares(state, listed, capped)
     return Movable(
@@ -156,14 +155,14 @@ def _told(
     return None
 
 
-def _capped(contained: Sequence[Sequence[tuple[Put, int]]], per_node: int | None) -> dict[ObjectRef, int]:
+def _capped(contained: Sequence[Sequence[Put]], per_node: int | None) -> dict[ObjectRef, int]:
     """Demands with more chunks on new nodes than one of those may hold, all groups together, and how many that is."""
     totals: dict[ObjectRef, int] = {}
     most: dict[ObjectRef, int] = {}
-    for put, count in (item for puts in contained for item in puts):
+    for put in (item for puts in contained for item in puts):
         allowed = put.batch.most_on_new_node(per_node)
         if allowed is not None:
-            totals[put.batch.demand] = totals.get(put.batch.demand, 0) + count
+            totals[put.batch.demand] = totals.get(put.batch.demand, 0) + put.count
             most[put.batch.demand] = allowed
     return {demand: allowed for demand, allowed in most.items() if totals[demand] > allowed}
 

@@ -22,9 +22,9 @@ class Rebuilder:
     def __init__(self, state: State, movable: Movable) -> None:
         self._state = state
         self._movable = movable
-        self._existing = [put for put in state.puts() if put.bins[0] < state.base]
+        self._existing = [put for put in state.puts() if put.bin < state.base]
         self._before: list[tuple[Blueprint, Chunks]] = [
-            (state.planned.of(index), [(put.batch, count) for put, count in puts])
+            (state.planned.of(index), [(put.batch, put.count) for put in puts])
             for index, puts in enumerate(contents(state))
         ]
 
@@ -50,7 +50,7 @@ class Rebuilder:
         """All is undone, since only what came last can be; then what is on existing bins is put there again."""
         self._state.put_back(Saved(0))
         for put in self._existing:
-            self._state.put_existing(put.batch, put.bins[0], put.total)
+            self._state.put_existing(put.batch, put.bin, put.count)
 
     def _fixed_and(self, patterns: Sequence[Pattern]) -> str:
         state = self._state
