@@ -14,6 +14,8 @@ from reconciler.placement import loops, sizing_loops
 
 WORTH_COMPILING = 400
 """Batches from which on loading the compiled loops takes less time than they save."""
+STEPS_WORTH_COMPILING = 200
+"""Nodes made larger one by one for a single batch, after which the rest of it is worth that too."""
 
 _PARTS = (
     (

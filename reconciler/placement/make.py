@@ -17,6 +17,7 @@ from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.enlarge import blueprint_within_limits, charge_growth, cheapest_growth
 from reconciler.placement.fill import fill_planned, meets_minimums, most_with_minimums
 from reconciler.placement.host_caps import Task
+from reconciler.placement.kernel import STEPS_WORTH_COMPILING, compiled
 from reconciler.placement.loops import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.options import options_of
 from reconciler.placement.serve import serve
@@ -51,13 +52,16 @@ def _weight_order(state: State, number: int) -> tuple[int, str]:
 
 def _in_steps(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int, *, filling: bool) -> int:
     """filling: planned nodes of whatever pool may take chunks as they are."""
-    placed = fill_planned(state, task, wish, count) if filling else 0
+    placed, steps = fill_planned(state, task, wish, count) if filling else 0, 0
     while placed < count and not (task.single and placed):
+        if steps == STEPS_WORTH_COMPILING and not state.minimums and state.use(compiled()):
+            return placed + _in_strides(state, task, wish, pools, count - placed, filling=False)
         options = options_of(state, task, wish, pools)
         mix, price = _priced_mix(options, count - placed, single=task.single)
         step = _enlarge(state, task, wish, pools, count=count - placed, price=price)
         step = step or _open(state, task, options, mix)
         placed += step
+        steps += 1
         if not step:
             break
     return placed

@@ -44,7 +44,7 @@ class PlannedNodes:
 
     def __init__(self, blueprints: Blueprints, columns: int, kernel: Kernel | None = None) -> None:
         self.blueprints = blueprints
-        self._kernel = kernel
+        self.kernel = kernel
         self.count = 0
         self._columns = columns
         self.ports: list[tuple[HostPort, ...]] = []
@@ -72,11 +72,11 @@ class PlannedNodes:
         the blueprint that each was of before, below 0 where it was not there, and which of its types."""
         nodes, amounts = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
         was: Numbers = np.empty((2, len(indices)), dtype=np.int64)
-        if self._kernel is None:
+        if self.kernel is None:
             self._put(batch, blueprint, nodes, amounts, was)
         else:
             lines = self.blueprints
-            self._kernel.put(
+            self.kernel.put(
                 *(nodes, amounts, was, blueprint.number, batch.needs.request, batch.part),
                 *(self.marks, self.loads, lines.spans, lines.line, lines.room),
             )

@@ -136,6 +136,11 @@ class State:
         """Of existing bins, by what ran there at the start, so that the order does not move while placing."""
         return self._fullness
 
+    def use(self, kernel: Kernel | None) -> bool:
+        """From now on, loops in place of numpy, which comes to the same; returns whether there are any."""
+        self.kernel = self.planned.kernel = kernel
+        return kernel is not None
+
     def save(self) -> Saved:
         return Saved(len(self._steps))
 

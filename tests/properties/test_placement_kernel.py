@@ -42,6 +42,17 @@ def test_numpy_and_the_loops_as_written_agree(world: World, most: int | None) ->
 
 
 @settings(max_examples=100, deadline=None)
+@given(world=worlds(), most=st.sampled_from([None, 1, 3]))
+def test_the_loops_may_take_over_half_way(world: World, most: int | None) -> None:
+    with (
+        patch("reconciler.placement.make.STEPS_WORTH_COMPILING", 1),
+        patch("reconciler.placement.make.compiled", kernel.plain),
+    ):
+        taken_over = placed_with(None, world, most)
+    assert taken_over == placed_with(None, world, most)
+
+
+@settings(max_examples=100, deadline=None)
 @given(world=worlds())
 def test_numpy_and_the_compiled_loops_agree(world: World) -> None:
     assert COMPILED is not None, "numba is a dependency: its wheel should be there"
