@@ -42,10 +42,10 @@ def test_numpy_and_the_loops_as_written_agree(world: World, most: int | None) ->
 
 
 @settings(max_examples=100, deadline=None)
-@given(world=worlds(), most=st.sampled_from([None, 1, 3]))
-def test_the_loops_may_take_over_half_way(world: World, most: int | None) -> None:
+@given(world=worlds(), most=st.sampled_from([None, 1, 3]), steps=st.integers(0, 1))
+def test_the_loops_may_take_over_half_way(world: World, most: int | None, steps: int) -> None:
     with (
-        patch("reconciler.placement.make.STEPS_WORTH_COMPILING", 1),
+        patch("reconciler.placement.make.STEPS_WORTH_COMPILING", steps),
         patch("reconciler.placement.make.compiled", kernel.plain),
     ):
         taken_over = placed_with(None, world, most)
