@@ -46,7 +46,8 @@ def serve(
             placed += state.note_found(batch, found)
         if limited and found > filled:
             node, blueprint, place = planned.found[[NODES, WAS_BLUEPRINT, WAS_PLACE], found - 1].tolist()
-            charge_growth(state, node, int(lines.list[blueprint].types[place]))
+            if blueprint >= 0:  # a new one is of a pool without limits
+                charge_growth(state, node, int(lines.list[blueprint].types[place]))
         if following != NEXT_NOTE or limited or placed == count:
             return placed, following
         filling = False

@@ -8,12 +8,17 @@ from unittest.mock import patch
 import pytest
 
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
-from reconciler.model.nodes import NodePool
+from reconciler.model.demand import ChunkGroup
+from reconciler.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NodePool
 from reconciler.model.placement import Placement
+from reconciler.model.pods import PodAffinityTerm
 from reconciler.model.quantity import Resources
+from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
+from reconciler.placement import kernel
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import PlacementOptions, place
+from tests.builders import demand, instance_type, node_pool, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 
 TYPES = synthetic_instance_types()
@@ -53,3 +58,24 @@ def test_limits_that_are_near_are_kept_whichever_loops_find_the_placement(limits
         ClusterView(), node_pools=(node_pool,), instance_types=TYPES, demands=DEMANDS, placement=compiled
     )
     assert found == ()
+
+
+def test_a_new_node_beside_limited_pools_is_charged_to_none() -> None:
+    """What was undone left its mark on the row where the loops make the next node of a pool without limits."""
+    kept_apart = (PodAffinityTerm(HOSTNAME_LABEL, LabelSelector((("app", "db"),))),)
+    database = replace(shape("6", "1Gi", labels={"app": "db"}), pod_anti_affinity=kept_apart)
+    small = shape("500m", "1Gi", node_selector={INSTANCE_TYPE_LABEL: "small"})
+    in_vain = [ChunkGroup(item, 1) for item in (database, small, shape("1000", "1Gi"))]
+    demands = (
+        replace(demand("a"), groups=tuple(in_vain), whole=True),
+        demand("b", pod_shape=database, count=1),
+    )
+    pools = (node_pool("free"), node_pool("limited", limits={"cpu": "4"}))
+    types = (instance_type("small", cpu="2", price=0.1), instance_type("large", cpu="8", price=0.4))
+    with (
+        patch("reconciler.placement.place.WORTH_COMPILING", 0),
+        patch("reconciler.placement.place.compiled", kernel.plain),
+    ):
+        placement = place(ClusterView(), node_pools=pools, instance_types=types, demands=demands)
+
+    assert [node.node_pool for node in placement.planned] == ["free"]
