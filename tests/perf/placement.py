@@ -107,7 +107,7 @@ def mix(count: int, *, runs: int, with_karpenter: bool, optimal: bool = False) -
         inputs = [demands_of(decoded(manifests)) for _ in range(2 * runs)]
         found.append(_best([(ClusterView(), demands) for demands in inputs], optimal=optimal))
         if program:
-            theirs.append(solve(program, manifests, runs=runs if count <= 5000 else 1))
+            theirs.append(solve(program, manifests, runs=runs if count <= 1000 else 1))
     run = min(found, key=lambda item: item.seconds)
     their_best = min(theirs, key=lambda item: item.seconds) if theirs else None
     return MixFigures(
