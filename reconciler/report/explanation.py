@@ -47,6 +47,8 @@ def explanation(plan: Plan, name: str) -> Explanation:
         near = [str(item.demand.ref) for item in matching] or difflib.get_close_matches(name, names, n=3, cutoff=0.4)
         what = "fits several demands" if matching else "is not a demand here"
         hint = f"did you mean {' or '.join(near)}?" if near else "`headroom plan` lists every demand"
+        if name.startswith("Pod/") and not any(text.startswith("Pod/") for text in names):
+            hint = "pending pods are explained with --include-pending"
         raise Invalid(f"{name!r} {what}", hint=hint)
     ref = matching[0].demand.ref
     bins = [

@@ -77,6 +77,12 @@ def test_explain_of_a_near_miss_names_what_there_is() -> None:
     assert "CapacityBuffer/shop/web" in done.stderr
 
 
+def test_explain_names_the_flag_that_pods_need() -> None:
+    done = headroom("explain", "Pod/shop/web-1", PATH, SNAPSHOT, NOW)
+    assert done.returncode == 2
+    assert "pending pods are explained with --include-pending" in done.stderr
+
+
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A Git repository of the examples with a branch that asks for more."""
