@@ -82,10 +82,10 @@ def _with_own_claims(
     def resolved(shape: PodShape) -> PodShape:
         if not shape.generated_claims:
             return shape
-        claims, templates = list(shape.resource_claims), list(shape.resource_claim_templates)
+        claims, templates = dict.fromkeys(shape.resource_claims), list(shape.resource_claim_templates)
         for item in shape.generated_claims:
             if owners.get((shape.namespace, item.name)) == item.owner:
-                claims.append(item.name)
+                claims[item.name] = None
                 made[shape.namespace, item.name] = item.template
             else:
                 templates.append(item.template)

@@ -89,7 +89,8 @@ class _Scene:
         for made in shape.generated_claims:
             claim = self._claims.get((shape.namespace, made.name))
             if claim is not None and claim.owner == made.owner:
-                shape = replace(shape, resource_claims=(*shape.resource_claims, made.name))
+                others = (name for name in shape.resource_claims if name != made.name)
+                shape = replace(shape, resource_claims=(*others, made.name))
             else:
                 shape = replace(shape, resource_claim_templates=(*shape.resource_claim_templates, made.template))
         return shape

@@ -362,6 +362,13 @@ def test_where_a_pod_has_no_claim_of_its_own_yet_its_template_counts(claims: tup
     assert [excuse.example for excuse in left.excuses] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
 
 
+def test_a_claim_that_a_pod_names_beside_having_had_it_made_is_one_claim() -> None:
+    devices = Devices((devices_of("a", 1),), (WHOLE,), (MADE,), (template(),))
+    placement = placed(devices, pending("web-1", replace(WAITING, resource_claims=(MADE.name,))))
+    assert on(placement) == {"a": 1}
+    assert not placement.assumptions
+
+
 def test_what_claims_of_one_template_ask_for_beyond_counting_is_said_once() -> None:
     odd = template(simple=False)
     claims = tuple(ResourceClaim("shop", f"{name}-gpu", odd.spec, owner=f"uid-{name}") for name in ("web-1", "web-2"))
