@@ -34,6 +34,7 @@ _ANNOTATIONS = ("karpenter.sh/", "headroom.dev/", "autoscaling.x-k8s.io/", "clus
 _CONTAINER = ("name", "resources", "ports", "restartPolicy")
 _VOLUME = ("name", "persistentVolumeClaim")
 _NODE_SPEC = ("taints", "providerID", "unschedulable")
+_POD_STATUS = ("phase", "resourceClaimStatuses")
 _NODE_STATUS = ("allocatable", "capacity")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -99,7 +100,7 @@ def _cleaned(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
     if storage is not None:
         return {**kind, "metadata": kept, **storage}
     if resource == PODS:
-        body["status"] = _only(body.get("status") or {}, ("phase",))
+        body["status"] = _only(body.get("status") or {}, _POD_STATUS)
     if resource in WORKLOADS:
         body["status"] = _only(body.get("status") or {}, ("replicas",))
     body.pop("metadata", None)

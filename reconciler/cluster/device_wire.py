@@ -187,11 +187,13 @@ def _claim_spec(spec: _ClaimSpecWire) -> ClaimSpec:
 def resource_claim(_resource: Resource, found: ClaimWire, _data: Any) -> ResourceClaim:
     allocation = found.status.allocation
     results = () if allocation is None else allocation.devices.results or ()
+    owners = found.metadata.owner_references or ()
     return ResourceClaim(
         found.metadata.namespace or "",
         found.metadata.name,
         _claim_spec(found.spec),
         tuple((item.driver, item.pool, item.device) for item in results if not item.admin_access),
+        next((owner.uid for owner in owners if owner.controller), ""),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from reconciler.cluster.wire import PodWire
 from reconciler.manifests.pod_spec import shape_of
 from reconciler.manifests.pod_wire import PodSpecWire
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import GeneratedClaim, PodShape
 
 _COMPARED = tuple(
     name
@@ -41,6 +41,8 @@ class ShapePool:
         if sibling is not None and _alike(sibling[0], pod):
             return sibling[1]
         shape = shape_of(spec, namespace=namespace, labels=metadata.labels or {}, pod_name=metadata.name)
+        if _has_generated_claims(pod):
+            shape = _with_generated_claims(shape, pod)
         if max(len(self._shapes), len(self._siblings)) > _MOST:
             self._shapes.clear()  # most belong to pods that are long gone
             self._siblings.clear()
@@ -65,6 +67,8 @@ def _alike(one: PodWire, other: PodWire) -> bool:
         one.metadata.labels == other.metadata.labels
         and not _claims_volumes(one.spec)
         and not _claims_volumes(other.spec)
+        and not _has_generated_claims(one)
+        and not _has_generated_claims(other)
         and all(getattr(one.spec, name) == getattr(other.spec, name) for name in _COMPARED)
     )
 
@@ -72,4 +76,27 @@ def _alike(one: PodWire, other: PodWire) -> bool:
 def _claims_volumes(spec: PodSpecWire) -> bool:
     return any(
         volume.persistent_volume_claim is not None or volume.ephemeral is not None for volume in spec.volumes or ()
+    )
+
+
+def _has_generated_claims(pod: PodWire) -> bool:
+    """Of a pod on a node they tell nothing: what its devices are is taken, and a pod in its stead gets claims of its own."""
+    return bool(pod.status.resource_claim_statuses) and not pod.spec.node_name
+
+
+def _with_generated_claims(shape: PodShape, pod: PodWire) -> PodShape:
+    """Templates stay where no claim was made yet; where none is needed (a status without a name) there is nothing to wait for."""
+    names = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses or ()}
+    templates: list[str] = []
+    generated: list[GeneratedClaim] = []
+    for claim in pod.spec.resource_claims or ():
+        template, name = claim.resource_claim_template_name, names.get(claim.name)
+        if template and claim.name not in names:
+            templates.append(template)
+        elif template and name:
+            generated.append(GeneratedClaim(template, name, pod.metadata.uid))
+    return replace(
+        shape,
+        resource_claim_templates=tuple(sorted(templates)),
+        generated_claims=tuple(sorted(generated, key=lambda claim: claim.name)),
     )

@@ -25,6 +25,7 @@ NULL = msgspec.Raw(b"null")
 class OwnerWire(Wire, frozen=True):
     kind: str = ""
     name: str = ""
+    uid: str = ""
     controller: bool | None = None
 
 
@@ -110,8 +111,16 @@ class NodeClaimWire(Wire, frozen=True):
     status: NodeClaimStatusWire = NodeClaimStatusWire()
 
 
+class GeneratedClaimWire(Wire, frozen=True):
+    """Of one of the pod's claims: the ResourceClaim made for it; none when none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatusWire(Wire, frozen=True):
     phase: str | None = None
+    resource_claim_statuses: tuple[GeneratedClaimWire, ...] | None = None
 
 
 class PodWire(Wire, frozen=True):

@@ -96,11 +96,14 @@ def shape_of(
         preferred_pod_anti_affinity=away_preferred,
         host_ports=_host_ports(spec),
         volume_claims=_volume_claims(spec, pod_name),
+        # A claim that is named twice is one claim all the same.
         resource_claims=tuple(
             sorted(
-                claim.resource_claim_name or claim.name
-                for claim in spec.resource_claims or ()
-                if not claim.resource_claim_template_name
+                {
+                    claim.resource_claim_name or claim.name
+                    for claim in spec.resource_claims or ()
+                    if not claim.resource_claim_template_name
+                },
             ),
         ),
         resource_claim_templates=tuple(

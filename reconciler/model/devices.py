@@ -91,12 +91,13 @@ class ClaimSpec:
 
 @dataclass(frozen=True, slots=True)
 class ResourceClaim:
-    """allocated: the devices it has, () while it has none."""
+    """allocated: the devices it has, () while it has none. owner: the uid of what controls it, "" when nothing does."""
 
     namespace: str
     name: str
     spec: ClaimSpec
     allocated: tuple[DeviceName, ...] = ()
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,13 +67,24 @@ class HostPort:
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratedClaim:
+    """A ResourceClaim that was made for one pod from a template, by the pod's status. owner: the pod's uid; it is the pod's
+    own only where it says so itself.
+    """
+
+    template: str
+    name: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodShape:
     """Everything about a pod that scheduling looks at; equal shapes form a group, so everything here is hashable.
 
     requests: what kube-scheduler counts: the larger of init and app containers, sidecars, overhead, and `pods: 1`;
     requests absent with limits given are the limits (as the API server defaults them). labels, node_selector: sorted.
     volume_claims, resource_claims, resource_claim_templates: names of PersistentVolumeClaims, ResourceClaims and
-    ResourceClaimTemplates the pod uses.
+    ResourceClaimTemplates the pod uses. generated_claims: of a pod that waits, in place of the templates they were made from.
     runtime_class: the RuntimeClass whose overhead and scheduling are not in the spec yet ("" when admission has been).
     attachment_terms: where its volumes and devices can be had, of which one must hold (() anywhere); beside the affinity,
     since spread constraints do not look at it; obstacle: why no node whatever can take it. Both are placement's own finding.
@@ -95,6 +106,7 @@ class PodShape:
     volume_claims: tuple[str, ...] = ()
     resource_claims: tuple[str, ...] = ()
     resource_claim_templates: tuple[str, ...] = ()
+    generated_claims: tuple[GeneratedClaim, ...] = ()
     scheduler_name: str = DEFAULT_SCHEDULER
     priority_class_name: str = ""
     runtime_class: str = ""

@@ -17,7 +17,7 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.candidates import PoolType, Told
 from reconciler.placement.examples import pool_types, with_least, young_nodes
 from reconciler.placement.requirements import Requirements
-from reconciler.placement.resource_claims import DEVICES, with_devices
+from reconciler.placement.resource_claims import DEVICES, has_claims, with_devices
 from reconciler.placement.volume_limits import ATTACHABLE, VolumesToCome, plenty
 from reconciler.placement.volumes import ANYWHERE, Obstacle, Volumes
 
@@ -56,7 +56,7 @@ def with_attachments(
 
 
 def _attaches(shape: PodShape) -> bool:
-    return bool(shape.volume_claims or shape.resource_claims or shape.resource_claim_templates)
+    return bool(shape.volume_claims) or has_claims(shape)
 
 
 def _with_volumes(view: ClusterView, kinds: Sequence[PoolType], demands: Sequence[Demand]) -> Attached:

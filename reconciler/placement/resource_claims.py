@@ -46,9 +46,10 @@ class Equipped:
 def with_devices(view: ClusterView, kinds: Sequence[PoolType], demands: Sequence[Demand]) -> Equipped:
     """The same world with claims said in terms of resources; the very same objects when no demand has a claim. kinds: what new
     nodes there may be."""
-    if not any(_has_claims(group.shape) for demand in demands for group in demand.groups):
+    if not any(has_claims(group.shape) for demand in demands for group in demand.groups):
         return Equipped(view, demands, {})
-    judge = _Judge(view, demands)
+    demands, made = _with_own_claims(demands, view.devices)
+    judge = _Judge(view, demands, made)
     judged = [
         replace(demand, groups=tuple(replace(group, shape=judge.shape(group.shape)) for group in demand.groups))
         for demand in demands
@@ -62,15 +63,51 @@ def with_devices(view: ClusterView, kinds: Sequence[PoolType], demands: Sequence
     return Equipped(replace(view, nodes=nodes, node_claims=claims), judged, told, sentences)
 
 
-def _has_claims(shape: PodShape) -> bool:
-    return bool(shape.resource_claims or shape.resource_claim_templates)
+def has_claims(shape: PodShape) -> bool:
+    """Of any of the three sorts."""
+    return bool(shape.resource_claims or shape.resource_claim_templates or shape.generated_claims)
+
+
+def _with_own_claims(
+    demands: Sequence[Demand], devices: Devices
+) -> tuple[Sequence[Demand], dict[tuple[str, str], str]]:
+    """Claims made for a pod are like those it names; beside the demands, by namespace and name, the templates they are from.
+
+    One that is not there, or is not this pod's, Kubernetes' controller makes anew from the template, and so the template
+    counts; of a claim that is there kube-scheduler asks for no template.
+    """
+    made: dict[tuple[str, str], str] = {}
+    owners = {(item.namespace, item.name): item.owner for item in devices.claims}
+
+    def resolved(shape: PodShape) -> PodShape:
+        if not shape.generated_claims:
+            return shape
+        claims, templates = dict.fromkeys(shape.resource_claims), list(shape.resource_claim_templates)
+        for item in shape.generated_claims:
+            if owners.get((shape.namespace, item.name)) == item.owner:
+                claims[item.name] = None
+                made[shape.namespace, item.name] = item.template
+            else:
+                templates.append(item.template)
+        return replace(
+            shape, resource_claims=tuple(claims), resource_claim_templates=tuple(templates), generated_claims=()
+        )
+
+    owning = [
+        replace(demand, groups=tuple(replace(group, shape=resolved(group.shape)) for group in demand.groups))
+        if any(group.shape.generated_claims for group in demand.groups)
+        else demand
+        for demand in demands
+    ]
+    return owning, made
 
 
 class _Judge:
     """counted: classes that were counted; sentences: what was not."""
 
-    def __init__(self, view: ClusterView, demands: Sequence[Demand]) -> None:
+    def __init__(self, view: ClusterView, demands: Sequence[Demand], made: Mapping[tuple[str, str], str]) -> None:
         devices = view.devices
+        self._made = made
         self._classes = {item.name: item for item in devices.classes}
         self._claims = {(item.namespace, item.name): item for item in devices.claims}
         self._templates = {(item.namespace, item.name): item.spec for item in devices.templates}
@@ -109,7 +146,7 @@ class _Judge:
 
     def shape(self, shape: PodShape) -> PodShape:
         """Of several claims those that can be judged are; the names of the others stay."""
-        if not _has_claims(shape):
+        if not has_claims(shape):
             return shape
         amounts: dict[str, int] = {}
         terms = shape.attachment_terms
@@ -149,6 +186,11 @@ class _Judge:
             if self._users[shape.namespace, name] > 1:
                 self.sentences.add(f"{what} is shared by several pods: which devices they get is not judged")
                 spec = replace(spec, simple=False)
+            elif (shape.namespace, name) in self._made:
+                # Pods of one template stay alike, and what is said of their claims is said once.
+                template = self._made[shape.namespace, name]
+                yield template, f"ResourceClaimTemplate/{shape.namespace}/{template}", spec
+                continue
             yield name, what, spec
 
     def _with_classes(self, what: str, spec: ClaimSpec | None) -> ClaimSpec:

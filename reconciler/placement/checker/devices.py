@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain, combinations
 
 from reconciler.model.demand import Demand
@@ -30,9 +31,8 @@ def device_violations(
         running: Counter[str] = Counter()
         minimum: Counter[str] = Counter()
         empty: Counter[str] = Counter()
-        for tenant in site.tenants:
-            if not _claims_devices(tenant):
-                continue
+        for claiming in filter(_claims_devices, site.tenants):
+            tenant = replace(claiming, shape=scene.owning(claiming.shape))
             missing = list(scene.missing(tenant.shape))
             yield from (f"{site.name}: {what} is not there" for what in missing)
             if not missing:
@@ -44,7 +44,8 @@ def device_violations(
 
 
 def _claims_devices(tenant: Tenant) -> bool:
-    return tenant.chunk and bool(tenant.shape.resource_claims or tenant.shape.resource_claim_templates)
+    shape = tenant.shape
+    return tenant.chunk and bool(shape.resource_claims or shape.resource_claim_templates or shape.generated_claims)
 
 
 class _Scene:
@@ -69,7 +70,7 @@ class _Scene:
                 if not (device.simple and item.node):
                     self._odd.add(name)
         self._taken = {device for claim in devices.claims for device in claim.allocated}
-        shapes = [(group.shape, group.count) for demand in demands for group in demand.groups]
+        shapes = [(self.owning(group.shape), group.count) for demand in demands for group in demand.groups]
         bound = [(pod.shape, 1) for pod in view.pods if pod.node_name is not None]
         self._users: Counter[tuple[str, str]] = Counter()
         for shape, count in (*shapes, *bound):
@@ -82,6 +83,17 @@ class _Scene:
         self._countable = {name for name in simple if self._can_count(name)}
         self._together: dict[tuple[str, ...], frozenset[DeviceName]] = {}
         self._known: dict[tuple[str, str, tuple[str, ...]], int] = {}
+
+    def owning(self, shape: PodShape) -> PodShape:
+        """Claims made for the pod among those it names; in the place of one that is gone or another's, its template."""
+        for made in shape.generated_claims:
+            claim = self._claims.get((shape.namespace, made.name))
+            if claim is not None and claim.owner == made.owner:
+                others = (name for name in shape.resource_claims if name != made.name)
+                shape = replace(shape, resource_claims=(*others, made.name))
+            else:
+                shape = replace(shape, resource_claim_templates=(*shape.resource_claim_templates, made.template))
+        return shape
 
     def missing(self, shape: PodShape) -> Iterable[str]:
         """What the pod waits for; it cannot be on any node."""

@@ -11,6 +11,7 @@ import pytest
 from reconciler.cluster.capture import capture
 from reconciler.cluster.resources import (
     DEVICE_CLASSES,
+    PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
@@ -28,6 +29,8 @@ from reconciler.model.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from reconciler.model.pods import GeneratedClaim
+from tests.unit.cluster.documents import pod
 
 SECRET = "hunter2"
 FIELDS = {"attributes": {"type": {"string": "gpu"}, "vendor.example.com/index": {"int": 3}, "healthy": {"bool": True}}}
@@ -139,3 +142,26 @@ def test_devices_that_are_not_simply_taken_whole(fields: Mapping[str, Any]) -> N
     spec = {**DOCUMENTS[RESOURCE_SLICES]["spec"], "devices": [{"name": "gpu-0", **fields}]}
     store.put(RESOURCE_SLICES, {"metadata": {"name": "node-1-gpu"}, "spec": spec})
     assert not store.view().devices.slices[0].devices[0].simple
+
+
+def test_the_claims_made_for_a_waiting_pod_are_read_and_captured(tmp_path: Path) -> None:
+    """One is made, one needed none, one is still to be made; of a pod on a node only the templates matter."""
+    claims = [{"name": name, "resourceClaimTemplateName": "two-gpus"} for name in ("made", "none", "to-come")]
+    statuses = [{"name": "made", "resourceClaimName": "web-1-made-x7k2p"}, {"name": "none"}]
+    documents = [
+        pod(name, node=node, phase="Pending", resourceClaimStatuses=statuses)
+        for name, node in (("web-1", None), ("web-2", "node-1"))
+    ]
+    for document in documents:
+        document["spec"]["resourceClaims"] = claims
+    owner = {"kind": "Pod", "name": "web-1", "uid": "uid-web-1", "controller": True}
+    made = {"metadata": {"namespace": "shop", "name": "web-1-made-x7k2p", "ownerReferences": [{"uid": "other"}, owner]}}
+    bodies: Mapping[Resource, list[Any]] = {PODS: documents, RESOURCE_CLAIMS: [made]}
+    capture(lambda resource: bodies.get(resource, []), tmp_path)
+    view = SnapshotCluster(str(tmp_path)).view()
+    waiting, running = (item.shape for item in view.pods)
+    assert waiting.generated_claims == (GeneratedClaim("two-gpus", "web-1-made-x7k2p", "uid-web-1"),)
+    assert waiting.resource_claim_templates == ("two-gpus",)
+    assert running.generated_claims == ()
+    assert running.resource_claim_templates == ("two-gpus",) * 3
+    assert [claim.owner for claim in view.devices.claims] == ["uid-web-1"]

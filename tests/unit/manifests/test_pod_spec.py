@@ -156,6 +156,14 @@ def test_claims_of_ephemeral_volumes_are_named_after_the_real_pod() -> None:
     assert shape({"volumes": volumes}, pod_name="web-0").volume_claims == ("disk", "web-0-tmp")
 
 
+def test_a_resource_claim_that_is_named_twice_is_one_and_a_template_named_twice_makes_two() -> None:
+    claims = [{"name": name, "resourceClaimName": "mine"} for name in ("a", "b")]
+    made = [{"name": name, "resourceClaimTemplateName": "one-gpu"} for name in ("c", "d")]
+    read = shape({"resourceClaims": [*claims, *made]})
+    assert read.resource_claims == ("mine",)
+    assert read.resource_claim_templates == ("one-gpu", "one-gpu")
+
+
 def test_labels_selectors_and_tolerations_are_carried_over() -> None:
     spec = {"nodeSelector": {"b": "2", "a": "1"}, "tolerations": [{"operator": "Exists"}], "priorityClassName": "high"}
     read = shape(spec, labels={"z": "1", "app": "web"})

@@ -20,7 +20,7 @@ from reconciler.model.devices import (
 )
 from reconciler.model.nodes import HOLDS_ANNOTATION, INITIALIZED_LABEL, INSTANCE_TYPE_LABEL, PLACEHOLDER_LABEL
 from reconciler.model.placement import Placement
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import GeneratedClaim, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
@@ -305,3 +305,79 @@ def test_what_is_not_there_counts_beside_what_cannot_be_judged(pod_shape: PodSha
     templates = (template("odd", simple=False), template("classless", device_class="tpu"))
     placement = placed(Devices((), (WHOLE,), templates=templates), pending("train", pod_shape))
     assert [excuse.example for left in placement.unplaced for excuse in left.excuses] == [words]
+
+
+OWN = GeneratedClaim("one-gpu", "web-1-gpu", "uid-web-1")
+"""What the pod web-1 says was made for it from the template."""
+WAITING = replace(shape("100m"), generated_claims=(OWN,))
+MADE = ResourceClaim("shop", "web-1-gpu", template().spec, owner="uid-web-1")
+
+
+@pytest.mark.parametrize("templates", [(template(),), ()], ids=["template there", "template deleted"])
+def test_a_claim_made_for_a_pod_holds_it_to_the_devices_that_it_has(
+    templates: tuple[ResourceClaimTemplate, ...],
+) -> None:
+    """They are the last ones of their node, and taken by nobody else."""
+    made = replace(MADE, allocated=((DRIVER, "b", "gpu-0"),))
+    devices = Devices((devices_of("a", 2), devices_of("b", 1)), (WHOLE,), (made,), templates)
+    assert on(placed(devices, pending("web-1", WAITING))) == {"b": 1}
+
+
+def test_a_pod_whose_devices_are_on_a_full_node_goes_nowhere_else() -> None:
+    """Each wants three CPUs of the four that a node has, and their devices are on the same one."""
+    claims = tuple(
+        ResourceClaim("shop", f"web-{number}-gpu", template().spec, ((DRIVER, "b", f"gpu-{number}"),), f"uid-{number}")
+        for number in range(2)
+    )
+    shapes = [
+        replace(shape("3"), generated_claims=(GeneratedClaim("one-gpu", item.name, item.owner),)) for item in claims
+    ]
+    devices = Devices((devices_of("a", 2), devices_of("b", 2)), (WHOLE,), claims, (template(),))
+    placement = placed(devices, *(pending(f"web-{number}", each) for number, each in enumerate(shapes)))
+    assert on(placement) == {"b": 1}
+    assert not placement.planned
+    (left,) = placement.unplaced
+    assert "b lacks 2 CPU" in {excuse.example for excuse in left.excuses}
+
+
+def test_a_claim_made_for_a_pod_counts_where_its_template_was_deleted() -> None:
+    devices = Devices((devices_of("b", 1),), (WHOLE,), (MADE,))
+    placement = placed(devices, pending("web-1", WAITING), pending("web-2", claiming("one-gpu")))
+    assert on(placement) == {"b": 1}
+    (left,) = placement.unplaced
+    assert [excuse.example for excuse in left.excuses] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [(), (replace(MADE, owner="uid-of-another", allocated=((DRIVER, "b", "gpu-0"),)),)],
+    ids=["not there", "of another pod"],
+)
+def test_where_a_pod_has_no_claim_of_its_own_yet_its_template_counts(claims: tuple[ResourceClaim, ...]) -> None:
+    """The controller makes one."""
+    devices = Devices((devices_of("a", 1), devices_of("b", 1)), (WHOLE,), claims, (template(),))
+    assert on(placed(devices, pending("web-1", WAITING))) == {"a": 1}
+    devices = replace(devices, templates=())
+    (left,) = placed(devices, pending("web-1", WAITING)).unplaced
+    assert [excuse.example for excuse in left.excuses] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
+
+
+def test_a_claim_that_a_pod_names_beside_having_had_it_made_is_one_claim() -> None:
+    devices = Devices((devices_of("a", 1),), (WHOLE,), (MADE,), (template(),))
+    placement = placed(devices, pending("web-1", replace(WAITING, resource_claims=(MADE.name,))))
+    assert on(placement) == {"a": 1}
+    assert not placement.assumptions
+
+
+def test_what_claims_of_one_template_ask_for_beyond_counting_is_said_once() -> None:
+    odd = template(simple=False)
+    claims = tuple(ResourceClaim("shop", f"{name}-gpu", odd.spec, owner=f"uid-{name}") for name in ("web-1", "web-2"))
+    shapes = [
+        replace(shape("100m"), generated_claims=(GeneratedClaim("one-gpu", item.name, item.owner),)) for item in claims
+    ]
+    devices = Devices((devices_of("a", 1),), (WHOLE,), claims, (odd,))
+    placement = placed(devices, *(pending(f"web-{number}", each) for number, each in enumerate(shapes, start=1)))
+    assert placement.assumptions == (
+        "Pod/shop/web-1: its resource claims are not judged",
+        "ResourceClaimTemplate/shop/one-gpu asks for more than a number of devices: it is not judged",
+    )
