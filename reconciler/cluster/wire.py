@@ -25,6 +25,7 @@ NULL = msgspec.Raw(b"null")
 class OwnerWire(Wire, frozen=True):
     kind: str = ""
     name: str = ""
+    uid: str = ""
     controller: bool | None = None
 
 
@@ -110,8 +111,24 @@ class NodeClaimWire(Wire, frozen=True):
     status: NodeClaimStatusWire = NodeClaimStatusWire()
 
 
+class ContainerStatusWire(Wire, frozen=True):
+    name: str = ""
+    resources: ResourcesWire | None = None
+    allocated_resources: Quantities | None = None
+
+
+class PodConditionWire(Wire, frozen=True):
+    type: str = ""
+    reason: str | None = None
+
+
 class PodStatusWire(Wire, frozen=True):
     phase: str | None = None
+    conditions: tuple[PodConditionWire, ...] | None = None
+    container_statuses: tuple[ContainerStatusWire, ...] | None = None
+    init_container_statuses: tuple[ContainerStatusWire, ...] | None = None
+    resources: ResourcesWire | None = None
+    allocated_resources: Quantities | None = None
 
 
 class PodWire(Wire, frozen=True):
