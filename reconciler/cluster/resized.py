@@ -8,7 +8,7 @@ asked for does not count. So it is for app containers and sidecars, and since 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -22,14 +22,15 @@ _INFEASIBLE = "Infeasible"
 
 
 def as_counted(pod: PodWire) -> PodWire:
-    """The pod with a spec that asks for what counts; the very same pod where it has what it asks for. Raises `Invalid`."""
+    """The pod with a spec that asks for what counts; the very same pod where its containers have what they ask for.
+
+    Raises `Invalid`.
+    """
     spec, status = pod.spec, pod.status
     statuses = {
-        item.name: item
-        for item in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        if item.resources is not None
+        item.name: item for item in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     }
-    if not statuses and status.resources is None:
+    if status.resources is None and not any(_is_resized(item, statuses) for item in _all_containers(spec)):
         return pod
     asked_counts = not _is_infeasible(status)
     counted = msgspec.structs.replace(
@@ -46,7 +47,19 @@ def as_counted(pod: PodWire) -> PodWire:
         ),
         resources=_own(spec, status, asked_counts=asked_counts),
     )
-    return pod if counted == spec else msgspec.structs.replace(pod, spec=counted)
+    return msgspec.structs.replace(pod, spec=counted)
+
+
+def _all_containers(spec: PodSpecWire) -> Iterable[ContainerWire]:
+    return (*(spec.containers or ()), *(spec.init_containers or ()))
+
+
+def _is_resized(container: ContainerWire, statuses: Mapping[str, ContainerStatusWire]) -> bool:
+    status = statuses.get(container.name)
+    if status is None or status.resources is None:
+        return False
+    asked = container.resources.requests if container.resources is not None else None
+    return not _same(asked, status.resources.requests, status.allocated_resources)
 
 
 def _is_infeasible(status: PodStatusWire) -> bool:
@@ -60,7 +73,7 @@ def _containers(
     if not containers or not statuses:
         return containers
     return tuple(
-        _container(item, statuses[item.name], asked_counts=asked_counts) if item.name in statuses else item
+        _container(item, statuses[item.name], asked_counts=asked_counts) if _is_resized(item, statuses) else item
         for item in containers
     )
 
@@ -68,8 +81,6 @@ def _containers(
 def _container(container: ContainerWire, status: ContainerStatusWire, *, asked_counts: bool) -> ContainerWire:
     asked = container.resources or ResourcesWire()
     has = status.resources.requests if status.resources is not None else None
-    if _same(asked.requests, has, status.allocated_resources):
-        return container
     given = {name: value for name, value in (asked.requests or {}).items() if value is not None}
     # As the API server writes it: a limit is the request where there is none.
     wanted: Quantities | None = {**(asked.limits or {}), **given} if asked_counts else None
