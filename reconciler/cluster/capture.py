@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from reconciler.cluster.pod_capture import pod_status
 from reconciler.cluster.resources import NODES, PODS, RESOURCES, WORKLOADS, Resource
 from reconciler.cluster.snapshot_files import CATALOG_FILE, file_of, write_snapshot
 from reconciler.cluster.storage_capture import ANNOTATIONS, reduced
@@ -34,7 +35,6 @@ _ANNOTATIONS = ("karpenter.sh/", "headroom.dev/", "autoscaling.x-k8s.io/", "clus
 _CONTAINER = ("name", "resources", "ports", "restartPolicy")
 _VOLUME = ("name", "persistentVolumeClaim")
 _NODE_SPEC = ("taints", "providerID", "unschedulable")
-_POD_STATUS = ("phase", "resourceClaimStatuses")
 _NODE_STATUS = ("allocatable", "capacity")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -100,7 +100,7 @@ def _cleaned(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
     if storage is not None:
         return {**kind, "metadata": kept, **storage}
     if resource == PODS:
-        body["status"] = _only(body.get("status") or {}, _POD_STATUS)
+        body["status"] = pod_status(body)
     if resource in WORKLOADS:
         body["status"] = _only(body.get("status") or {}, ("replicas",))
     body.pop("metadata", None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
+from reconciler.cluster.resized import as_counted
 from reconciler.cluster.wire import PodWire
 from reconciler.manifests.pod_spec import shape_of
 from reconciler.manifests.pod_wire import PodSpecWire
@@ -34,13 +35,20 @@ class ShapePool:
 
     def shape_of(self, pod: PodWire, owner_kind: str, owner_name: str) -> PodShape:
         """The pod's shape, the same object for equal shapes. Raises `Invalid`."""
+        pod = as_counted(pod)
         metadata, spec = pod.metadata, pod.spec
         namespace = metadata.namespace or ""
         key = (namespace, owner_kind, owner_name)
         sibling = self._siblings.get(key) if owner_name else None
         if sibling is not None and _alike(sibling[0], pod):
             return sibling[1]
-        shape = shape_of(spec, namespace=namespace, labels=metadata.labels or {}, pod_name=metadata.name)
+        shape = shape_of(
+            spec,
+            namespace=namespace,
+            labels=metadata.labels or {},
+            pod_name=metadata.name,
+            pod_uid=metadata.uid,
+        )
         if _has_generated_claims(pod):
             shape = _with_generated_claims(shape, pod)
         if max(len(self._shapes), len(self._siblings)) > _MOST:

@@ -167,6 +167,7 @@ def volume_claim(_resource: Resource, claim: VolumeClaimWire, _data: Any) -> Vol
         storage_class=spec.storage_class_name,
         requested=_bytes(spec.resources.requests if spec.resources is not None else None),
         access_modes=spec.access_modes or (),
+        controller=next((owner.uid for owner in metadata.owner_references or () if owner.controller), ""),
     )
 
 

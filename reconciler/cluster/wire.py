@@ -118,9 +118,25 @@ class GeneratedClaimWire(Wire, frozen=True):
     resource_claim_name: str | None = None
 
 
+class ContainerStatusWire(Wire, frozen=True):
+    name: str = ""
+    resources: ResourcesWire | None = None
+    allocated_resources: Quantities | None = None
+
+
+class PodConditionWire(Wire, frozen=True):
+    type: str = ""
+    reason: str | None = None
+
+
 class PodStatusWire(Wire, frozen=True):
     phase: str | None = None
     resource_claim_statuses: tuple[GeneratedClaimWire, ...] | None = None
+    conditions: tuple[PodConditionWire, ...] | None = None
+    container_statuses: tuple[ContainerStatusWire, ...] | None = None
+    init_container_statuses: tuple[ContainerStatusWire, ...] | None = None
+    resources: ResourcesWire | None = None
+    allocated_resources: Quantities | None = None
 
 
 class PodWire(Wire, frozen=True):

@@ -64,11 +64,12 @@ def shape_of(
     namespace: str,
     labels: Mapping[str, str],
     pod_name: str = "",
+    pod_uid: str = "",
 ) -> PodShape:
     """The shape of a pod with this spec. Raises `Invalid` on a quantity below zero, a quantity or operator that is none.
 
     pod_name: of a real pod, from which the claims of its ephemeral volumes get their names; "" for a template, whose
-    ephemeral volumes then count for nothing.
+    ephemeral volumes then count for nothing. pod_uid: whose those claims must be.
     """
     affinity = spec.affinity
     required: tuple[NodeSelectorTerm, ...] = ()
@@ -96,6 +97,7 @@ def shape_of(
         preferred_pod_anti_affinity=away_preferred,
         host_ports=_host_ports(spec),
         volume_claims=_volume_claims(spec, pod_name),
+        ephemeral_claims=tuple((name, pod_uid) for name in _ephemeral_claims(spec, pod_name)),
         # A claim that is named twice is one claim all the same.
         resource_claims=tuple(
             sorted(
@@ -304,10 +306,19 @@ def _host_ports(spec: PodSpecWire) -> tuple[HostPort, ...]:
 
 
 def _volume_claims(spec: PodSpecWire, pod_name: str) -> tuple[str, ...]:
-    claims: set[str] = set()
-    for volume in spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            claims.add(volume.persistent_volume_claim.claim_name)
-        elif volume.ephemeral is not None and pod_name:
-            claims.add(f"{pod_name}-{volume.name}")
-    return tuple(sorted(claims))
+    named = {
+        volume.persistent_volume_claim.claim_name
+        for volume in spec.volumes or ()
+        if volume.persistent_volume_claim is not None
+    }
+    return tuple(sorted(named.union(_ephemeral_claims(spec, pod_name))))
+
+
+def _ephemeral_claims(spec: PodSpecWire, pod_name: str) -> tuple[str, ...]:
+    return tuple(
+        sorted(
+            f"{pod_name}-{volume.name}"
+            for volume in spec.volumes or ()
+            if pod_name and volume.ephemeral is not None and volume.persistent_volume_claim is None
+        )
+    )

@@ -28,7 +28,8 @@ class PersistentVolume:
 @dataclass(frozen=True, slots=True)
 class VolumeClaim:
     """volume: the PersistentVolume it names, "" while it has none; bound: to that volume, both ways; lost: its volume is
-    gone; storage_class: None when the field is absent (the default class), "" for none; requested: bytes."""
+    gone; storage_class: None when the field is absent (the default class), "" for none; requested: bytes; controller: UID of
+    its controlling owner, the pod whose ephemeral volume it was made for, "" for none."""
 
     namespace: str
     name: str
@@ -39,6 +40,7 @@ class VolumeClaim:
     storage_class: str | None = None
     requested: int = 0
     access_modes: tuple[str, ...] = ()
+    controller: str = ""
 
     @property
     def is_for_one_pod(self) -> bool:

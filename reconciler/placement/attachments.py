@@ -6,10 +6,11 @@ Only demands that name claims are looked at: pending pods, and chunks with templ
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from reconciler.model.demand import Demand
+from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import InstanceType, Node, NodePool
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
@@ -64,7 +65,7 @@ def _with_volumes(view: ClusterView, kinds: Sequence[PoolType], demands: Sequenc
         return Attached(view, demands)
     judge = _Judge(view)
     judged = [
-        replace(demand, groups=tuple(replace(group, shape=judge.shape(group.shape)) for group in demand.groups))
+        replace(demand, groups=tuple(replace(group, shape=judge.shape(group)) for group in demand.groups))
         if any(group.shape.volume_claims for group in demand.groups)
         else demand
         for demand in demands
@@ -92,28 +93,39 @@ class _Judge:
             if (claim := self._volumes.claim(pod.namespace, name)) is not None and claim.is_for_one_pod
         }
         self.drivers: set[str] = set()
+        self._users: Counter[tuple[str, str]] = Counter()
+        """How many pods to be placed use each claim that has no volume yet."""
 
-    def shape(self, shape: PodShape) -> PodShape:
+    def shape(self, group: ChunkGroup) -> PodShape:
+        shape = group.shape
         try:
             places = self._places(shape)
         except Obstacle as obstacle:
-            return replace(shape, obstacle=str(obstacle), volume_claims=())
+            return replace(shape, obstacle=str(obstacle), volume_claims=(), ephemeral_claims=())
         for name in shape.volume_claims:
+            if self._volumes.has_no_volume(shape.namespace, name):
+                self._users[shape.namespace, name] += group.count
             claim = self._volumes.claim(shape.namespace, name)
             if claim is not None and claim.is_for_one_pod:
                 self._taken.add((shape.namespace, name))
         terms = () if NodeSelectorTerm() in places else tuple(dict.fromkeys(places))
         return replace(
-            shape, attachment_terms=terms, volume_claims=(), requests=shape.requests + self._volumes_of(shape)
+            shape,
+            attachment_terms=terms,
+            volume_claims=(),
+            ephemeral_claims=(),
+            requests=shape.requests + self._volumes_of(shape),
         )
 
     def _places(self, shape: PodShape) -> tuple[NodeSelectorTerm, ...]:
         together: tuple[NodeSelectorTerm, ...] = ANYWHERE
+        made_for = dict(shape.ephemeral_claims)
         for name in shape.volume_claims:
             if (shape.namespace, name) in self._taken:
                 claim = f"PersistentVolumeClaim/{shape.namespace}/{name}"
                 raise Obstacle(f"{claim} is ReadWriteOncePod and another pod uses it")
-            together = tuple(_joined(together, self._volumes.places(shape.namespace, name)))[:_MOST_ALTERNATIVES]
+            places = self._volumes.places(shape.namespace, name, made_for.get(name))
+            together = tuple(_joined(together, places))[:_MOST_ALTERNATIVES]
             if not together:
                 raise Obstacle(
                     f"its volumes are in places that have no node in common: {', '.join(shape.volume_claims)}"
@@ -130,10 +142,17 @@ class _Judge:
         return Resources.of(counts)
 
     def assumptions(self) -> tuple[str, ...]:
-        return tuple(
+        competing = (
             f"volumes of storage class {name} lie ready in a fixed number: that two claims want the same one is not judged"
             for name in sorted(self._volumes.competing)
         )
+        shared = (
+            f"PersistentVolumeClaim/{namespace}/{name} has no volume yet and {users} pods would use it: that the volume is "
+            "made where the first of them goes, and the others must then reach it, is not judged"
+            for (namespace, name), users in sorted(self._users.items())
+            if users > 1
+        )
+        return (*competing, *shared)
 
 
 def _joined(places: Iterable[NodeSelectorTerm], more: Iterable[NodeSelectorTerm]) -> Iterable[NodeSelectorTerm]:

@@ -38,8 +38,9 @@ class Volumes:
     def claim(self, namespace: str, name: str) -> VolumeClaim | None:
         return self._claims.get((namespace, name))
 
-    def places(self, namespace: str, name: str) -> tuple[NodeSelectorTerm, ...]:
-        """Alternatives of which a node must meet one. Raises `Obstacle`."""
+    def places(self, namespace: str, name: str, pod_uid: str | None = None) -> tuple[NodeSelectorTerm, ...]:
+        """Alternatives of which a node must meet one. pod_uid: the pod that the claim must have been made for, None when it
+        may be anybody's. Raises `Obstacle`."""
         claim = self._claims.get((namespace, name))
         if claim is None:
             raise Obstacle(f"PersistentVolumeClaim/{namespace}/{name} is not there")
@@ -47,9 +48,16 @@ class Volumes:
             raise Obstacle(f"{claim} is being deleted")
         if claim.lost:
             raise Obstacle(f"{claim} has lost its volume")
+        if pod_uid is not None and claim.controller != pod_uid:
+            raise Obstacle(f"{claim} was not made for the pod, though its ephemeral volume's claim has that name")
         if claim.volume:
             return self._bound(claim)
         return self._unbound(claim)
+
+    def has_no_volume(self, namespace: str, name: str) -> bool:
+        """Of a claim that is there: is its volume still to be made or found?"""
+        claim = self._claims.get((namespace, name))
+        return claim is not None and not claim.volume
 
     def driver(self, namespace: str, name: str) -> str:
         """The CSI driver that attaches the claim's volume, "" when that cannot be told."""

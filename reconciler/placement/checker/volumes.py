@@ -53,9 +53,10 @@ class Shelves:
 
 def misplaced_volumes(shelves: Shelves, site: Site, shape: PodShape) -> Iterable[str]:
     """What is wrong with a pod of this shape on a site whose labels are all decided."""
+    made_for = dict(shape.ephemeral_claims)
     for name in shape.volume_claims:
         claim = shelves.claims.get((shape.namespace, name))
-        if claim is None or claim.deleting or claim.lost:
+        if claim is None or claim.deleting or claim.lost or made_for.get(name, claim.controller) != claim.controller:
             yield f"claim {shape.namespace}/{name} cannot be used"
         elif claim.volume:
             volume = shelves.volumes.get(claim.volume)

@@ -57,6 +57,10 @@ DOCUMENTS: Mapping[Resource, Mapping[str, Any]] = {
             "namespace": "shop",
             "name": "data",
             "annotations": {"pv.kubernetes.io/bind-completed": "yes", "x": SECRET},
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Other", "name": "other", "uid": "uid-other"},
+                {"apiVersion": "v1", "kind": "Pod", "name": "db", "uid": "uid-db", "controller": True},
+            ],
         },
         "spec": {
             "volumeName": "pv-1",
@@ -114,6 +118,7 @@ STORAGE = Storage(
             storage_class="gp3",
             requested=8 * 2**30,
             access_modes=("ReadWriteOncePod",),
+            controller="uid-db",
         ),
     ),
     (

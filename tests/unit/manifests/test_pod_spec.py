@@ -153,7 +153,9 @@ def test_host_ports_are_those_of_containers_that_keep_running() -> None:
 def test_claims_of_ephemeral_volumes_are_named_after_the_real_pod() -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "disk"}}, {"name": "tmp", "ephemeral": {}}]
     assert shape({"volumes": volumes}).volume_claims == ("disk",)
-    assert shape({"volumes": volumes}, pod_name="web-0").volume_claims == ("disk", "web-0-tmp")
+    real = shape({"volumes": volumes}, pod_name="web-0", pod_uid="uid-0")
+    assert real.volume_claims == ("disk", "web-0-tmp")
+    assert real.ephemeral_claims == (("web-0-tmp", "uid-0"),)
 
 
 def test_a_resource_claim_that_is_named_twice_is_one_and_a_template_named_twice_makes_two() -> None:

@@ -94,6 +94,13 @@ def test_a_pod_where_its_volume_cannot_be(storage: Storage, sentence: str) -> No
     assert on_one(storage, Devices(), pod_demand("db", WITH_DATA)) == sentence
 
 
+@pytest.mark.parametrize(("controller", "sentence"), [("uid-1", ""), ("uid-0", UNUSABLE), ("", UNUSABLE)])
+def test_a_claim_that_was_not_made_for_the_pod(controller: str, sentence: str) -> None:
+    storage = Storage((PersistentVolume("pv"),), (replace(CLAIM, controller=controller),))
+    ephemeral = replace(WITH_DATA, ephemeral_claims=(("data", "uid-1"),))
+    assert on_one(storage, Devices(), pod_demand("db", ephemeral)) == sentence
+
+
 @pytest.mark.parametrize(
     "storage",
     [

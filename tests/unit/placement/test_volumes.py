@@ -202,6 +202,30 @@ def test_a_claim_that_no_node_can_satisfy_is_the_excuse(storage: Storage, words:
     assert excuse_of(placement) == words
 
 
+@pytest.mark.parametrize(("controller", "fits"), [("uid-1", True), ("uid-0", False), ("", False)])
+def test_the_claim_of_an_ephemeral_volume_must_have_been_made_for_the_pod(*, controller: str, fits: bool) -> None:
+    storage = Storage((), (replace(waiting("db-tmp"), controller=controller),), (WAITING,))
+    ephemeral = replace(with_claims("db-tmp"), ephemeral_claims=(("db-tmp", "uid-1"),))
+    placement = placed(storage, pending("db", ephemeral), nodes=(node(),))
+    assert bool(placement.occupied) == fits
+    if not fits:
+        assert excuse_of(placement) == (
+            "PersistentVolumeClaim/shop/db-tmp was not made for the pod, though its ephemeral volume's claim has that name"
+        )
+
+
+def test_that_pods_share_a_claim_without_a_volume_is_said() -> None:
+    claims = (waiting("shared"), waiting("own-0"), waiting("own-1"), bound("old", "pv"))
+    storage = Storage((volume("pv"),), claims, (WAITING,))
+    demands = [pending(f"db-{number}", with_claims("shared", f"own-{number}", "old")) for number in range(2)]
+    assert placed(storage, demands[0]).assumptions == ()
+    (sentence,) = placed(storage, *demands).assumptions
+    assert sentence == (
+        "PersistentVolumeClaim/shop/shared has no volume yet and 2 pods would use it: that the volume is made where the "
+        "first of them goes, and the others must then reach it, is not judged"
+    )
+
+
 def test_a_claim_for_one_pod_is_had_by_one_pod() -> None:
     storage = Storage((volume("pv"),), (bound("data", "pv", access_modes=("ReadWriteOncePod",)),))
     two = (pending("db-0", with_claims("data")), pending("db-1", with_claims("data")))
