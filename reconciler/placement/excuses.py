@@ -252,9 +252,15 @@ def _rule_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     if ports_clash(batch.needs.shape.host_ports, offers.host_ports):
         return Excuse("host port taken", 1, f"NodePool {name}: a daemon set uses a host port that is asked for")
     if offers.minimums:
-        keys = ", ".join(key for key, _ in offers.minimums)
-        return Excuse("minValues", 1, f"NodePool {name}: too few values of {keys} are left for its minValues")
+        return Excuse("minValues", 1, f"NodePool {name}: {_minimum_words(offers)}")
     return Excuse("topology", 1, f"NodePool {name}: {_topology_words(state, batch)}")
+
+
+def _minimum_words(offers: PoolOffers) -> str:
+    for key, minimum in offers.minimums:
+        if key not in offers.offerings.table.keys:
+            return f"no instance type has label {key}, of which its minValues asks for {minimum}"
+    return f"too few values of {', '.join(key for key, _ in offers.minimums)} are left for its minValues"
 
 
 def _label_words(missing: NoRows) -> str:
@@ -308,6 +314,8 @@ def _too_few_domains(state: State, rule: SpreadRule) -> str:
     if there >= rule.min_domains:
         return ""
     noun = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(rule.key, "domain")
+    if rule.min_domains == 1:  # as if nothing were written
+        return f"; no {noun} is there"
     return f"; minDomains {rule.min_domains}, {there} {noun}{' is' if there == 1 else 's are'} there"
 
 
