@@ -64,6 +64,18 @@ class PoolOffers:
         fits: Mask = np.all(self.room >= used, axis=1)
         return fits[self.offerings.types_of]
 
+    def meets_minimums(self, rows: Mask) -> bool:
+        """Whether a node that may be bought as any of the rows leaves enough values open for each of the pool's minValues.
+
+        Only what types have themselves is counted, as in Karpenter (InstanceTypes.SatisfiesMinValues): of a label that none of them
+        has no value is left, whatever the pool gives its nodes."""
+        table = self.offerings.table
+        return all(
+            sum(table.column(key)[1][code] is not None for code in np.unique(table.column(key)[0][rows]).tolist())
+            >= minimum
+            for key, minimum in self.minimums
+        )
+
     def rows_for(self, wanted: Requirements) -> Mask | NoRows:
         """The rows a node for `wanted` may be bought from. A label that neither the catalogue nor the pool defines is
         denied, unless the node may do without it."""

@@ -150,7 +150,7 @@ def _cheapest_of_pools(state: State, batch: Batch, options: Options) -> list[Des
         if known is not None and known.extra <= price:
             continue
         blueprint = empty_node(state, pool, options)
-        if most_on_new(state, blueprint, batch, 1):
+        if most_on_new(blueprint, batch, 1):
             number = state.base + state.planned.count
             cheapest[pool] = Destination(number, price, blueprint, kind - state.blueprints.type_base[pool])
     return list(cheapest.values())

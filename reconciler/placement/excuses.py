@@ -20,7 +20,7 @@ from reconciler.placement.bins import BinOrigin, Bins
 from reconciler.placement.candidates import NoRows, PoolOffers
 from reconciler.placement.counters import ApartRule, SpreadRule
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.pool_limits import MINIMUMS, Shortage
+from reconciler.placement.pool_limits import MINIMUMS, NODES, NOTHING, RESERVATION_MARK, Shortage
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.reservations import is_reservation
 from reconciler.placement.resource_claims import DEVICES
@@ -191,7 +191,7 @@ def _pool_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     if isinstance(rows, NoRows):
         return Excuse("NodePool labels", 1, f"NodePool {name} {_label_words(rows)}")
     if not rows.any():
-        return _no_offering(batch, offers)
+        return _no_offering(state, batch, offers)
     kinds = np.flatnonzero(offers.offerings.types_in(rows))
     fits = times(offers.room[kinds], batch.needs.request) > 0
     if not fits.any():
@@ -207,7 +207,7 @@ def _pool_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     return _rule_excuse(state, batch, offers)
 
 
-def _no_offering(batch: Batch, offers: PoolOffers) -> Excuse:
+def _no_offering(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     """Offerings that would do but cannot be had now come first; else the label that none has."""
     name, wanted = offers.pool.name, batch.needs.wishes[-1].wanted
     sold_out = _sold_out(batch, offers, wanted)
@@ -218,11 +218,28 @@ def _no_offering(batch: Batch, offers: PoolOffers) -> Excuse:
         others = f" and {rest} other{'s' if rest > 1 else ''}" if rest else ""
         words = f"what would do is not available now: {place}{others}"
         return Excuse("offering not available", len(sold_out), f"NodePool {name}: {words}")
+    used_up = _used_up(state, batch, offers)
+    if used_up:
+        names = f"reservation{'s' if len(used_up) > 1 else ''} {', '.join(used_up)}"
+        return Excuse("offering not available", len(used_up), f"NodePool {name}: nothing is left of {names}")
     table = offers.offerings.table
     for key, values in wanted.only(table.keys).entries:
         if not (offers.rows & table.allowed(key, values)).any():
             return Excuse("no instance type", 1, f"NodePool {name}: no offering has the {key} asked for")
     return Excuse("no instance type", 1, f"NodePool {name}: no offering has all the labels asked for together")
+
+
+def _used_up(state: State, batch: Batch, offers: PoolOffers) -> list[str]:
+    """Reservations that hold the chunk and have what it wants, and that other nodes have all of."""
+    found = []
+    for item in state.offers:
+        pool, mark, reservation = item.pool.name.partition(RESERVATION_MARK)
+        shortage = state.limits.shortage(item.pool.name, NOTHING) if mark and pool == offers.pool.name else None
+        if shortage is not None and shortage.resource not in (NODES, MINIMUMS):
+            rows = item.rows_for(batch.needs.wishes[-1].wanted)
+            if not isinstance(rows, NoRows) and (rows & item.rows_holding(batch.needs.request)).any():
+                found.append(reservation)
+    return found
 
 
 def _sold_out(batch: Batch, offers: PoolOffers, wanted: Requirements) -> list[Mapping[str, str]]:
@@ -252,9 +269,15 @@ def _rule_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     if ports_clash(batch.needs.shape.host_ports, offers.host_ports):
         return Excuse("host port taken", 1, f"NodePool {name}: a daemon set uses a host port that is asked for")
     if offers.minimums:
-        keys = ", ".join(key for key, _ in offers.minimums)
-        return Excuse("minValues", 1, f"NodePool {name}: too few values of {keys} are left for its minValues")
+        return Excuse("minValues", 1, f"NodePool {name}: {_minimum_words(offers)}")
     return Excuse("topology", 1, f"NodePool {name}: {_topology_words(state, batch)}")
+
+
+def _minimum_words(offers: PoolOffers) -> str:
+    for key, minimum in offers.minimums:
+        if key not in offers.offerings.table.keys:
+            return f"no instance type has label {key}, of which its minValues asks for {minimum}"
+    return f"too few values of {', '.join(key for key, _ in offers.minimums)} are left for its minValues"
 
 
 def _label_words(missing: NoRows) -> str:
@@ -308,6 +331,8 @@ def _too_few_domains(state: State, rule: SpreadRule) -> str:
     if there >= rule.min_domains:
         return ""
     noun = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(rule.key, "domain")
+    if rule.min_domains == 1:  # as if nothing were written
+        return f"; no {noun} is there"
     return f"; minDomains {rule.min_domains}, {there} {noun}{' is' if there == 1 else 's are'} there"
 
 

@@ -176,16 +176,7 @@ def most_with_minimums(state: State, blueprint: Blueprint, index: int, batch: Ba
         return amount
     while amount:
         used = state.planned.used[index] + batch.needs.request * amount
-        if meets_minimums(state, blueprint.pool, blueprint.rows & offers.rows_holding(used)):
+        if offers.meets_minimums(blueprint.rows & offers.rows_holding(used)):
             return amount
         amount -= 1
     return 0
-
-
-def meets_minimums(state: State, pool: int, rows: Mask) -> bool:
-    offers = state.offers[pool]
-    table = offers.offerings.table
-    return all(
-        key not in table.keys or len(np.unique(table.column(key)[0][rows])) >= minimum
-        for key, minimum in offers.minimums
-    )

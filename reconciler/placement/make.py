@@ -15,7 +15,7 @@ from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.enlarge import blueprint_within_limits, charge_growth, cheapest_growth
-from reconciler.placement.fill import fill_planned, meets_minimums, most_with_minimums
+from reconciler.placement.fill import fill_planned, most_with_minimums
 from reconciler.placement.host_caps import Task
 from reconciler.placement.kernel import STEPS_WORTH_COMPILING, compiled
 from reconciler.placement.loops import NEXT_LIMITED, NEXT_NOTE, ROUNDING
@@ -122,7 +122,7 @@ def _open(state: State, task: Task, options: Options, mix: Mix) -> int:
             if state.limits.shortage(offers.pool.name, capacity) is not None:
                 return placed
             blueprint = empty_node(state, pool, options)
-            held = most_on_new(state, blueprint, task.batch, amount)
+            held = most_on_new(blueprint, task.batch, amount)
             if held:
                 state.open_planned(task.batch, blueprint, (held,))
                 state.charge(offers.pool.name, capacity)
@@ -132,12 +132,12 @@ def _open(state: State, task: Task, options: Options, mix: Mix) -> int:
     return placed
 
 
-def most_on_new(state: State, blueprint: Blueprint, batch: Batch, amount: int) -> int:
+def most_on_new(blueprint: Blueprint, batch: Batch, amount: int) -> int:
     """The most chunks, up to `amount`, of which an empty node may hold so many that enough of what is within the pool's limits
     is left open for its minValues."""
     offers = blueprint.offers
     while amount and offers.minimums:
-        if meets_minimums(state, blueprint.pool, blueprint.rows & offers.rows_holding(batch.needs.request * amount)):
+        if offers.meets_minimums(blueprint.rows & offers.rows_holding(batch.needs.request * amount)):
             break
         amount -= 1
     return amount

@@ -173,7 +173,7 @@ def _offer_of(
         kinds = _kinds(offers, planned, rows, allowed, needed=len(zones) * len(capacity_types), most=most_types)
         listed = rows & offers.offerings.rows_of(kinds)
         best = best or (zones, capacity_types, kinds, listed)
-        if _meets(offers, listed):
+        if offers.meets_minimums(listed):
             best = (zones, capacity_types, kinds, listed)
             break
     assert best is not None
@@ -189,7 +189,7 @@ def _offer_of(
         price_known=priced,
         daemons=tuple(offers.daemon_load[kinds].max(axis=0).tolist()),
         largest=_largest(offers, () if allowed is None else (held, *kinds)),
-        meets_minimums=_meets(offers, listed),
+        meets_minimums=offers.meets_minimums(listed),
     )
 
 
@@ -248,17 +248,9 @@ def _kinds(
         primary = int(catalogue.types_of[planned.primary])
         chosen = [kind for kind in chosen if kind == primary or allowed[kind]]
     few = chosen[:most]
-    if len(few) < len(chosen) and not _meets(offers, rows & catalogue.rows_of(few)):
+    if len(few) < len(chosen) and not offers.meets_minimums(rows & catalogue.rows_of(few)):
         return chosen
     return few
-
-
-def _meets(offers: PoolOffers, rows: Mask) -> bool:
-    table = offers.offerings.table
-    return all(
-        key not in table.keys or len(np.unique(table.column(key)[0][rows])) >= minimum
-        for key, minimum in offers.minimums
-    )
 
 
 def _largest(offers: PoolOffers, kinds: Sequence[int]) -> Resources:

@@ -41,7 +41,7 @@ class Offerings:
     of a USD an hour, so that sums compare exactly). known: whether the price is one, or only stands in for it when choices
     are weighed (see _weighed). reservations: by row, the name of the reservation it comes from ("" for none) and the label that says so;
     reserved: nodes left by reservation; unavailable: labels of what cannot be bought now, or is
-    backed off from (backed_off: of those only). left_out: sentences on what is not planned with, or not as well as it could be."""
+    backed off from (backed_off: of those only). left_out: sentences on what is not planned with."""
 
     types: tuple[InstanceType, ...]
     table: LabelTable
@@ -111,7 +111,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         reserved=reserved,
         unavailable=tuple(unavailable),
         backed_off=tuple(backed_off),
-        left_out=_left_out(uncounted, len({index for index, offering in rows if not offering.price_known})),
+        left_out=_left_out(uncounted),
     )
 
 
@@ -145,20 +145,11 @@ def _reservation(kind: InstanceType, offering: Offering) -> tuple[str, str]:
     return f"{kind.name} in {offering.zone}", ""
 
 
-def _left_out(uncounted: int, unpriced: int) -> tuple[str, ...]:
-    sentences = []
-    if uncounted:
-        verb = (
-            "offering without ReservationCapacity is" if uncounted == 1 else "offerings without ReservationCapacity are"
-        )
-        sentences.append(f"{uncounted} reserved {verb} not planned with")
-    if unpriced:
-        types, are = ("type has", "it is") if unpriced == 1 else ("types have", "they are")
-        sentences.append(
-            f"{unpriced} instance {types} no price in the catalog: {are} taken only where no type that has one will do, the smaller "
-            "in CPU and memory first"
-        )
-    return tuple(sentences)
+def _left_out(uncounted: int) -> tuple[str, ...]:
+    if not uncounted:
+        return ()
+    verb = "offering without ReservationCapacity is" if uncounted == 1 else "offerings without ReservationCapacity are"
+    return (f"{uncounted} reserved {verb} not planned with",)
 
 
 def offering_labels(offering: Offering) -> dict[str, str]:

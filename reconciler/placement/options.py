@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from reconciler.placement.amounts import PLENTY, times
-from reconciler.placement.fill import meets_minimums
 from reconciler.placement.host_caps import Task, rule_caps
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.loops import Numbers
@@ -84,6 +83,6 @@ def _most_by_minimums(state: State, number: int, rows: Mask, fits: Amounts) -> i
     offers = state.offers[number]
     for amount in sorted(set(fits[fits > 0].tolist()), reverse=True):
         open_rows = rows & (fits >= amount)[offers.offerings.types_of]
-        if meets_minimums(state, number, open_rows):
+        if offers.meets_minimums(open_rows):
             return int(amount)
     return 0

@@ -41,6 +41,7 @@ from reconciler.placement.spot.allowances import Allowances, within_share
 from reconciler.placement.spot.offers import offered_within_share
 from reconciler.placement.state import State
 from reconciler.placement.topology import Topology
+from reconciler.placement.unknown_prices import unknown_prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,7 @@ def _state(
     reservations = reservations_of(catalogue, view)
     limits = PoolLimits(node_pools, view, instance_types, reservations.left, most_nodes)
     offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
+    topology.assumptions.update(unknown_prices(offers))
     kernel = compiled() if len(batches) >= WORTH_COMPILING else None
     shared_out = options.chunks_per_node is not None or any(batch.allowance is not UNLIMITED for batch in batches)
     return State(bins, offers, topology, limits, columns, kernel=kernel, shared_out=shared_out)

@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from reconciler.model.nodes import (
+    ARCHITECTURE_LABEL,
     CAPACITY_TYPE_LABEL,
     HOSTNAME_LABEL,
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     OPERATING_SYSTEM_LABEL,
     ZONE_LABEL,
+    InstanceType,
     NodePool,
+    Offering,
 )
 from reconciler.model.placement import PlannedNode
 from reconciler.model.pods import PodShape
@@ -34,6 +37,7 @@ from reconciler.placement.checker.sites import (
     in_common,
     label_of,
     labels_as_offered,
+    stable_label,
 )
 
 
@@ -118,8 +122,7 @@ class PlannedNodes:
 
     def _mixed(self, planned: PlannedNode) -> _Mix:
         variants = tuple(self._listed(planned))
-        all_labels = [variant.site.labels for variant in variants]
-        labels, seen = in_common(all_labels)
+        labels, seen = in_common([variant.site.labels for variant in variants])
         prices: list[float | None] = []
         faults: list[str] = []
         for name, zone, capacity_type in product(planned.instance_types, planned.zones, planned.capacity_types):
@@ -130,7 +133,7 @@ class PlannedNodes:
             if (name, zone, capacity_type) in self._scene.back_offs:
                 faults.append(f"{name} in {zone} as {capacity_type} is backed off from")
         pool = self._scene.pools[planned.node_pool]
-        faults += _minimums(pool, all_labels)
+        faults += self._minimums(pool, planned)
         known = [price for price in prices if price is not None]
         return _Mix(variants, labels, seen, min(known, default=None), len(known) == len(prices), tuple(faults))
 
@@ -153,12 +156,28 @@ class PlannedNodes:
         room -= Resources.total(shape.requests for shape in daemons)
         return _Variant(site, room, daemons, tuple(_forbidden(pool, site)))
 
+    def _minimums(self, pool: NodePool, planned: PlannedNode) -> Iterable[str]:
+        """What the types themselves have is counted, whatever the pool gives its nodes."""
+        minimums = [item for item in pool.template.requirements if item.min_values is not None]
+        if not minimums:
+            return
+        has = set[tuple[str, str]]()
+        for name, zone, capacity_type in product(planned.instance_types, planned.zones, planned.capacity_types):
+            kind = self._scene.types[name]
+            has.update({**dict(kind.labels), INSTANCE_TYPE_LABEL: name, ARCHITECTURE_LABEL: kind.architecture}.items())
+            has.update((OPERATING_SYSTEM_LABEL, one) for one in kind.operating_systems if _may_run(planned, one))
+            for offering in _offerings(planned, kind, zone, capacity_type):
+                has.update(labels_as_offered(offering).items())
+        for item in minimums:
+            left = sum(key == stable_label(item.key) for key, _ in has)
+            if left < (item.min_values or 0):
+                yield f"minValues of {item.key} is {item.min_values}, {left} are left"
+
     def _offered(self, planned: PlannedNode, name: str, zone: str, capacity_type: str) -> tuple[float | None, ...]:
         """Prices of the offerings that the node may use, None for one that is not known."""
         key = (planned.node_pool, planned.labels, *_asked_of_offerings(planned), name, zone, capacity_type)
         if key not in self._prices:
             scene, kind = self._scene, self._scene.types[name]
-            asked = {item.key: item for item in planned.requirements}
             labels = seen_by_overlays(scene.pools[planned.node_pool], kind)
             systems = [one for one in kind.operating_systems if _may_run(planned, one)]
             self._prices[key] = tuple(
@@ -168,12 +187,20 @@ class PlannedNodes:
                     offering.price if offering.price_known else None,
                 )
                 for system in systems
-                for offering in kind.offerings
-                if offering.available and (offering.zone, offering.capacity_type) == (zone, capacity_type)
-                if all(holds(asked[item.key], item.values[0]) for item in offering.requirements if item.key in asked)
-                if capacity_type != "reserved" or offering.reservation_capacity
+                for offering in _offerings(planned, kind, zone, capacity_type)
             )
         return self._prices[key]
+
+
+def _offerings(planned: PlannedNode, kind: InstanceType, zone: str, capacity_type: str) -> Iterable[Offering]:
+    """Those of the type that the node may use there."""
+    asked = {item.key: item for item in planned.requirements}
+    for offering in kind.offerings:
+        if offering.available and (offering.zone, offering.capacity_type) == (zone, capacity_type):
+            wanted = [item for item in offering.requirements if item.key in asked]
+            left = capacity_type != "reserved" or offering.reservation_capacity
+            if left and all(holds(asked[item.key], item.values[0]) for item in wanted):
+                yield offering
 
 
 def _may_run(planned: PlannedNode, system: str) -> bool:
@@ -198,14 +225,6 @@ def _forbidden(pool: NodePool, site: Site) -> Iterable[str]:
         known = requirement.key in site.labels
         if (known or requirement.key == HOSTNAME_LABEL) and not holds(requirement, label_of(site, requirement.key)):
             yield f"NodePool {pool.name} does not allow {requirement.key}={site.labels.get(requirement.key)}"
-
-
-def _minimums(pool: NodePool, variants: Sequence[Mapping[str, str]]) -> Iterable[str]:
-    for requirement in pool.template.requirements:
-        if requirement.min_values is not None:
-            seen = {labels.get(requirement.key) for labels in variants}
-            if len(seen) < requirement.min_values:
-                yield f"minValues of {requirement.key} is {requirement.min_values}, {len(seen)} are left"
 
 
 def limit_violations(scene: Scene, planned: Sequence[PlannedNode]) -> Iterable[str]:

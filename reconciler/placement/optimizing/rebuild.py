@@ -9,7 +9,6 @@ import numpy as np
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.candidates import PoolOffers
-from reconciler.placement.fill import meets_minimums
 from reconciler.placement.optimizing.kinds import Movable, Pattern, contents
 from reconciler.placement.state import Saved, State
 
@@ -53,7 +52,6 @@ class Rebuilder:
             self._state.put_existing(put.batch, put.bin, put.count)
 
     def _fixed_and(self, patterns: Sequence[Pattern]) -> str:
-        state = self._state
         for index in self._movable.fixed:
             self._put(*self._before[index])
             self._charge()
@@ -67,7 +65,7 @@ class Rebuilder:
             if not bool((blueprint.room >= used).all(axis=1).any()):
                 return "chunks were thought to fit on a node that do not"
             offers = blueprint.offers
-            if not meets_minimums(state, blueprint.pool, blueprint.rows & offers.rows_holding(used)):
+            if not offers.meets_minimums(blueprint.rows & offers.rows_holding(used)):
                 return f"NodePool {offers.pool.name} asks for more types (minValues) than hold its nodes"
             self._put(blueprint, chunks)
             if self._is_short():

@@ -215,6 +215,7 @@ def test_overlays_count_for_prices_and_capacity() -> None:
 SMALL, BIG = (demand(count=1, pod_shape=shape("100m")),), (demand(count=1, pod_shape=shape("3")),)
 IN_A = Requirement(ZONE_LABEL, Operator.IN, ("zone-a",))
 TWO_TYPES = Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, (), 3)
+TWO_FAMILIES = Requirement("example.com/family", Operator.IN, ("m", "c"), 2)
 AGENT = DaemonSet("system", "agent", replace(shape("100m", namespace="system"), host_ports=(HostPort(80),)))
 SERVING = (demand(count=1, pod_shape=web(host_ports=(HostPort(80),))),)
 
@@ -225,6 +226,7 @@ SERVING = (demand(count=1, pod_shape=web(host_ports=(HostPort(80),))),)
         (ClusterView(), node_pool(), SMALL, ""),
         (ClusterView(), node_pool(requirements=[IN_A]), SMALL, "NodePool general does not allow topology.kubernetes.io/zone=zone-b"),
         (ClusterView(), node_pool(requirements=[TWO_TYPES]), SMALL, "minValues of node.kubernetes.io/instance-type is 3, 1 are left"),
+        (ClusterView(), node_pool(requirements=[TWO_FAMILIES]), SMALL, "minValues of example.com/family is 2, 0 are left"),
         (ClusterView(), node_pool(taints=[Taint("gpu", "", "NoSchedule")]), SMALL, "a taint is not tolerated"),
         (ClusterView(), replace(node_pool(), limits=(("nodes", 0),)), SMALL, "nodes exceeds its limit of 0"),
         (ClusterView(), replace(node_pool(), ready=False), SMALL, "NodePool general cannot be used"),

@@ -113,6 +113,31 @@ def test_min_values_make_the_list_longer_and_the_nodes_smaller() -> None:
     assert sum(item.holdings[0].count for item in placement.planned) == 4
 
 
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_min_values_of_a_label_that_no_type_has_are_never_met(minimum: int) -> None:
+    """Whatever value the pool would give the label; a pool that asks for none takes the chunks."""
+    family = Requirement("example.com/family", Operator.IN, ("m", "c", "r"), minimum)
+
+    placement = placed(demand(count=4), pools=(node_pool(requirements=[family]),))
+
+    assert placement.planned == ()
+    assert excuses(placement) == [
+        f"NodePool general: no instance type has label example.com/family, of which its minValues asks for {minimum}"
+    ]
+    both = placed(demand(count=4), pools=(node_pool(weight=9, requirements=[family]), node_pool("other")))
+    assert {item.node_pool for item in both.planned} == {"other"}
+
+
+def test_types_without_the_label_add_no_value_to_what_min_values_count() -> None:
+    family = Requirement("example.com/family", Operator.NOT_IN, ("x",), 2)
+    types = tuple(
+        replace(kind, labels=(*kind.labels, *(("example.com/family", name) for name in names)))
+        for kind, names in ((SMALL, ["s"]), (LARGE, []))
+    )
+
+    assert placed(demand(count=1), pools=(node_pool(requirements=[family]),), types=types).planned == ()
+
+
 def test_min_values_are_met_where_the_cheapest_is_sold_another_way_than_the_rest() -> None:
     medium = instance_type("medium", price=0.2, zones=("zone-a",), capacity_types=("on-demand", "spot"))
     large = instance_type("large", cpu="16", memory="64Gi", price=0.8, zones=("zone-a",))

@@ -88,6 +88,15 @@ def test_a_pools_own_limits_hold_in_its_reservations_too() -> None:
     assert left.excuses[0].example == "NodePool general is at its cpu limit of 8"
 
 
+@pytest.mark.parametrize("asked", [(), ((ZONE_LABEL, "zone-b"),)])
+def test_what_only_a_reservation_has_is_said_to_be_used_up(asked: tuple[tuple[str, str], ...]) -> None:
+    asked = ((CAPACITY_TYPE_LABEL, "reserved"), *asked)
+    placement = placed(with_reserved(reserved(2)), demand(count=3, pod_shape=replace(ONE_EACH, node_selector=asked)))
+    assert kinds_of(placement) == ["reserved", "reserved"]
+    (left,) = placement.unplaced
+    assert left.excuses[0].example == "NodePool general: nothing is left of reservation cr-1"
+
+
 def test_a_pool_that_wants_no_reserved_capacity_gets_none() -> None:
     pools = (node_pool(requirements=labelled(kind="on-demand")),)
     assert kinds_of(placed(with_reserved(reserved(5)), demand(count=1), pools=pools)) == ["on-demand"]

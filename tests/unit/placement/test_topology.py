@@ -111,6 +111,14 @@ def test_min_domains_hold_back_what_would_crowd_too_few() -> None:
     )
 
 
+def test_a_spread_over_a_label_that_nothing_has_says_that_no_domain_is_there() -> None:
+    placement = placed(ClusterView(), demand(count=1, pod_shape=web(topology_spread=spread("example.com/rack"))))
+
+    assert placement.unplaced[0].excuses[0].example == (
+        "NodePool general: ruled out by spread over example.com/rack (maxSkew 1; no domain is there)"
+    )
+
+
 def test_min_domains_of_hosts_count_the_nodes_that_are_there() -> None:
     constraint = spread(HOSTNAME_LABEL, min_domains=2)
     view = ClusterView(nodes=(node("one"),))

@@ -91,6 +91,27 @@ def test_a_price_that_an_overlay_tells_is_known() -> None:
     assert (node.instance_types, node.price, node.price_known) == (("m-4x", "m-64x"), 0.15, True)
 
 
+def test_a_price_that_an_overlay_tells_is_not_said_to_be_missing() -> None:
+    assert not any(
+        "price" in item for item in placed((unpriced(SMALL), LARGE), price="0.15").assumptions if "overlay" not in item
+    )
+
+
+def test_a_type_that_no_pool_may_buy_is_not_spoken_of() -> None:
+    only_large = Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("m-64x",))
+    pool = replace(POOL, template=replace(POOL.template, requirements=(only_large,)))
+    assert placed((unpriced(SMALL), LARGE), pool=pool).assumptions == ()
+
+
+def test_a_type_with_a_price_in_one_zone_only_is_taken_there() -> None:
+    first, second = SMALL.offerings
+    found = placed((replace(SMALL, offerings=(replace(first, price=0.0, price_known=False), second)),))
+    (node,) = found.planned
+    assert (node.zones, node.price, node.price_known) == ((second.zone,), 0.2, True)
+    words = "1 instance type has a price for some of its offerings only: the others are taken only where no offering that has one will do"
+    assert found.assumptions == (words,)
+
+
 def test_an_unknown_price_is_named_and_not_counted() -> None:
     types = (unpriced(SMALL),)
     demands = (demand(count=3),)
