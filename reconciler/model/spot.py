@@ -39,7 +39,7 @@ class Crowding:
         return (
             f"{self.demand}: {self.chunks} of {self.total} chunks may come to stand on spot {self.instance_type} in "
             f"{_one_of(self.zones)}, where placement.spotShare allows {self.allowed}: nodes that are there, its pool's types and "
-            "zones or its rules leave no better choice"
+            "zones, its rules or its wishes leave no better choice"
         )
 
 
