@@ -13,7 +13,8 @@ from math import floor
 from reconciler.model.refs import ObjectRef
 
 SPOT = "spot"
-"""The capacity type, as Karpenter's label has it."""
+ON_DEMAND = "on-demand"
+"""Capacity types, as Karpenter's label has them."""
 _DECIMALS = 9
 
 

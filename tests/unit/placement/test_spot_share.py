@@ -12,6 +12,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import (
     HELD_ANNOTATION,
     HOLDS_ANNOTATION,
+    HOSTNAME_LABEL,
     INSTANCE_TYPE_LABEL,
     ZONE_LABEL,
     InstanceType,
@@ -19,8 +20,8 @@ from reconciler.model.nodes import (
     NodePool,
 )
 from reconciler.model.placement import Holding, Placement, words_of_holdings
-from reconciler.model.pods import NodeSelectorTerm, PreferredNodeTerm
-from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PreferredNodeTerm
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.spot import Crowding, most_on_one_offering
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
@@ -29,6 +30,7 @@ from tests.builders import buffer_ref, demand, instance_type, node, node_pool, s
 from tests.perf.decoded_cluster import buffers
 
 SPOT = ("spot",)
+ZONES = ("zone-a", "zone-b")
 ONE_A_NODE = shape("3")
 EMPTY = ClusterView()
 
@@ -107,6 +109,41 @@ def test_nodes_on_demand_are_not_looked_at() -> None:
     on_demand = (instance_type("m1"), instance_type("m2"))
     asked = demand(count=6, pod_shape=shape("500m"))
     assert placed(asked, types=on_demand, share=0.1) == placed(asked, types=on_demand, share=1.0)
+
+
+def both(cpu: str, price: float) -> InstanceType:
+    """In two zones, as spot for half the price."""
+    return instance_type(f"m-{cpu}x", cpu=cpu, capacity_types=("on-demand", "spot"), zones=ZONES, price=price)
+
+
+def bought(placement: Placement) -> list[tuple[tuple[str, ...], tuple[str, ...], float]]:
+    return [(node.instance_types, node.capacity_types, node.price) for node in placement.planned]
+
+
+def test_one_node_on_demand_is_taken_where_many_on_spot_cost_more() -> None:
+    types = tuple(both(str(cpu), cpu / 20) for cpu in (2, 4, 8, 16))
+    placement = placed(demand(count=12, pod_shape=shape("1")), types=types, share=0.1)
+    assert bought(placement) == [(("m-16x",), ("on-demand",), 0.8)]
+    assert placement.crowded == ()
+
+
+def test_nodes_that_only_dear_spot_is_left_for_are_bought_on_demand() -> None:
+    """Two of the small ones on spot, one in each zone; a third on demand costs less than a large one on spot."""
+    types = (both("4", 0.2), both("16", 0.8))
+    apart = PodAffinityTerm(HOSTNAME_LABEL, LabelSelector((("app", "web"),)))
+    asked = demand(count=3, pod_shape=replace(shape("3", labels={"app": "web"}), pod_anti_affinity=(apart,)))
+    placement = placed(asked, types=types, share=0.34)
+    assert sorted(kinds for _, kinds, _ in bought(placement)) == [
+        ("on-demand",),
+        ("on-demand", "spot"),
+        ("on-demand", "spot"),
+    ]
+    assert sum(price for _, _, price in bought(placement)) == pytest.approx(0.1 + 0.1 + 0.2)
+
+
+def test_spot_stays_where_it_costs_less_though_nodes_are_split() -> None:
+    placement = placed(demand(count=2, pod_shape=shape("1800m")), types=(both("2", 0.1), both("4", 0.2)), share=0.5)
+    assert [kinds for _, kinds, _ in bought(placement)] == [("on-demand", "spot")] * 2
 
 
 def on_spot(name: str, held: int, zone: str = "zone-a", kind: str = "m1") -> Node:
