@@ -13,7 +13,8 @@ from math import floor
 from reconciler.model.refs import ObjectRef
 
 SPOT = "spot"
-"""The capacity type, as Karpenter's label has it."""
+ON_DEMAND = "on-demand"
+"""Capacity types, as Karpenter's label has them."""
 _DECIMALS = 9
 
 
@@ -39,7 +40,7 @@ class Crowding:
         return (
             f"{self.demand}: {self.chunks} of {self.total} chunks may come to stand on spot {self.instance_type} in "
             f"{_one_of(self.zones)}, where placement.spotShare allows {self.allowed}: nodes that are there, its pool's types and "
-            "zones or its rules leave no better choice"
+            "zones, its rules or its wishes leave no better choice"
         )
 
 

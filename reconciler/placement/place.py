@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
@@ -39,6 +40,7 @@ from reconciler.placement.shapes import KnownNeeds
 from reconciler.placement.spot.accounts import limits_of, totals_of
 from reconciler.placement.spot.allowances import Allowances, within_share
 from reconciler.placement.spot.offers import offered_within_share
+from reconciler.placement.spot.on_demand import cheaper_on_demand
 from reconciler.placement.state import State
 from reconciler.placement.topology import Topology
 from reconciler.placement.unknown_prices import unknown_prices
@@ -63,12 +65,14 @@ class PlacementOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """All of it placed once."""
+    """All of it placed once. on_demand: whether for placement.spotShare's sake nodes may list on-demand only."""
 
     state: State
     batches: Sequence[Batch]
     unplaced: Sequence[Unplaced]
     placement: Placement
+    allowances: Allowances
+    on_demand: bool
 
     @property
     def bins(self) -> Bins:
@@ -149,7 +153,9 @@ def _place(
         options.chunks_per_node,
     )
 
-    def attempt(most_nodes: Mapping[str, int], allowances: Allowances) -> tuple[_Attempt, dict[str, int]]:
+    def attempt(
+        most_nodes: Mapping[str, int], allowances: Allowances, *, on_demand: bool
+    ) -> tuple[_Attempt, dict[str, int]]:
         allowed = (
             [replace(batch, allowance=allowances.get(batch.demand, UNLIMITED)) for batch in batches]
             if allowances
@@ -171,21 +177,22 @@ def _place(
         state.topology.assumptions.update(attached.assumptions)
         missing = place_best(state, allowed, per_node=options.chunks_per_node)
         unplaced = _unplaced(state, allowed, missing, circumstances)
-        placement, short = _placement(state, allowed, unplaced, options)
-        return _Attempt(state, allowed, unplaced, placement), short
+        placement, short = _placement(state, allowed, unplaced, options, on_demand=on_demand)
+        return _Attempt(state, allowed, unplaced, placement, allowances, on_demand), short
 
-    def within(allowances: Allowances) -> _Attempt:
-        return within_minimums(lambda most_nodes: attempt(most_nodes, allowances))
+    def within(allowances: Allowances, *, on_demand: bool = False) -> _Attempt:
+        return within_minimums(lambda most_nodes: attempt(most_nodes, allowances, on_demand=on_demand))
 
     found = within({})
     limits = limits_of(totals_of(batches), options.spot_share) if options.spot_share < 1 else {}
     if limits:
         found = within_share(found, within, limits, always=options.optimal)
+        found = cheaper_on_demand(found, partial(within, on_demand=True), limits)
     if not options.optimal:
         return found.placement
 
     def finished() -> Placement:
-        return _placement(found.state, found.batches, found.unplaced, options)[0]
+        return _placement(found.state, found.batches, found.unplaced, options, on_demand=found.on_demand)[0]
 
     return optimal_placement(
         found.state, found.placement, finished, broken, per_node=options.chunks_per_node, seconds_left=seconds_left
@@ -289,14 +296,16 @@ def _unplaced(
 
 
 def _placement(
-    state: State, batches: Sequence[Batch], unplaced: Sequence[Unplaced], options: PlacementOptions
+    state: State, batches: Sequence[Batch], unplaced: Sequence[Unplaced], options: PlacementOptions, *, on_demand: bool
 ) -> tuple[Placement, dict[str, int]]:
     """The placement as the state has it, which stays as it is; and how many nodes are to be made of each pool that has one
     with too few values left for its minValues."""
     holdings = _holdings(state, batches)
     accounts = state.limits.accounts()
     offerer = Offerer(state, options.instance_types)
-    offered, crowded = offered_within_share(state, offerer, holdings, totals_of(batches), options.spot_share)
+    offered, crowded = offered_within_share(
+        state, offerer, holdings, totals_of(batches), options.spot_share, on_demand=on_demand
+    )
     # Alternatives use up limits for each other only.
     state.limits.restore(accounts)
     made = Counter(item.node.node_pool for item in offered)

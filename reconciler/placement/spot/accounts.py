@@ -42,6 +42,9 @@ class SpotAccounts:
             for demand, count in load.items():
                 held[demand] = held.get(demand, 0) + count
 
+    def held(self, offering: SpotOffering, demand: ObjectRef) -> int:
+        return self._held.get(offering, {}).get(demand, 0)
+
     def excess(self, offering: SpotOffering, load: Load) -> int:
         """How many chunks over the limits this much more would be there."""
         held = self._held.get(offering, {})

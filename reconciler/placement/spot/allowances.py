@@ -8,6 +8,7 @@ as that leaves none without a place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import fsum, isclose
 from typing import Protocol, TypeVar
 
 from reconciler.model.placement import Holding, Placement, read_holdings
@@ -15,7 +16,13 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import SPOT
 from reconciler.placement.batches import Allowance
 from reconciler.placement.bins import Bins
-from reconciler.placement.spot.accounts import SpotOffering, offerings_of_bin
+from reconciler.placement.spot.accounts import (
+    SpotAccounts,
+    SpotOffering,
+    accounts_of_bins,
+    offerings_of_bin,
+    offerings_of_planned,
+)
 
 Allowances = Mapping[ObjectRef, Allowance]
 _MOST_TIMES = 16
@@ -41,7 +48,28 @@ def within_share(
     """The placement that keeps most of the share. limits: most chunks of each demand on one offering; always: though no node
     holds more yet, since somebody is about to fill nodes anew.
 
-    Where a demand would lose a place to it, twice as much is allowed, and so on."""
+    Smaller nodes that come to stand on the same offerings all the same are paid for in vain. So where a demand cannot keep the
+    share, its nodes may hold as much as one offering comes to hold of it anyway, as long as none comes to hold more by that and
+    it costs no more."""
+    found = _kept(first, place_again, limits, always=always)
+    reached = _reached(found, limits)
+    while reached:
+        larger = _kept(first, place_again, {**limits, **reached}, always=always)
+        if _missing(larger) > _missing(found) or _dearer(larger, found):
+            return found
+        worse = _fuller(larger, found, limits)
+        if not worse:
+            return larger
+        if not worse & reached.keys():
+            return found
+        reached = {demand: most for demand, most in reached.items() if demand not in worse}
+    return found
+
+
+def _kept(
+    first: Answer, place_again: Callable[[Allowances], Answer], limits: Mapping[ObjectRef, int], *, always: bool
+) -> Answer:
+    """Placed with as many limits as it takes. Where a demand would lose a place to it, twice as much is allowed, and so on."""
     answer, slack = first, 1
     allowances: dict[ObjectRef, Allowance] = {}
     for _ in range(_MOST_TIMES):
@@ -55,6 +83,52 @@ def within_share(
         else:
             answer, allowances = found, wanted
     return answer
+
+
+def _reached(answer: Attempt, limits: Mapping[ObjectRef, int]) -> dict[ObjectRef, int]:
+    """Of demands over the share, the most chunks on an offering that new nodes of theirs may become, where that is more than
+    the share. What other offerings have had too much of before allows new nodes nothing."""
+    crowded = {item.demand for item in answer.placement.crowded}
+    if not crowded:
+        return {}
+    accounts = _accounts(answer, {demand: most for demand, most in limits.items() if demand in crowded})
+    found: dict[ObjectRef, int] = {}
+    for node in answer.placement.planned:
+        load = accounts.load(node.holdings)
+        for offering in offerings_of_planned(node) if load else ():
+            for demand in load:
+                most = accounts.held(offering, demand)
+                if most > max(limits[demand], found.get(demand, 0)):
+                    found[demand] = most
+    return found
+
+
+def _fuller(answer: Attempt, before: Attempt, limits: Mapping[ObjectRef, int]) -> set[ObjectRef]:
+    """Demands over the share of which one offering comes to hold more than before, or a new node's offering does."""
+    chunks = {item.demand: item.chunks for item in before.placement.crowded}
+    reached = _reached(before, limits)
+    more = {item.demand for item in answer.placement.crowded if item.chunks > chunks.get(item.demand, 0)}
+    return more | {
+        demand for demand, most in _reached(answer, limits).items() if most > reached.get(demand, limits[demand])
+    }
+
+
+def _dearer(answer: Attempt, before: Attempt) -> bool:
+    """False where a price is not known."""
+    planned = (answer.placement.planned, before.placement.planned)
+    if not all(node.price_known for nodes in planned for node in nodes):
+        return False
+    now, then = (fsum(node.price for node in nodes) for nodes in planned)
+    return now > then and not isclose(now, then)
+
+
+def _accounts(answer: Attempt, limits: Mapping[ObjectRef, int]) -> SpotAccounts:
+    numbers = {origin.name: number for number, origin in enumerate(answer.bins.origins)}
+    there = {numbers[item.node or item.node_claim or ""]: item.holdings for item in answer.placement.occupied}
+    accounts = accounts_of_bins(limits, answer.bins.origins, there)
+    for node in answer.placement.planned:
+        accounts.add(offerings_of_planned(node), accounts.load(node.holdings))
+    return accounts
 
 
 def _missing(answer: Attempt) -> int:

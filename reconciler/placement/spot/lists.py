@@ -4,7 +4,8 @@ whichever way its launcher chooses. Used by offers, once all chunks have their n
 First each node gets the cheapest offering that still has room for what it holds. Nodes that are alike and got the same one are a
 team. Then the teams in turn add to their lists what fits beside all others: zones while there is one type, then types, cheapest
 first, in all of the zones. So lists are as long as the share permits, and a node's price is that of the cheapest offering that
-others leave. Where no offering has room the one that is least over takes it, and the share counts as that much larger.
+others leave. Where no offering has room the one that is least over takes it, and the share counts as that much larger. With
+on_demand a node that costs less on demand than on the offering that is left for it, or that none has room for, lists on-demand only.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from reconciler.model.placement import PlannedNode
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spot import SPOT
+from reconciler.model.spot import ON_DEMAND, SPOT
 from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offer import Narrowed
@@ -27,12 +28,13 @@ from reconciler.placement.state import State
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """Nodes that can be bought as the same. spot: rows of spot offerings that hold them, each offering once, cheapest first;
-    offerings, prices: theirs."""
+    offerings, prices: theirs; on_demand: rows that hold them on demand, cheapest first."""
 
     offers: PoolOffers
     spot: tuple[int, ...]
     offerings: tuple[SpotOffering, ...]
     prices: Mapping[SpotOffering, int]
+    on_demand: tuple[int, ...]
 
     def types(self, zones: Sequence[str]) -> list[str]:
         """Those sold in all of the zones, cheapest first."""
@@ -62,7 +64,7 @@ class _Team:
 
 
 def narrowed_lists(
-    state: State, planned: Sequence[PlannedNode], accounts: SpotAccounts, *, most_types: int
+    state: State, planned: Sequence[PlannedNode], accounts: SpotAccounts, *, most_types: int, on_demand: bool
 ) -> dict[int, Narrowed]:
     """By number of planned node, for those whose list has to be shorter. planned: with the lists that they would have;
     accounts: of nodes that are there. Charges pools for nodes that become larger."""
@@ -79,8 +81,13 @@ def narrowed_lists(
         fullest = max(round(1000 * count / accounts.limits[demand]) for demand, count in load.items())
         waiting.append((len(kinds[key].spot), -fullest, index, load, kinds[key]))
     teams: dict[tuple[int, int], _Team] = {}
+    lists: dict[int, Narrowed] = {}
     # Those with the least choice first, and of equals what fills most of an offering.
     for _, _, index, load, kind in sorted(waiting, key=lambda item: item[:3]):
+        bought = _on_demand(state, index, load, kind, accounts) if on_demand else None
+        if bought is not None:
+            lists[index] = bought
+            continue
         row = _first_offering(state, index, load, kind, accounts)
         name, zone = kind.offerings[kind.spot.index(row)]
         accounts.add([(name, zone)], load)
@@ -89,7 +96,7 @@ def narrowed_lists(
         for demand, count in load.items():
             team.load[demand] = team.load.get(demand, 0) + count
     _grow(list(teams.values()), accounts, most_types)
-    return {
+    return lists | {
         index: Narrowed(rows, team.primary)
         for team in teams.values()
         for rows in [team.rows()]
@@ -104,7 +111,26 @@ def _kind_of(offers: PoolOffers, rows: Mask) -> _Kind:
     for row in sorted(there, key=lambda row: (int(offers.prices[row]), row)):
         first.setdefault((catalogue.types[catalogue.types_of[row]].name, catalogue.zones[row]), row)
     prices = {offering: int(offers.prices[row]) for offering, row in first.items()}
-    return _Kind(offers, tuple(first.values()), tuple(first), prices)
+    bought = [
+        row for row in np.flatnonzero(rows & offers.priced).tolist() if catalogue.capacity_types[row] == ON_DEMAND
+    ]
+    bought.sort(key=lambda row: (int(offers.prices[row]), row))
+    return _Kind(offers, tuple(first.values()), tuple(first), prices, tuple(bought))
+
+
+def _on_demand(state: State, index: int, load: Load, kind: _Kind, accounts: SpotAccounts) -> Narrowed | None:
+    """All that it can be on demand, where that costs less than the cheapest spot offering with room, if any has."""
+    offers, capacities = kind.offers, kind.offers.capacities
+    own = int(offers.offerings.types_of[state.planned.primary(index)])
+    cheapest = next((price for offering, price in kind.prices.items() if accounts.takes([offering], load)), None)
+    for row in kind.on_demand:
+        if cheapest is not None and int(offers.prices[row]) >= cheapest:
+            return None
+        larger = int(offers.offerings.types_of[row])
+        if larger == own or not state.limits.shortage(offers.pool.name, capacities[larger], capacities[own], nodes=0):
+            state.limits.charge(offers.pool.name, capacities[larger], capacities[own], nodes=0)
+            return Narrowed(np.isin(offers.offerings.capacity_types, [ON_DEMAND]), row)
+    return None
 
 
 def _first_offering(state: State, index: int, load: Load, kind: _Kind, accounts: SpotAccounts) -> int:

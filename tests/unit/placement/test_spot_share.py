@@ -9,9 +9,19 @@ import pytest
 
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, INSTANCE_TYPE_LABEL, InstanceType, Node, NodePool
+from reconciler.model.nodes import (
+    HELD_ANNOTATION,
+    HOLDS_ANNOTATION,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    Node,
+    NodePool,
+)
 from reconciler.model.placement import Holding, Placement, words_of_holdings
-from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PreferredNodeTerm
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.spot import Crowding, most_on_one_offering
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
@@ -20,6 +30,7 @@ from tests.builders import buffer_ref, demand, instance_type, node, node_pool, s
 from tests.perf.decoded_cluster import buffers
 
 SPOT = ("spot",)
+ZONES = ("zone-a", "zone-b")
 ONE_A_NODE = shape("3")
 EMPTY = ClusterView()
 
@@ -100,6 +111,41 @@ def test_nodes_on_demand_are_not_looked_at() -> None:
     assert placed(asked, types=on_demand, share=0.1) == placed(asked, types=on_demand, share=1.0)
 
 
+def both(cpu: str, price: float) -> InstanceType:
+    """In two zones, as spot for half the price."""
+    return instance_type(f"m-{cpu}x", cpu=cpu, capacity_types=("on-demand", "spot"), zones=ZONES, price=price)
+
+
+def bought(placement: Placement) -> list[tuple[tuple[str, ...], tuple[str, ...], float]]:
+    return [(node.instance_types, node.capacity_types, node.price) for node in placement.planned]
+
+
+def test_one_node_on_demand_is_taken_where_many_on_spot_cost_more() -> None:
+    types = tuple(both(str(cpu), cpu / 20) for cpu in (2, 4, 8, 16))
+    placement = placed(demand(count=12, pod_shape=shape("1")), types=types, share=0.1)
+    assert bought(placement) == [(("m-16x",), ("on-demand",), 0.8)]
+    assert placement.crowded == ()
+
+
+def test_nodes_that_only_dear_spot_is_left_for_are_bought_on_demand() -> None:
+    """Two of the small ones on spot, one in each zone; a third on demand costs less than a large one on spot."""
+    types = (both("4", 0.2), both("16", 0.8))
+    apart = PodAffinityTerm(HOSTNAME_LABEL, LabelSelector((("app", "web"),)))
+    asked = demand(count=3, pod_shape=replace(shape("3", labels={"app": "web"}), pod_anti_affinity=(apart,)))
+    placement = placed(asked, types=types, share=0.34)
+    assert sorted(kinds for _, kinds, _ in bought(placement)) == [
+        ("on-demand",),
+        ("on-demand", "spot"),
+        ("on-demand", "spot"),
+    ]
+    assert sum(price for _, _, price in bought(placement)) == pytest.approx(0.1 + 0.1 + 0.2)
+
+
+def test_spot_stays_where_it_costs_less_though_nodes_are_split() -> None:
+    placement = placed(demand(count=2, pod_shape=shape("1800m")), types=(both("2", 0.1), both("4", 0.2)), share=0.5)
+    assert [kinds for _, kinds, _ in bought(placement)] == [("on-demand", "spot")] * 2
+
+
 def on_spot(name: str, held: int, zone: str = "zone-a", kind: str = "m1") -> Node:
     """A spot node that holds so many chunks of buffer web."""
     words = words_of_holdings([Holding(buffer_ref(), 0, held)]) if held else ""
@@ -131,7 +177,7 @@ def test_what_stands_stays_though_it_is_more_than_the_share() -> None:
     (sentence,) = placement.assumptions
     assert sentence == (
         "CapacityBuffer/shop/web: 4 of 4 chunks may come to stand on spot m1 in zone-a, where placement.spotShare allows 2: nodes "
-        "that are there, its pool's types and zones or its rules leave no better choice"
+        "that are there, its pool's types and zones, its rules or its wishes leave no better choice"
     )
 
 
@@ -151,6 +197,45 @@ def test_with_too_few_offerings_all_are_used_evenly_and_it_is_said() -> None:
     assert not placement.unplaced
     assert [zones for _, zones, _ in lists(placement)] == [("zone-a",)] * 3 + [("zone-b",)] * 2
     assert [(item.chunks, item.allowed, item.total) for item in placement.crowded] == [(3, 1, 5)]
+
+
+IN_A = {ZONE_LABEL: "zone-a"}
+
+
+def test_nodes_that_would_stand_on_one_offering_all_the_same_are_not_split() -> None:
+    asked = demand(count=5, pod_shape=shape("500m", node_selector=IN_A))
+    placement = placed(asked, types=kinds("m1"), share=0.2)
+    assert lists(placement) == [(("m1",), ("zone-a",), 5)]
+    assert placement.crowded == (Crowding(buffer_ref(), "m1", ("zone-a",), 5, 1, 5),)
+
+
+def test_nodes_are_split_only_as_far_as_that_spreads_them() -> None:
+    """Two offerings for five chunks: one holds three of them, on however many nodes."""
+    placement = placed(demand(count=5, pod_shape=shape("500m")), types=kinds("m1"), share=0.2)
+    assert lists(placement) == [(("m1",), ("zone-a",), 3), (("m1",), ("zone-b",), 2)]
+    assert [(item.chunks, item.allowed) for item in placement.crowded] == [(3, 1)]
+
+
+def test_a_demand_that_can_spread_does_so_beside_one_that_cannot() -> None:
+    there_only = shape("500m", node_selector={**IN_A, INSTANCE_TYPE_LABEL: "m1"})
+    free, bound = demand("free", count=4, pod_shape=shape("1800m")), demand(count=4, pod_shape=there_only)
+    placement = placed(free, bound, types=kinds("m1", "m2", "m3", "m4"), share=0.5)
+    assert placement.crowded == (Crowding(buffer_ref(), "m1", ("zone-a",), 4, 2, 4),)
+    assert len(placement.planned) == 3
+
+
+def test_a_wish_that_leaves_one_offering_does_not_split_nodes_either() -> None:
+    wish = PreferredNodeTerm(1, NodeSelectorTerm(expressions=(Requirement(ZONE_LABEL, Operator.IN, ("zone-a",)),)))
+    asked = demand(count=5, pod_shape=replace(shape("500m"), preferred_node_terms=(wish,)))
+    assert lists(placed(asked, types=kinds("m1"), share=0.2)) == [(("m1",), ("zone-a",), 5)]
+
+
+def test_free_room_is_used_where_new_nodes_would_stand_on_the_same_offering() -> None:
+    view = ClusterView(nodes=(on_spot("a", 2),))
+    asked = demand(count=5, pod_shape=shape("500m", node_selector=IN_A))
+    placement = placed(asked, types=kinds("m1"), share=0.2, view=view)
+    assert placement.planned == ()
+    assert [item.chunks for item in placement.crowded] == [5]
 
 
 def test_a_zone_that_chunks_ask_for_is_kept() -> None:
