@@ -142,14 +142,19 @@ class PlannedNodes:
             for system in self._scene.types[name].operating_systems:
                 if _may_run(planned, system):
                     place = {ZONE_LABEL: zone, CAPACITY_TYPE_LABEL: capacity_type, OPERATING_SYSTEM_LABEL: system}
-                    key = (planned.node_pool, planned.labels, name, *place.values())
+                    key = (planned.node_pool, planned.labels, *_asked_of_offerings(planned), name, *place.values())
                     if key not in self._variants:
                         self._variants[key] = self._variant(planned, name, place)
                     yield self._variants[key]
 
     def _variant(self, planned: PlannedNode, name: str, place: dict[str, str]) -> _Variant:
         scene, kind, pool = self._scene, self._scene.types[name], self._scene.pools[planned.node_pool]
-        labels = _own_labels(pool, planned) | dict(kind.labels) | {INSTANCE_TYPE_LABEL: name} | place
+        offered = [
+            set(labels_as_offered(offering).items())
+            for offering in _offerings(planned, kind, place[ZONE_LABEL], place[CAPACITY_TYPE_LABEL])
+        ]
+        sure = dict(set.intersection(*offered)) if offered else {}
+        labels = _own_labels(pool, planned) | sure | dict(kind.labels) | {INSTANCE_TYPE_LABEL: name} | place
         site = Site("", labels, pool.template.taints, exists=False)
         daemons = tuple(item.shape for item in scene.view.daemon_sets if daemon_runs(site, item.shape))
         room = kind.allocatable + overlaid_capacity(scene.overlays, seen_by_overlays(pool, kind) | place)

@@ -74,6 +74,13 @@ def test_a_node_asks_for_its_reservation_by_name() -> None:
     assert asked[NODEPOOL_LABEL] == ("general",)
 
 
+def test_chunks_may_ask_for_a_reservation_by_name() -> None:
+    """A label that only offerings have: the checker sees it on the node too."""
+    kind = with_reserved(reserved(2, name="cr-1"), reserved(2, name="cr-2"))
+    (node,) = placed(kind, demand(count=1, pod_shape=shape(node_selector={ID: "cr-2"}))).planned
+    assert {item.key: item.values for item in node.requirements}[ID] == ("cr-2",)
+
+
 def test_two_pools_share_a_reservation() -> None:
     pools = (node_pool("general"), node_pool("other"))
     placement = placed(with_reserved(reserved(1)), demand(count=3, pod_shape=ONE_EACH), pools=pools)
