@@ -242,12 +242,12 @@ def _pod(pod: wire.PodWire, shapes: ShapePool) -> Pod | None:
     phase = pod.status.phase or "Pending"
     if phase in _TERMINAL:
         return None
-    owner = next((owner for owner in metadata.owner_references or () if owner.controller), None)
+    owner = wire.controller_of(metadata)
     annotations = metadata.annotations
     return Pod(
         namespace=metadata.namespace or "",
         name=metadata.name,
-        shape=shapes.shape_of(pod, owner.kind if owner else "", owner.name if owner else ""),
+        shape=shapes.shape_of(pod, owner.kind, owner.name),
         node_name=spec.node_name or None,
         uid=metadata.uid,
         phase=phase,
@@ -255,8 +255,8 @@ def _pod(pod: wire.PodWire, shapes: ShapePool) -> Pod | None:
         created=metadata.creation_timestamp,
         deleting=metadata.deletion_timestamp is not None,
         gated=bool(spec.scheduling_gates),
-        owner_kind=owner.kind if owner else "",
-        owner_name=owner.name if owner else "",
+        owner_kind=owner.kind,
+        owner_name=owner.name,
         annotations=tuple(sorted(item for item in annotations.items() if item[0] in _POD_ANNOTATIONS))
         if annotations
         else (),

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from reconciler.cluster.resources import Resource
-from reconciler.cluster.wire import MetadataWire
+from reconciler.cluster.wire import MetadataWire, controller_of
 from reconciler.manifests.pod_wire import Wire
 from reconciler.model.devices import (
     ClaimSpec,
@@ -187,13 +187,12 @@ def _claim_spec(spec: _ClaimSpecWire) -> ClaimSpec:
 def resource_claim(_resource: Resource, found: ClaimWire, _data: Any) -> ResourceClaim:
     allocation = found.status.allocation
     results = () if allocation is None else allocation.devices.results or ()
-    owners = found.metadata.owner_references or ()
     return ResourceClaim(
         found.metadata.namespace or "",
         found.metadata.name,
         _claim_spec(found.spec),
         tuple((item.driver, item.pool, item.device) for item in results if not item.admin_access),
-        next((owner.uid for owner in owners if owner.controller), ""),
+        controller_of(found.metadata).uid,
     )
 
 

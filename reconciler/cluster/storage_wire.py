@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from reconciler.cluster.resources import Resource
-from reconciler.cluster.wire import MetadataWire, Texts
+from reconciler.cluster.wire import MetadataWire, Texts, controller_of
 from reconciler.manifests.pod_spec import node_term_of, toleration_of
 from reconciler.manifests.pod_wire import (
     NodeSelectorTermWire,
@@ -167,7 +167,7 @@ def volume_claim(_resource: Resource, claim: VolumeClaimWire, _data: Any) -> Vol
         storage_class=spec.storage_class_name,
         requested=_bytes(spec.resources.requests if spec.resources is not None else None),
         access_modes=spec.access_modes or (),
-        controller=next((owner.uid for owner in metadata.owner_references or () if owner.controller), ""),
+        controller=controller_of(metadata).uid,
     )
 
 

@@ -42,6 +42,14 @@ class MetadataWire(Wire, frozen=True):
     owner_references: tuple[OwnerWire, ...] | None = None
 
 
+_NOBODY = OwnerWire()
+
+
+def controller_of(metadata: MetadataWire) -> OwnerWire:
+    """The owner that controls the object; one without a name where none does."""
+    return next((owner for owner in metadata.owner_references or () if owner.controller), _NOBODY)
+
+
 class TypeWire(Wire, frozen=True):
     """What an item of a mixed list is; items of an API server's own lists leave it out."""
 

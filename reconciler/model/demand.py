@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from operator import is_
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.conditions import Condition
@@ -50,5 +52,14 @@ class Demand:
     def is_pending_pod(self) -> bool:
         return self.ref.kind == POD_KIND
 
+    def with_shapes(self, shape_of: Callable[[ChunkGroup], PodShape]) -> Demand:
+        """With other shapes for its groups; the very same demand where none is another."""
+        groups = tuple(_with_shape(group, shape_of(group)) for group in self.groups)
+        return self if all(map(is_, groups, self.groups)) else replace(self, groups=groups)
+
     def requests(self) -> Resources:
         return Resources.total(group.shape.requests * group.count for group in self.groups)
+
+
+def _with_shape(group: ChunkGroup, shape: PodShape) -> ChunkGroup:
+    return group if shape is group.shape else replace(group, shape=shape)

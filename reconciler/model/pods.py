@@ -85,8 +85,7 @@ class PodShape:
     requests absent with limits given are the limits (as the API server defaults them). labels, node_selector: sorted.
     volume_claims, resource_claims, resource_claim_templates: names of PersistentVolumeClaims, ResourceClaims and
     ResourceClaimTemplates the pod uses. generated_claims: of a pod that waits, in place of the templates they were made from.
-    ResourceClaimTemplates the pod uses. ephemeral_claims: those volume claims that must have been made for the pod, each
-    with its pod's UID.
+    ephemeral_claims: those volume claims that must have been made for the pod, each with its pod's UID.
     runtime_class: the RuntimeClass whose overhead and scheduling are not in the spec yet ("" when admission has been).
     attachment_terms: where its volumes and devices can be had, of which one must hold (() anywhere); beside the affinity,
     since spread constraints do not look at it; obstacle: why no node whatever can take it. Both are placement's own finding.

@@ -65,9 +65,7 @@ def _with_volumes(view: ClusterView, kinds: Sequence[PoolType], demands: Sequenc
         return Attached(view, demands)
     judge = _Judge(view)
     judged = [
-        replace(demand, groups=tuple(replace(group, shape=judge.shape(group)) for group in demand.groups))
-        if any(group.shape.volume_claims for group in demand.groups)
-        else demand
+        demand.with_shapes(judge.shape) if any(group.shape.volume_claims for group in demand.groups) else demand
         for demand in demands
     ]
     drivers = sorted(judge.drivers)

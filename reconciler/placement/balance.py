@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.counters import Domain, Selection, SpreadRule
+from reconciler.placement.counters import Domain, SpreadRule
 from reconciler.placement.host_caps import least_on_hosts
 from reconciler.placement.state import Put, Saved, State
 
-_Family = tuple[int, int, str, tuple[Selection, ...]]
-"""Most skew, least domains, label, and the pods that count."""
+_Family = tuple[int, int, tuple[object, ...]]
+"""Most skew, least domains, and what counts, wherever."""
 
 
 class Balance:
@@ -90,7 +90,7 @@ class Balance:
     def _family(self, rule: SpreadRule) -> int:
         """The same number for rules that differ at most in which nodes they look at, and in whether bound pods count."""
         counted = self._state.topology.counters[rule.counter].counted
-        family = (rule.max_skew, rule.min_domains, counted.key, counted.selections)
+        family = (rule.max_skew, rule.min_domains, counted.anywhere)
         return self._families.setdefault(family, len(self._families))
 
     def _coming_to(self, counter: int) -> Sequence[tuple[Put, Domain]]:

@@ -6,7 +6,7 @@ Used by topology, which makes them, and by all who place by them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +50,10 @@ class Counted:
     leaving: bool = False
 
     @property
-    def anywhere(self) -> Counted:
+    def anywhere(self) -> tuple[object, ...]:
         """The same on whatever nodes, be bound pods counted or not: what two counters have in common on nodes that both look at
-        and where nothing runs yet."""
-        return replace(self, inclusion=None, chunks_only=False)
+        and where nothing runs yet. To compare with."""
+        return (self.key, self.selections, self.owners, self.leaving)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

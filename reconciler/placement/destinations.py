@@ -70,9 +70,7 @@ def destinations_of(state: State, batch: Batch, course: Course, *, per_node: int
 
 def _is_first(state: State, company: Sequence[TogetherRule]) -> bool:
     """Whether a chunk wants company of its own kind that is nowhere yet."""
-    return bool(company) and all(
-        rule.counts_itself and not state.topology.counters[rule.counter].total for rule in company
-    )
+    return bool(company) and state.topology.nobody_yet(company)
 
 
 def _domains(state: State, batch: Batch, course: Course) -> list[Combination] | None:

@@ -87,7 +87,6 @@ def host_caps(state: State, task: Task) -> HostCaps:
 
 
 def rule_caps(state: State, task: Task) -> HostCaps:
-    state.topology.hosts.reach(state.base + state.planned.count)
     if not task.bare:
         return _rule_caps(state, task)
     # Where new nodes come up empty the bounds never change.

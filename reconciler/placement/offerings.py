@@ -80,7 +80,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
     backed_off: list[Mapping[str, str]] = []
     uncounted = 0
     for index, kind in enumerate(types):
-        own = dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
+        own = type_labels(kind)
         systems = [own | {OPERATING_SYSTEM_LABEL: system} for system in kind.operating_systems]
         for offering in sorted(kind.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
             if not offering.available or (kind.name, offering.zone, offering.capacity_type) in back_offs:
@@ -150,6 +150,11 @@ def _left_out(uncounted: int) -> tuple[str, ...]:
         return ()
     verb = "offering without ReservationCapacity is" if uncounted == 1 else "offerings without ReservationCapacity are"
     return (f"{uncounted} reserved {verb} not planned with",)
+
+
+def type_labels(kind: InstanceType) -> dict[str, str]:
+    """What a node of this type is labelled, however it is bought."""
+    return dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
 
 
 def offering_labels(offering: Offering) -> dict[str, str]:

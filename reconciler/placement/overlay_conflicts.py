@@ -14,16 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.model.nodes import (
-    ARCHITECTURE_LABEL,
-    INSTANCE_TYPE_LABEL,
-    OPERATING_SYSTEM_LABEL,
-    InstanceType,
-    NodePool,
-)
+from reconciler.model.nodes import OPERATING_SYSTEM_LABEL, InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
 from reconciler.placement.label_table import Cell, LabelTable, Mask
-from reconciler.placement.offerings import offering_labels
+from reconciler.placement.offerings import offering_labels, type_labels
 from reconciler.placement.overlays import by_weight, labels_of_pool, reached
 
 _NOBODY = -1
@@ -118,6 +112,5 @@ def _nobody(size: int) -> NDArray[np.int64]:
 
 def _sold_as(kind: InstanceType) -> list[Mapping[str, Cell]]:
     """Labels by offering; to an overlay an offering is one, whatever systems it runs."""
-    own: dict[str, Cell] = {**dict(kind.labels), INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
-    own[OPERATING_SYSTEM_LABEL] = kind.operating_systems
+    own: dict[str, Cell] = {**type_labels(kind), OPERATING_SYSTEM_LABEL: kind.operating_systems}
     return [{**own, **offering_labels(item)} for item in kind.offerings]

@@ -268,15 +268,13 @@ class Packer:
             if placed < count:
                 course = self._state.course(firmer)
                 # That nobody is near whom it would rather be makes no chunk the first of those near whom it has to be.
-                if self._is_first(course) and not self._is_first(self._state.course(batch)):
+                if self._nobody_yet(course) and not self._nobody_yet(self._state.course(batch)):
                     continue
                 placed += self._place_on(firmer, course, count - placed, opening=True)
         return placed
 
-    def _is_first(self, course: Course) -> bool:
-        """Whether all company that is wanted is of the chunk's own kind and nowhere yet; so it is where none is wanted."""
-        rules = (*course.company, *course.host_company)
-        return all(rule.counts_itself and not self._state.topology.counters[rule.counter].total for rule in rules)
+    def _nobody_yet(self, course: Course) -> bool:
+        return self._state.topology.nobody_yet((*course.company, *course.host_company))
 
     def _place_on(self, batch: Batch, course: Course, count: int, *, opening: bool) -> int:
         def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
@@ -299,7 +297,7 @@ def _same_whole(one: Batch, other: Batch) -> bool:
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
     company = task.course.host_company
-    if company and all(rule.counts_itself and not state.topology.counters[rule.counter].total for rule in company):
+    if company and state.topology.nobody_yet(company):
         return _first_on_a_host(state, task, count, opening=opening)
     placed = 0
     while placed < count:

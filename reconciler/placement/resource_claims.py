@@ -50,10 +50,7 @@ def with_devices(view: ClusterView, kinds: Sequence[PoolType], demands: Sequence
         return Equipped(view, demands, {})
     demands, made = _with_own_claims(demands, view.devices)
     judge = _Judge(view, demands, made)
-    judged = [
-        replace(demand, groups=tuple(replace(group, shape=judge.shape(group.shape)) for group in demand.groups))
-        for demand in demands
-    ]
+    judged = [demand.with_shapes(lambda group: judge.shape(group.shape)) for demand in demands]
     sentences = tuple(sorted(judge.sentences))
     if not judge.counted:
         return Equipped(view, judged, {}, sentences)
@@ -93,13 +90,7 @@ def _with_own_claims(
             shape, resource_claims=tuple(claims), resource_claim_templates=tuple(templates), generated_claims=()
         )
 
-    owning = [
-        replace(demand, groups=tuple(replace(group, shape=resolved(group.shape)) for group in demand.groups))
-        if any(group.shape.generated_claims for group in demand.groups)
-        else demand
-        for demand in demands
-    ]
-    return owning, made
+    return [demand.with_shapes(lambda group: resolved(group.shape)) for demand in demands], made
 
 
 class _Judge:

@@ -163,8 +163,7 @@ class Shares:
 
 def place_over_domains(state: State, batch: Batch, course: Course, fill: Fill, *, count: int, opening: bool) -> int:
     """Places up to `count` chunks under rules on labels, existing bins before new nodes."""
-    counters = state.topology.counters
-    if course.company and all(rule.counts_itself and not counters[rule.counter].total for rule in course.company):
+    if course.company and state.topology.nobody_yet(course.company):
         return _first_together(state, batch, course, fill, count=count, opening=opening)
     combinations = combinations_of(state, batch, course.keys)
     if not course.shared:

@@ -110,7 +110,6 @@ class State:
         self.blueprints = Blueprints(offers, limited, len(columns.names))
         self.planned = PlannedNodes(self.blueprints, len(columns.names), kernel)
         self.meetings = Meetings(self.blueprints)
-        self.kernel = kernel
         self.options: dict[Asked, Options] = {}
         """Sizes of new nodes that were worked out, whatever the limits are (see options)."""
         self.limited_options: dict[tuple[Asked, bytes], Options] = {}
@@ -138,8 +137,12 @@ class State:
 
     def use(self, kernel: Kernel | None) -> bool:
         """From now on, loops in place of numpy, which comes to the same; returns whether there are any."""
-        self.kernel = self.planned.kernel = kernel
+        self.planned.kernel = kernel
         return kernel is not None
+
+    @property
+    def kernel(self) -> Kernel | None:
+        return self.planned.kernel
 
     def save(self) -> Saved:
         return Saved(len(self._steps))

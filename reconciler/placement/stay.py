@@ -76,8 +76,7 @@ def stay(
 
 
 def _is_first(state: State, rules: Sequence[Rule]) -> bool:
-    together = [rule for rule in rules if isinstance(rule, TogetherRule)]
-    return all(rule.counts_itself and not state.topology.counters[rule.counter].total for rule in together)
+    return state.topology.nobody_yet(rule for rule in rules if isinstance(rule, TogetherRule))
 
 
 def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:

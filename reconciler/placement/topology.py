@@ -150,6 +150,11 @@ class Topology:
             course = known[chunks_only] = course_of((*own, *others), self.deciding_keys(needs))
         return course
 
+    def nobody_yet(self, company: Iterable[TogetherRule]) -> bool:
+        """Whether all of this company is of a chunk's own kind and nowhere yet, so that it may be the first; so it is where none is
+        wanted."""
+        return all(rule.counts_itself and not self.counters[rule.counter].total for rule in company)
+
     def deciding_keys(self, needs: Needs) -> tuple[str, ...]:
         """Labels (hostname apart) on which a new node for this shape must be decided, since somebody counts it there."""
         kin = self._kin_of(needs.kin, needs.shape)

@@ -30,10 +30,13 @@ _MOST_TIMES = 16
 
 
 class Attempt(Protocol):
-    """A placement, and the bins that it was made for."""
+    """A placement, the bins that it was made for, and what nodes were allowed to hold."""
 
     @property
     def bins(self) -> Bins: ...
+
+    @property
+    def allowances(self) -> Allowances: ...
 
     @property
     def placement(self) -> Placement: ...
@@ -55,7 +58,7 @@ def within_share(
     reached = _reached(found, limits)
     while reached:
         larger = _kept(first, place_again, {**limits, **reached}, always=always)
-        if _missing(larger) > _missing(found) or _dearer(larger, found):
+        if missing(larger) > missing(found) or _dearer(larger, found):
             return found
         worse = _fuller(larger, found, limits)
         if not worse:
@@ -78,7 +81,7 @@ def _kept(
         if wanted == allowances:
             return answer
         found = place_again(wanted)
-        if _missing(found) > _missing(first):
+        if missing(found) > missing(first):
             answer, allowances, slack = first, {}, 2 * slack
         else:
             answer, allowances = found, wanted
@@ -115,11 +118,20 @@ def _fuller(answer: Attempt, before: Attempt, limits: Mapping[ObjectRef, int]) -
 
 def _dearer(answer: Attempt, before: Attempt) -> bool:
     """False where a price is not known."""
-    planned = (answer.placement.planned, before.placement.planned)
-    if not all(node.price_known for nodes in planned for node in nodes):
+    if not (is_priced(answer) and is_priced(before)):
         return False
-    now, then = (fsum(node.price for node in nodes) for nodes in planned)
+    now, then = price_of(answer), price_of(before)
     return now > then and not isclose(now, then)
+
+
+def is_priced(answer: Attempt) -> bool:
+    """Whether the price of every node to be made is known."""
+    return all(node.price_known for node in answer.placement.planned)
+
+
+def price_of(answer: Attempt) -> float:
+    """Of all nodes to be made, USD an hour."""
+    return fsum(node.price for node in answer.placement.planned)
 
 
 def _accounts(answer: Attempt, limits: Mapping[ObjectRef, int]) -> SpotAccounts:
@@ -131,7 +143,8 @@ def _accounts(answer: Attempt, limits: Mapping[ObjectRef, int]) -> SpotAccounts:
     return accounts
 
 
-def _missing(answer: Attempt) -> int:
+def missing(answer: Attempt) -> int:
+    """Chunks without a place."""
     return sum(item.count for item in answer.placement.unplaced)
 
 

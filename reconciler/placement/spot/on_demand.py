@@ -9,28 +9,12 @@ the cheapest.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from math import fsum
-from typing import Protocol, TypeVar
 
-from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import ON_DEMAND, SPOT
-from reconciler.placement.spot.allowances import Allowances
+from reconciler.placement.spot.allowances import Allowances, Answer, Attempt, is_priced, missing, price_of
 
 _DECIMALS = 9
-
-
-class Attempt(Protocol):
-    """A placement, and what nodes were allowed to hold in it."""
-
-    @property
-    def allowances(self) -> Allowances: ...
-
-    @property
-    def placement(self) -> Placement: ...
-
-
-Answer = TypeVar("Answer", bound=Attempt)
 
 
 def cheaper_on_demand(
@@ -42,21 +26,13 @@ def cheaper_on_demand(
         {ON_DEMAND, SPOT} <= {*node.capacity_types} and any(holding.demand in demands for holding in node.holdings)
         for node in found.placement.planned
     )
-    if not both or not _priced(found):
+    if not both or not is_priced(found):
         return found
     others = [place_again(allowances) for allowances in ([found.allowances, {}] if found.allowances else [{}])]
-    return min([found, *(other for other in others if _priced(other))], key=_worth)
-
-
-def _priced(answer: Attempt) -> bool:
-    return all(node.price_known for node in answer.placement.planned)
+    return min([found, *(other for other in others if is_priced(other))], key=_worth)
 
 
 def _worth(answer: Attempt) -> tuple[int, int, float]:
     """Chunks without a place, chunks over the share, and the price."""
-    placement = answer.placement
-    return (
-        sum(item.count for item in placement.unplaced),
-        sum(item.chunks - item.allowed for item in placement.crowded),
-        round(fsum(node.price for node in placement.planned), _DECIMALS),
-    )
+    over = sum(item.chunks - item.allowed for item in answer.placement.crowded)
+    return (missing(answer), over, round(price_of(answer), _DECIMALS))
