@@ -110,8 +110,12 @@ def test_deleting_the_buffer_in_git_hands_its_nodes_back_to_karpenter(
 def test_a_pass_over_an_unchanged_cluster_writes_nothing(
     warm: DaemonProcess,
     shop: Shop,
+    repository: CapacityRepository,
     empty_control_plane: ControlPlane,
 ) -> None:
+    # Karpenter too is to leave the cluster alone: some 15 s after headroom has settled it would move pods to fewer
+    # nodes, and what it moves into the buffer's capacity must be made ready anew.
+    repository.push({"nodepool.yaml": NODE_POOL.replace("consolidateAfter: 0s", "consolidateAfter: Never")})
     with warm:
         shop.wait_for_buffer("FitsExistingCapacity")
         eventually(lambda: warm.status()["settled"], within=60, what="the daemon says that it has settled", every=0.5)
