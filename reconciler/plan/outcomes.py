@@ -118,7 +118,8 @@ def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:
 
 
 def pending_outcome(outcomes: Sequence[DemandOutcome]) -> PendingOutcome:
-    pods = [outcome for outcome in outcomes if outcome.demand.is_pending_pod]
+    """Of pods that wait for a node; not of those whose node is being deleted."""
+    pods = [outcome for outcome in outcomes if outcome.demand.is_pending_pod and not outcome.demand.leaves]
     return PendingOutcome(
         placed_on_existing=sum(outcome.on_existing for outcome in pods),
         placed_on_new=sum(outcome.on_new for outcome in pods),
