@@ -82,13 +82,27 @@ class NodeClaimChanges:
 
 
 @dataclass(frozen=True, slots=True)
+class DomainCount:
+    """Chunks of a demand on one node (or NodeClaim, while there is no node), and what it has of one label that their spread or
+    affinity goes by. values: several while that is open, none where it lacks the label."""
+
+    bin: str
+    key: str
+    values: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class DemandOutcome:
+    """domains: by the labels that its spread constraints and pod affinity go by, the hostname left out."""
+
     demand: Demand
     on_existing: int
     on_new: int
     unplaced: int
     excuses: tuple[Excuse, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    domains: tuple[DomainCount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
