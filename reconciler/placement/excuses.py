@@ -165,7 +165,7 @@ def _full(state: State, batch: Batch, numbers: Sequence[int]) -> str:
     name, has = state.columns.names[column], int(free[row][column])
     if name.startswith(DEVICES) or not has:
         return words
-    return f"{words} ({amount_words(name, has)} free)"
+    return f"{words}, with {amount_words(name, has)} free"
 
 
 _MOST_LOOKED_AT = 200

@@ -47,7 +47,7 @@ def taint_words(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> s
     names = listed(f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in taints)
     words = f"taint {names}, which is" if len(taints) == 1 else f"taints {names}, which are"
     near = next((item for taint in taints for item in tolerations if item.key == taint.key), None)
-    return f"has {words} not tolerated{'' if near is None else f' ({_toleration_words(near)})'}"
+    return f"has {words} not tolerated{'' if near is None else f': {_toleration_words(near)}'}"
 
 
 def _toleration_words(toleration: Toleration) -> str:

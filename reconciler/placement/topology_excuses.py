@@ -22,9 +22,20 @@ def topology_words(state: State, batch: Batch, number: int | None = None) -> str
     if not rules:
         return "no more than is there may be placed on one node"
     judged = {rule: _rules_out(state, batch, rule, number) for rule in rules}
-    found = [rule for rule in rules if judged[rule]] or list(rules)
+    found = _once(state, [rule for rule in rules if judged[rule]] or list(rules))
     words = (_rule_words(state, rule, number) for rule in found)
     return "ruled out by " + ", and by ".join(sorted(set(words)))
+
+
+def _once(state: State, rules: Sequence[Rule]) -> list[Rule]:
+    """Anti-affinity of pods that is the chunk's own too is told once."""
+    counted = {rule: state.topology.counters[rule.counter].counted for rule in rules}
+    own = {(item.key, item.selections) for item in counted.values() if not item.owners}
+    return [
+        rule
+        for rule, item in counted.items()
+        if not (isinstance(rule, ApartRule) and item.owners and (item.key, item.selections) in own)
+    ]
 
 
 def _rules_out(state: State, batch: Batch, rule: Rule, number: int | None) -> bool:

@@ -62,7 +62,7 @@ def test_a_node_that_is_large_enough_and_full() -> None:
     """What is free is told, so that one sees what would have to go."""
     view = ClusterView(nodes=(node("a"), node("b")), pods=(pod("x", node="a"), pod("y", node="b"), pod("z", node="b")))
     (excuse,) = excuses(replace(demand(count=1, pod_shape=shape("3500m")), opens_nodes=False), view=view)
-    assert excuse == Excuse("node full", 2, "a lacks 500m CPU (3 CPU free)")
+    assert excuse == Excuse("node full", 2, "a lacks 500m CPU, with 3 CPU free")
 
 
 def test_the_node_with_the_fewest_wrong_labels() -> None:
