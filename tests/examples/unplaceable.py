@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ _FILES = {
 }
 
 
+@cache
 def cases() -> dict[str, Mapping[str, Any]]:
     """By name; what a case does not say is as in the world of the file."""
     document = yaml.safe_load(CASES.read_text(encoding="utf-8"))
