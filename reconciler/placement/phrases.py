@@ -107,9 +107,9 @@ def asked_at_once(key: str, selector: Sequence[tuple[str, str]], expressions: Se
 
 
 def suggestion(key: str, known: Iterable[str]) -> str:
-    """`; did you mean topology.kubernetes.io/zone?`, "" when nothing is near."""
+    """`: did you mean topology.kubernetes.io/zone?`, "" when nothing is near."""
     near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.8)
-    return f"; did you mean {near[0]}?" if near else ""
+    return f": did you mean {near[0]}?" if near else ""
 
 
 def selector_words(selector: LabelSelector | None) -> str:

@@ -34,6 +34,8 @@ from reconciler.placement.topology_excuses import topology_words
 MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
 _MOST_LOOKED_AT = 32
 """Alternatives among which the nearest is looked for; volumes may make hundreds."""
+_ALLOWED = 5
+"""How far an alternative comes of which some offering would do: only rules on where chunks go are in the way."""
 _Judged = tuple[int, list[Excuse]]
 """How far an alternative came, and what stopped it there."""
 
@@ -49,25 +51,34 @@ def pool_excuses(state: State, batch: Batch) -> Iterable[Excuse]:
     for offers in state.offers:
         if is_reservation(offers):
             continue  # its NodePool is told of
-        tolerations = batch.needs.shape.tolerations
+        name, tolerations = offers.pool.name, batch.needs.shape.tolerations
         taints = [taint for taint in offers.taints if not tolerated((taint,), tolerations)]
+        far, found = _nearest_alternative(state, batch, offers)
         if taints:
-            yield Excuse("NodePool taints", 1, f"NodePool {offers.pool.name} {taint_words(taints, tolerations)}")
-            continue
-        yield from _pool_excuses(state, batch, offers)
+            beside = "" if far == _ALLOWED else _beside(name, found[0].example)
+            yield Excuse("NodePool taints", 1, f"NodePool {name} {taint_words(taints, tolerations)}{beside}")
+        else:
+            yield from found
 
 
-def _pool_excuses(state: State, batch: Batch, offers: PoolOffers) -> list[Excuse]:
+def _beside(pool: str, example: str) -> str:
+    """What else is in the way, so that nobody mends one thing to meet the next."""
+    rest = example.removeprefix(f"NodePool {pool}")
+    return f", and beside that {rest.removeprefix(': ') if rest.startswith(': ') else f'it{rest}'}"
+
+
+def _nearest_alternative(state: State, batch: Batch, offers: PoolOffers) -> _Judged:
     alternatives = list(dict.fromkeys(wish.wanted for wish in batch.needs.wishes if wish.soft_taints))[:_MOST_LOOKED_AT]
     if not alternatives:
         by_name = "a node by name is asked for, which no new node can be"
-        return [Excuse("node labels", 1, by_name if batch.needs.terms else MATCHES_NOTHING)]
+        words = f"NodePool {offers.pool.name}: {by_name if batch.needs.terms else MATCHES_NOTHING}"
+        return 0, [Excuse("NodePool labels", 1, words)]
     judged = [_judged(state, batch, offers, wanted) for wanted in alternatives]
-    found = max(judged, key=lambda item: item[0])[1]
+    far, found = max(judged, key=lambda item: item[0])
     if len(alternatives) == 1 or batch.needs.shape.attachment_terms:
-        return found
+        return far, found
     words = f"the nearest of the {len(alternatives)} alternatives of its node affinity"
-    return [Excuse(item.reason, item.count, f"{item.example} ({words})") for item in found]
+    return far, [Excuse(item.reason, item.count, f"{item.example} ({words})") for item in found]
 
 
 def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements) -> _Judged:
@@ -88,8 +99,8 @@ def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements
     shortages = [state.limits.shortage(name, offers.capacities[kind]) for kind in fitting]
     missing = [shortage for shortage in shortages if shortage is not None]
     if len(missing) == len(shortages):
-        return 4, [_limit_excuse(offers, missing, fitting)]
-    return 5, [_rule_excuse(state, batch, offers, rows)]
+        return _ALLOWED - 1, [_limit_excuse(offers, missing, fitting)]
+    return _ALLOWED, [_rule_excuse(state, batch, offers, rows)]
 
 
 def _label_words(offers: PoolOffers, wanted: Requirements, missing: NoRows) -> str:
@@ -122,7 +133,7 @@ def _missing_label(offers: PoolOffers, wanted: Requirements) -> str:
     asked = wanted.only(table.keys)
     for key, values in asked.entries:
         if not (offers.rows & table.allowed(key, values)).any():
-            return f"no offering has {labelled(key, values)}; there {_there(offers, key)}"
+            return f"no offering has {labelled(key, values)}: there {_there(offers, key)}"
     together = list(asked.entries)
     for entry in asked.entries:  # what is in nobody's way is not told
         rest = [item for item in together if item is not entry]
@@ -202,7 +213,7 @@ def _too_small(state: State, batch: Batch, offers: PoolOffers, kinds: Sequence[i
     others = Counter(tuple(np.flatnonzero(request > room).tolist()) for room in rooms[~near])
     kind = offers.offerings.types[kinds[row]].name
     rest = [_others_lack(state, columns, number, lacking) for columns, number in others.most_common()]
-    return ", ".join([f"{words} ({kind} has {has})", *rest])
+    return ", ".join([f"{words} ({kind} has {has} for pods)", *rest])
 
 
 def _others_lack(state: State, columns: Sequence[int], count: int, lacking: Mapping[int, int]) -> str:

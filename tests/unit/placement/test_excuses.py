@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, ZONE_LABEL, InstanceType, NodePool
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    HOSTNAME_LABEL,
+    NODEPOOL_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    NodePool,
+)
 from reconciler.model.placement import Excuse
 from reconciler.model.pods import NodeSelectorTerm
-from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
@@ -46,7 +53,7 @@ def test_types_that_would_do_if_the_chunk_asked_for_a_little_less() -> None:
     assert excuse == Excuse(
         "instance type too small",
         4,
-        "NodePool general: 2 types fit but for 200m CPU (c-16x has 15900m CPU), 2 more lack more",
+        "NodePool general: 2 types fit but for 200m CPU (c-16x has 15900m CPU for pods), 2 more lack more",
     )
 
 
@@ -83,7 +90,7 @@ def test_a_node_that_is_asked_for_by_name() -> None:
     )
     assert excuse.example == "a is not the node that is asked for by name"
     (excuse,) = excuses(demand(count=1, pod_shape=asked))
-    assert excuse.example == "a node by name is asked for, which no new node can be"
+    assert excuse.example == "NodePool general: a node by name is asked for, which no new node can be"
 
 
 def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
@@ -93,7 +100,7 @@ def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
     (excuse,) = excuses(replace(nothing, opens_nodes=False), view=ClusterView(nodes=(node("a"),)))
     assert excuse == Excuse("node labels", 1, words)
     (excuse,) = excuses(nothing)
-    assert excuse == Excuse("node labels", 1, words)
+    assert excuse == Excuse("NodePool labels", 1, f"NodePool general: {words}")
 
 
 def test_a_limit_that_is_reached() -> None:
@@ -126,7 +133,7 @@ def _only(name: str) -> NodePool:
 def test_the_label_that_no_offering_has() -> None:
     asked = replace(shape(), required_node_terms=(where(ZONE_LABEL, "zone-q"),))
     (excuse,) = excuses(demand(count=1, pod_shape=asked))
-    assert excuse.example == f"NodePool general: no offering has {ZONE_LABEL}=zone-q; there are zone-a and zone-b"
+    assert excuse.example == f"NodePool general: no offering has {ZONE_LABEL}=zone-q: there are zone-a and zone-b"
     spot_in_a = instance_type("m-4x", zones=("zone-a",), capacity_types=("spot",))
     plain_in_b = instance_type("m-8x", cpu="8", zones=("zone-b",))
     together = shape(node_selector={ZONE_LABEL: "zone-b", CAPACITY_TYPE_LABEL: "spot"})
@@ -138,3 +145,17 @@ def test_the_label_that_no_offering_has() -> None:
     assert (
         excuse.example == "NodePool general makes nodes whose names are not known before, and one is asked for by name"
     )
+
+
+def test_a_taint_does_not_hide_what_else_is_in_the_way() -> None:
+    taint = Taint("dedicated", "batch", "NoSchedule")
+    words = "NodePool general has taint dedicated=batch:NoSchedule, which is not tolerated"
+    tainted = (node_pool(taints=(taint,)),)
+    (excuse,) = excuses(demand(count=1, pod_shape=shape("16100m")), pools=tainted)
+    assert excuse.example == (
+        f"{words}, and beside that 1 type fits but for 200m CPU (m-16x has 15900m CPU for pods), 2 more lack more"
+    )
+    (excuse,) = excuses(demand(count=1, pod_shape=shape(node_selector={NODEPOOL_LABEL: "gpu"})), pools=tainted)
+    assert excuse.example == f"{words}, and beside that it makes nodes with {NODEPOOL_LABEL}=general, not gpu"
+    (excuse,) = excuses(demand(count=1), pools=tainted)
+    assert excuse.example == words

@@ -335,7 +335,7 @@ def test_a_price_in_the_cluster_that_is_none_ends_no_plan(changed: dict[str, str
 
 def test_says_what_was_nearly_enough() -> None:
     assert excuses(placed(demand(count=1, pod_shape=shape("8", "1Gi")))) == [
-        "NodePool general: 1 type fits but for 100m CPU (large has 7900m CPU), 1 more lacks more"
+        "NodePool general: 1 type fits but for 100m CPU (large has 7900m CPU for pods), 1 more lacks more"
     ]
 
 
