@@ -123,7 +123,8 @@ def _counts(state: State, counter: Counter, domains: Iterable[Domain], *, also: 
         here = state.decided(also, key)
         own = [] if here is None else [(counter.count(here), _name(state, key, here))]
         found = sorted({found[0], *own})
-    return listed(f"{count} in {name}" if key != HOSTNAME_LABEL else f"{count} on {name}" for count, name in found)
+    where = "on" if key == HOSTNAME_LABEL else "in"
+    return listed(dict.fromkeys(f"{count} {where} {name}" for count, name in found))
 
 
 def _name(state: State, key: str, domain: Domain) -> str:
