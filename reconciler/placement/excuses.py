@@ -48,6 +48,9 @@ def excuses_of(state: State, batch: Batch, circumstances: Circumstances) -> tupl
     """Most frequent cause first, then by words."""
     if batch.needs.shape.obstacle:
         return (Excuse("volumes", 1, batch.needs.shape.obstacle),)
+    taken = state.usage.taken(batch.needs.shape.sharing)
+    if taken:
+        return (Excuse("volumes", 1, f"{taken} is ReadWriteOncePod and another pod uses it"),)
     found = [*_bins(state, batch)]
     if batch.opens_nodes and not batch.needs.shape.resource_claims:
         found += [
@@ -66,7 +69,7 @@ def _bins(state: State, batch: Batch) -> Iterable[Excuse]:
     bins = state.bins
     causes: dict[str, list[int]] = {}
     fitting, tolerated_here = bins.fitting(batch.needs), bins.tolerated(batch.needs)
-    room = times(state.free(batch), batch.needs.request)
+    room = times(_free(state, batch), batch.needs.request)
     others = _made_for_others(bins, batch)
     for number in range(len(bins)):
         if bins.origins[number].excuse:
@@ -94,6 +97,12 @@ _OF_A_NODE = {
 }
 
 
+def _free(state: State, batch: Batch) -> Amounts:
+    """Volumes that a node has attached already find room there."""
+    free = state.free(batch)
+    return free if batch.needs.shape.sharing is None else free + state.usage.spared(batch, state.base)
+
+
 def _made_for_others(bins: Bins, batch: Batch) -> Mask:
     if batch.keeps_off_placeholders:
         return bins.made_for_others(str(batch.demand), batch.members[0].group)
@@ -110,7 +119,7 @@ def _bin_example(state: State, batch: Batch, cause: str, numbers: Sequence[int])
             taint = next(t for t in origins[numbers[0]].taints if not tolerated((t,), batch.needs.shape.tolerations))
             return f"{name} has taint {_taint(taint)}, which is not tolerated"
         case "node full":
-            free = np.maximum(state.free(batch)[list(numbers)], 0)
+            free = np.maximum(_free(state, batch)[list(numbers)], 0)
             row, words = _nearest(state, batch, free)
             return f"{origins[numbers[row]].name} lacks {words}"
         case "node labels":
@@ -315,6 +324,10 @@ def _topology_words(state: State, batch: Batch) -> str:
             words.append(f"spread over {rule.key} (maxSkew {rule.max_skew}{_too_few_domains(state, rule)})")
         elif isinstance(rule, ApartRule):
             words.append(f"anti-affinity by {rule.key}")
+        elif rule.claims:
+            made = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(rule.key, rule.key)
+            volumes = "volumes of {}, which are" if " and " in rule.claims else "volume of {}, which is"
+            words.append(f"the {volumes.format(rule.claims)} made in another {made}")
         else:
             words.append(f"affinity by {rule.key}")
     return "ruled out by " + ", ".join(sorted(set(words)))

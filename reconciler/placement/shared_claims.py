@@ -1,0 +1,143 @@
+"""What pods have in common by their volume claims, worked out before anything is placed. Used by attachments.
+
+As kube-scheduler judges it. A node attaches a volume once, however many of its pods use it (NodeVolumeLimits). A claim that waits
+for its first consumer gets its volume where that pod goes, and the others must reach it there (VolumeBinding). A claim that
+is ReadWriteOncePod is had by one pod in the cluster (VolumeRestrictions).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from reconciler.model.nodes import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL, InstanceType, NodePool
+from reconciler.model.pods import PodShape, Sharing
+from reconciler.model.view import ClusterView
+from reconciler.placement.requirements import STABLE_KEYS
+from reconciler.placement.volume_limits import ATTACHABLE
+from reconciler.placement.volumes import Volumes
+
+_Claim = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """What running pods have of that which is shared (see `Sharing`). volumes: by node; claims: those for one pod, in words."""
+
+    volumes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    claims: frozenset[str] = frozenset()
+
+
+NOT_IN_USE = InUse()
+
+
+class SharedClaims:
+    """users: shapes that some node may take, each with how many chunks have it; limited: drivers whose volumes some node limits;
+    defined: labels that new nodes are known to have. assumptions: what was not known."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        volumes: Volumes,
+        users: Sequence[tuple[PodShape, int]],
+        *,
+        limited: Collection[str],
+        defined: Collection[str],
+    ) -> None:
+        self._view = view
+        self._volumes = volumes
+        self._limited = limited
+        self._defined = defined
+        self._users: Counter[_Claim] = Counter()
+        for shape, count in users:
+            for claim in claims_of(shape):
+                self._users[claim] += count
+        running = {claim for pod in view.pods if pod.node_name is not None for claim in claims_of(pod.shape)}
+        known = [volumes.claim(*item) for item in running]
+        self._taken = frozenset(str(item) for item in known if item is not None and item.is_for_one_pod)
+        counted: Counter[str] = Counter({volumes.volume(*item): 1 for item in running})
+        for item, count in self._users.items():
+            counted[volumes.volume(*item)] += count
+        self._shared = {volume for volume, count in counted.items() if count > 1}
+        self._company = dict(self._companies([shape for shape, _ in users]))
+        self.assumptions = tuple(
+            f"{claim} has no volume yet, and no CSINode tells from where that will be reached: its pods are placed in one zone"
+            for claim in sorted(volumes.unknown)
+        )
+
+    def in_use(self) -> InUse:
+        """Of volumes those that pods to be placed use too."""
+        there: dict[str, set[str]] = {}
+        for pod in self._view.pods:
+            found = {self._volumes.volume(*item) for item in claims_of(pod.shape)} & self._shared
+            if pod.node_name is not None and found:
+                there.setdefault(pod.node_name, set()).update(found)
+        return InUse({name: frozenset(found) for name, found in there.items()}, self._taken)
+
+    def shape(self, shape: PodShape) -> PodShape:
+        """With what it shares, and the mark by which those are known with whom it waits for a volume; itself where that is nothing."""
+        volumes, company, sole = dict[str, str](), dict[tuple[str, str], None](), list[str]()
+        for item in claims_of(shape):
+            claim = self._volumes.claim(*item)
+            driver, volume = self._volumes.driver(*item), self._volumes.volume(*item)
+            if driver in self._limited and volume in self._shared:
+                volumes[volume] = ATTACHABLE + driver
+            company |= dict.fromkeys(self._company.get(item, ()))
+            if claim is not None and claim.is_for_one_pod and (self._users[item] > 1 or str(claim) in self._taken):
+                sole.append(str(claim))
+        if not (volumes or company or sole):
+            return shape
+        marks = {mark: "" for _, mark in company}
+        return replace(
+            shape,
+            labels=tuple(sorted({**dict(shape.labels), **marks}.items())),
+            sharing=Sharing(tuple(sorted(volumes.items())), tuple(company), tuple(sole)),
+        )
+
+    def _companies(self, shapes: Iterable[PodShape]) -> Iterable[tuple[_Claim, tuple[tuple[str, str], ...]]]:
+        """Claims whose volumes one pod needs must come to be in one place, and so must those of the others that use them."""
+        waiting = {
+            claim: keys
+            for claim, users in sorted(self._users.items())
+            if users > 1 and (keys := self._volumes.deciding_labels(*claim))
+        }
+        together: dict[_Claim, frozenset[_Claim]] = {claim: frozenset({claim}) for claim in waiting}
+        for shape in shapes if waiting else ():
+            ours = [together[claim] for claim in claims_of(shape) if claim in together]
+            joined = frozenset[_Claim]().union(*ours)
+            together |= dict.fromkeys(joined, joined)
+        for claim, company in together.items():
+            mark = _words([f"PersistentVolumeClaim/{namespace}/{name}" for namespace, name in sorted(company)])
+            told = {self._told(key) for item in company for key in waiting[item]}
+            # Zones lie within regions.
+            yield claim, tuple((key, mark) for key in sorted(told - {REGION_LABEL} if ZONE_LABEL in told else told))
+
+    def _told(self, key: str) -> str:
+        """The label to go by: one by which no node that is there is like another, and that no new node is known to have, names the
+        node."""
+        key = STABLE_KEYS.get(key, key)
+        if key in self._defined:
+            return key
+        values = Counter(value for node in self._view.nodes if (value := node.label(key)) is not None)
+        return key if max(values.values(), default=0) > 1 else HOSTNAME_LABEL
+
+
+def claims_of(shape: PodShape) -> list[_Claim]:
+    return [(shape.namespace, name) for name in shape.volume_claims]
+
+
+def defined_labels(node_pools: Iterable[NodePool], instance_types: Iterable[InstanceType]) -> frozenset[str]:
+    """Labels that some new node is sure to have, or has one of some values of."""
+    found = {ZONE_LABEL, HOSTNAME_LABEL}
+    for pool in node_pools:
+        found |= {key for key, _ in pool.template.labels} | {item.key for item in pool.template.requirements}
+    for kind in instance_types:
+        found |= {key for key, _ in kind.labels}
+        found |= {item.key for offering in kind.offerings for item in offering.requirements}
+    return frozenset(STABLE_KEYS.get(key, key) for key in found)
+
+
+def _words(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
