@@ -82,8 +82,8 @@ class Sharing:
     """What a pod has in common with others by its volume claims.
 
     volumes: those that others may have attached to a node already, each with the resource by which a node counts it; company:
-    topology keys, each with the mark (a label) of those whose pods must all be in one domain of it, since they wait for the
-    same volumes; the marks name the claims. sole: claims that one pod at a time may use, in words.
+    topology keys, each with the mark (a label) of the pods that must all be in one domain of it, since they wait for one
+    volume; the mark names its claim. sole: claims that one pod at a time may use, in words.
     """
 
     volumes: tuple[tuple[str, str], ...] = ()

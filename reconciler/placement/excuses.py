@@ -324,10 +324,9 @@ def _topology_words(state: State, batch: Batch) -> str:
             words.append(f"spread over {rule.key} (maxSkew {rule.max_skew}{_too_few_domains(state, rule)})")
         elif isinstance(rule, ApartRule):
             words.append(f"anti-affinity by {rule.key}")
-        elif rule.claims:
+        elif rule.claim:
             made = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(rule.key, rule.key)
-            volumes = "volumes of {}, which are" if " and " in rule.claims else "volume of {}, which is"
-            words.append(f"the {volumes.format(rule.claims)} made in another {made}")
+            words.append(f"the volume of {rule.claim}, which is made in another {made}")
         else:
             words.append(f"affinity by {rule.key}")
     return "ruled out by " + ", ".join(sorted(set(words)))

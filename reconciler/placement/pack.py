@@ -278,7 +278,7 @@ class Packer:
     def _nobody_yet(self, course: Course) -> bool:
         """Of those that pods ask for themselves."""
         company = (*course.company, *course.host_company)
-        return self._state.topology.nobody_yet(rule for rule in company if not rule.claims)
+        return self._state.topology.nobody_yet(rule for rule in company if not rule.claim)
 
     def _place_on(self, batch: Batch, course: Course, count: int, *, opening: bool) -> int:
         def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents

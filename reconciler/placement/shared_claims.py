@@ -61,7 +61,7 @@ class SharedClaims:
         for item, count in self._users.items():
             counted[volumes.volume(*item)] += count
         self._shared = {volume for volume, count in counted.items() if count > 1}
-        self._company = dict(self._companies([shape for shape, _ in users]))
+        self._company = dict(self._companies())
         self.assumptions = tuple(
             f"{claim} has no volume yet, and no CSINode tells from where that will be reached: its pods are placed in one zone"
             for claim in sorted(volumes.unknown)
@@ -96,23 +96,13 @@ class SharedClaims:
             sharing=Sharing(tuple(sorted(volumes.items())), tuple(company), tuple(sole)),
         )
 
-    def _companies(self, shapes: Iterable[PodShape]) -> Iterable[tuple[_Claim, tuple[tuple[str, str], ...]]]:
-        """Claims whose volumes one pod needs must come to be in one place, and so must those of the others that use them."""
-        waiting = {
-            claim: keys
-            for claim, users in sorted(self._users.items())
-            if users > 1 and (keys := self._volumes.deciding_labels(*claim))
-        }
-        together: dict[_Claim, frozenset[_Claim]] = {claim: frozenset({claim}) for claim in waiting}
-        for shape in shapes if waiting else ():
-            ours = [together[claim] for claim in claims_of(shape) if claim in together]
-            joined = frozenset[_Claim]().union(*ours)
-            together |= dict.fromkeys(joined, joined)
-        for claim, company in together.items():
-            mark = _words([f"PersistentVolumeClaim/{namespace}/{name}" for namespace, name in sorted(company)])
-            told = {self._told(key) for item in company for key in waiting[item]}
-            # Zones lie within regions.
-            yield claim, tuple((key, mark) for key in sorted(told - {REGION_LABEL} if ZONE_LABEL in told else told))
+    def _companies(self) -> Iterable[tuple[_Claim, tuple[tuple[str, str], ...]]]:
+        """Claims that wait for a volume and have several users, each with the labels that these must have in common and their mark."""
+        for claim, users in sorted(self._users.items()):
+            told = {self._told(key) for key in self._volumes.deciding_labels(*claim)} if users > 1 else set()
+            if ZONE_LABEL in told:
+                told.discard(REGION_LABEL)  # zones lie within regions
+            yield claim, tuple((key, str(self._volumes.claim(*claim))) for key in sorted(told))
 
     def _told(self, key: str) -> str:
         """The label to go by: one by which no node that is there is like another, and that no new node is known to have, names the
@@ -137,7 +127,3 @@ def defined_labels(node_pools: Iterable[NodePool], instance_types: Iterable[Inst
         found |= {key for key, _ in kind.labels}
         found |= {item.key for offering in kind.offerings for item in offering.requirements}
     return frozenset(STABLE_KEYS.get(key, key) for key in found)
-
-
-def _words(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

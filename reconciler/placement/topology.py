@@ -112,7 +112,7 @@ class Topology:
             rules.append(TogetherRule(counter, term.topology_key, itself))
         for key, mark in shape.sharing.company if shape.sharing is not None else ():
             waiting = Selection(frozenset({shape.namespace}), (LabelSelector(((mark, ""),)),))
-            rules.append(TogetherRule(self._counter(Counted(key, (waiting,))), key, counts_itself=True, claims=mark))
+            rules.append(TogetherRule(self._counter(Counted(key, (waiting,))), key, counts_itself=True, claim=mark))
         return rules
 
     def _inclusion(self, *parts: *_InclusionParts) -> Inclusion:
@@ -161,8 +161,8 @@ class Topology:
     def founding(self, company: Sequence[TogetherRule]) -> tuple[TogetherRule, ...]:
         """Those of these rules that ask for company of a chunk's own kind which is nowhere yet, so that they do not hold the first:
         all of what pods ask for themselves or none of it (as kube-scheduler has it), and of each volume that is waited for."""
-        held = {rule.claims for rule in company if not rule.counts_itself or self.counters[rule.counter].total}
-        return tuple([rule for rule in company if rule.claims not in held])
+        held = {rule.claim for rule in company if not rule.counts_itself or self.counters[rule.counter].total}
+        return tuple([rule for rule in company if rule.claim not in held])
 
     def deciding_keys(self, needs: Needs) -> tuple[str, ...]:
         """Labels (hostname apart) on which a new node for this shape must be decided, since somebody counts it there."""
