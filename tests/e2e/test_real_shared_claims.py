@@ -90,9 +90,8 @@ def test_others_follow_the_first_pod_of_a_claim(plane: ControlPlane) -> None:
         view = seen(cluster, nodes=3, pods=3, volumes=1)
         waiting = replace(view, pods=tuple(replace(item, node_name=None) for item in view.pods))
         assert {ours(waiting)["first"], ours(waiting)["second"]} == {"z-1", "z-2"}, "the volume is reached from zone-z"
-        now = eventually(
-            lambda: len(bound(plane)) == 3 and bound(plane), within=120, what="all pods are bound", every=1
-        )
+        eventually(lambda: len(bound(plane)) == 3, within=120, what="all pods are bound", every=1)
+    now = bound(plane)
 
     assert now["first"] == node_of_first
     assert now["second"] == other

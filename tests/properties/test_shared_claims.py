@@ -99,7 +99,7 @@ def one_more(view: ClusterView, placement: Placement) -> Iterator[Placement]:
             yield replace(placement, occupied=occupied, unplaced=rest)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(world=worlds())
 def test_who_is_left_fits_on_no_node(world: tuple[ClusterView, tuple[Demand, ...]]) -> None:
     """Of what shares volumes nothing that comes later makes room: who fits in the end would have fitted before."""
@@ -110,7 +110,7 @@ def test_who_is_left_fits_on_no_node(world: tuple[ClusterView, tuple[Demand, ...
         assert faults(view, demands, more) != (), more
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(world=worlds())
 def test_new_nodes_break_no_rule_and_are_the_same_with_all_loops(
     world: tuple[ClusterView, tuple[Demand, ...]],
