@@ -7,7 +7,7 @@ Only demands that name claims are looked at: pending pods, and chunks with templ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.model.demand import ChunkGroup, Demand
@@ -75,7 +75,7 @@ def _with_volumes(
     drivers = sorted(judge.drivers)
     told = VolumesToCome(view, list(pool_types(node_pools, instance_types)), drivers) if drivers else None
     return Attached(
-        view if told is None else _with_limits(view, drivers, told.limits),
+        view if told is None else _with_limits(view, drivers, told.limits, judge.shared.attached),
         judged,
         {} if told is None else told.limits,
         (*(() if told is None else told.assumptions), *judge.assumptions()),
@@ -158,17 +158,13 @@ def _joined(places: Iterable[NodeSelectorTerm], more: Iterable[NodeSelectorTerm]
                 yield NodeSelectorTerm(tuple(expressions), tuple(dict.fromkeys((*place.fields, *other.fields))))
 
 
-def _with_limits(view: ClusterView, drivers: Sequence[str], told: Told) -> ClusterView:
+def _with_limits(
+    view: ClusterView, drivers: Sequence[str], told: Told, attached: Mapping[str, Mapping[str, str]]
+) -> ClusterView:
     """Nodes that limit a driver's volumes have what is left of that, those that come up what is told of their kind, all others
-    plenty."""
-    volumes = Volumes(view.storage)
+    plenty. attached: by node, volumes with their drivers."""
     limits = {item.node: dict(item.limits) for item in view.storage.limits}
     young = young_nodes(view)
-    attached: dict[str, dict[str, str]] = {}
-    for pod in view.pods:
-        if pod.node_name is not None:
-            found = {volumes.volume(*claim): volumes.driver(*claim) for claim in claims_of(pod.shape)}
-            attached.setdefault(pod.node_name, {}).update(found)
 
     def left(node: Node) -> Resources:
         own = Counter(attached.get(node.name, {}).values())

@@ -73,7 +73,7 @@ def new_node_cap(state: State, task: Task) -> int:
     """The most chunks of the batch that rules allow on an empty node, whatever its size."""
     most = task.batch.most_on_new_node(task.per_node)
     cap = PLENTY if most is None else most
-    if task.batch.needs.shape.host_ports or task.batch.brings:
+    if task.batch.needs.shape.host_ports:
         cap = min(cap, 1)
     return min(cap, rule_caps(state, task).on_empty) if task.course.on_hosts else cap
 

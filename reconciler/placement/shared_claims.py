@@ -46,7 +46,7 @@ class SharedClaims:
         limited: Collection[str],
         defined: Collection[str],
     ) -> None:
-        self._view = view
+        self._nodes = view.nodes
         self._volumes = volumes
         self._limited = limited
         self._defined = defined
@@ -54,27 +54,37 @@ class SharedClaims:
         for shape, count in users:
             for claim in claims_of(shape):
                 self._users[claim] += count
-        running = {claim for pod in view.pods if pod.node_name is not None for claim in claims_of(pod.shape)}
-        known = [volumes.claim(*item) for item in running]
-        self._taken = frozenset(str(item) for item in known if item is not None and item.is_for_one_pod)
-        counted: Counter[str] = Counter({volumes.volume(*item): 1 for item in running})
+        self._taken: set[str] = set()
+        self.attached: dict[str, dict[str, str]] = {}
+        """By node the volumes that pods there use, each with its driver."""
+        counted: Counter[str] = Counter()
+        for pod in view.pods:
+            if pod.node_name is not None and pod.shape.volume_claims:
+                self._run(pod.node_name, pod.shape, counted)
         for item, count in self._users.items():
             counted[volumes.volume(*item)] += count
-        self._shared = {volume for volume, count in counted.items() if count > 1}
+        self._shared = {volumes.volume(*item) for item in self._users if counted[volumes.volume(*item)] > 1}
         self._company = dict(self._companies())
         self.assumptions = tuple(
             f"{claim} has no volume yet, and no CSINode tells from where that will be reached: its pods are placed in one zone"
             for claim in sorted(volumes.unknown)
         )
 
+    def _run(self, node: str, shape: PodShape, counted: Counter[str]) -> None:
+        there = self.attached.setdefault(node, {})
+        for item in claims_of(shape):
+            claim, volume = self._volumes.claim(*item), self._volumes.volume(*item)
+            there[volume] = self._volumes.driver(*item)
+            counted[volume] = 1
+            if claim is not None and claim.is_for_one_pod:
+                self._taken.add(str(claim))
+
     def in_use(self) -> InUse:
         """Of volumes those that pods to be placed use too."""
-        there: dict[str, set[str]] = {}
-        for pod in self._view.pods:
-            found = {self._volumes.volume(*item) for item in claims_of(pod.shape)} & self._shared
-            if pod.node_name is not None and found:
-                there.setdefault(pod.node_name, set()).update(found)
-        return InUse({name: frozenset(found) for name, found in there.items()}, self._taken)
+        there = (
+            {name: self._shared.intersection(found) for name, found in self.attached.items()} if self._shared else {}
+        )
+        return InUse({name: frozenset(found) for name, found in there.items() if found}, frozenset(self._taken))
 
     def shape(self, shape: PodShape) -> PodShape:
         """With what it shares, and the mark by which those are known with whom it waits for a volume; itself where that is nothing."""
@@ -110,7 +120,7 @@ class SharedClaims:
         key = STABLE_KEYS.get(key, key)
         if key in self._defined:
             return key
-        values = Counter(value for node in self._view.nodes if (value := node.label(key)) is not None)
+        values = Counter(value for node in self._nodes if (value := node.label(key)) is not None)
         return key if max(values.values(), default=0) > 1 else HOSTNAME_LABEL
 
 

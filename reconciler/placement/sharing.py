@@ -83,13 +83,12 @@ class Usage:
         return known[1]
 
     def caps(self, batch: Batch, numbers: Iterable[int]) -> Amounts:
-        """How many chunks of a variant each of these bins may take: none but where its volumes are lacking, and those only; of those
-        that bring some one, since the next brings them no more."""
+        """0 for those of these bins that are none for a variant, since they lack other volumes than it brings. (Of a variant that brings
+        some nobody places more than one chunk at once.)"""
         sharing = batch.needs.shape.sharing
         assert sharing is not None
         volumes = [volume for volume, _ in sharing.volumes]
-        most = 1 if batch.brings else PLENTY
-        caps = [most if self._lacking(number, volumes) == batch.brings else 0 for number in numbers]
+        caps = [PLENTY if self._lacking(number, volumes) == batch.brings else 0 for number in numbers]
         return np.array(caps, dtype=np.int64)
 
     def spared(self, batch: Batch, bins: int) -> Amounts:

@@ -87,7 +87,7 @@ class Volumes:
     def volume(self, namespace: str, name: str) -> str:
         """What the driver knows the claim's volume by (several may be one and the same to it), the claim's name while it has none."""
         claim = self._claims.get((namespace, name))
-        volume = self._volumes.get(claim.volume) if claim is not None else None
+        volume = self._volumes.get(claim.volume) if claim is not None and claim.volume else None
         return f"{namespace}/{name}" if volume is None else f"{volume.driver}/{volume.handle or volume.name}"
 
     def driver(self, namespace: str, name: str) -> str:
