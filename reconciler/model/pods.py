@@ -83,7 +83,7 @@ class Sharing:
 
     volumes: those that others may have attached to a node already, each with the resource by which a node counts it; company:
     topology keys, each with the mark (a label) of the pods that must all be in one domain of it, since they wait for one
-    volume; the mark names its claim. sole: claims that one pod at a time may use, in words.
+    volume; the mark names its claim, and is one of the shape's labels. sole: claims that one pod at a time may use, in words.
     """
 
     volumes: tuple[tuple[str, str], ...] = ()

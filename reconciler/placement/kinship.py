@@ -32,5 +32,5 @@ class Kinship:
 
 _apart_from_amounts = attrgetter(
     *("namespace", "labels", "node_selector", "required_node_terms", "preferred_node_terms", "tolerations"),
-    *("topology_spread", "pod_affinity", "pod_anti_affinity", "attachment_terms", "obstacle", "sharing"),
+    *("topology_spread", "pod_affinity", "pod_anti_affinity", "attachment_terms", "obstacle"),
 )
