@@ -137,11 +137,13 @@ class ApartRule:
 
 @dataclass(frozen=True, slots=True)
 class TogetherRule:
-    """Affinity: a counted pod must be in the domain; the first of pods that select themselves may go anywhere."""
+    """Affinity: a counted pod must be in the domain; the first of pods that select themselves may go anywhere. claim: in
+    words, the one whose volume its pods wait for, "" for affinity that pods ask for themselves."""
 
     counter: int
     key: str
     counts_itself: bool
+    claim: str = ""
 
 
 Rule = SpreadRule | ApartRule | TogetherRule

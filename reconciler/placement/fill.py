@@ -60,7 +60,8 @@ def has_room(state: State, batch: Batch) -> bool:
     if not state.base:
         return False
     mask = state.bins.usable & state.bins.fitting(batch.needs) & state.bins.tolerated(batch.needs)
-    return bool(mask.any()) and bool(times(state.free(batch)[mask], batch.needs.request).any())
+    request = state.usage.variants(batch)[0].needs.request
+    return bool(mask.any()) and bool(times(state.free(batch)[mask], request).any())
 
 
 def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, single: bool) -> list[tuple[int, int]]:

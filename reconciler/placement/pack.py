@@ -14,6 +14,7 @@ from reconciler.placement.host_caps import Task
 from reconciler.placement.kin import Course
 from reconciler.placement.make import make_nodes
 from reconciler.placement.requirements import ANYWHERE, Requirements
+from reconciler.placement.sharing import in_turn
 from reconciler.placement.spread import place_over_domains
 from reconciler.placement.state import State
 from reconciler.placement.stay import stay, stays_for, stays_of
@@ -245,9 +246,10 @@ class Packer:
         First without new nodes. Only if that is not enough they are placed again with them, since a node yet to come is an
         empty domain that spread constraints look at.
         """
+        state = self._state
+        count = state.usage.most(batch, count)
         if not count:
             return 0
-        state = self._state
         course = state.course(batch)
         saved = state.save() if course.by_domain else None
         placed = self._place_on(batch, course, count, opening=False) if has_room(state, batch) else 0
@@ -274,12 +276,19 @@ class Packer:
         return placed
 
     def _nobody_yet(self, course: Course) -> bool:
-        return self._state.topology.nobody_yet((*course.company, *course.host_company))
+        """Of those that pods ask for themselves."""
+        company = (*course.company, *course.host_company)
+        return self._state.topology.nobody_yet(rule for rule in company if not rule.claim)
 
     def _place_on(self, batch: Batch, course: Course, count: int, *, opening: bool) -> int:
         def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
-            task = Task(batch, where, course, bare=may_open, single=False, per_node=self._per_node)
-            return _fill(self._state, task, amount, opening=may_open)
+            def fill_with(variant: Batch, most: int) -> int:
+                task = Task(variant, where, course, bare=may_open, single=False, per_node=self._per_node)
+                return _fill(self._state, task, most, opening=may_open)
+
+            if batch.needs.shape.sharing is None:
+                return fill_with(batch, amount)
+            return in_turn(self._state.usage, batch, amount, fill_with)
 
         if course.keys:
             return place_over_domains(self._state, batch, course, fill, count=count, opening=opening)
@@ -297,7 +306,7 @@ def _same_whole(one: Batch, other: Batch) -> bool:
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
     company = task.course.host_company
-    if company and state.topology.nobody_yet(company):
+    if company and state.topology.founding(company):
         return _first_on_a_host(state, task, count, opening=opening)
     placed = 0
     while placed < count:

@@ -17,7 +17,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.bins import Bins
 from reconciler.placement.blueprints import Blueprint, Blueprints
 from reconciler.placement.candidates import PoolOffers
-from reconciler.placement.counters import Domain, Inclusion
+from reconciler.placement.counters import Domain, Inclusion, TogetherRule
 from reconciler.placement.kernel import Kernel
 from reconciler.placement.kin import Course
 from reconciler.placement.label_table import Amounts
@@ -27,6 +27,7 @@ from reconciler.placement.planned import PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
 from reconciler.placement.running_limits import RunningLimits
 from reconciler.placement.shapes import Needs
+from reconciler.placement.sharing import Usage
 from reconciler.placement.sizing import Options
 from reconciler.placement.topology import Topology
 
@@ -75,7 +76,7 @@ Saved = NewType("Saved", int)
 
 class State:
     """kernel: compiled loops to use in place of numpy, for large placements; shared_out: a node may hold only so much of one
-    demand, so that what it holds is counted."""
+    demand, so that what it holds is counted; usage: what running pods share with those to be placed."""
 
     def __init__(
         self,
@@ -87,6 +88,7 @@ class State:
         *,
         kernel: Kernel | None = None,
         shared_out: bool = True,
+        usage: Usage | None = None,
     ) -> None:
         self.bins = bins
         self.base = len(bins)
@@ -95,6 +97,7 @@ class State:
         self.topology = topology
         self.limits = limits
         self.columns = columns
+        self.usage = usage or Usage(columns.names)
         self.empty = np.zeros_like(bins.room)
         self.minimum = np.zeros_like(bins.room)
         self.running = bins.running.copy()
@@ -117,7 +120,7 @@ class State:
         self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
         """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see
         spread)."""
-        self.bare_caps: dict[tuple[Course, bool], Any] = {}
+        self.bare_caps: dict[tuple[Course, tuple[TogetherRule, ...]], Any] = {}
         """What rules allow on new nodes (see host_caps)."""
         self.weights: list[tuple[int, ...]] = []
         """Numbers of pools by weight, once they were sorted (see make)."""
@@ -292,6 +295,9 @@ class State:
             counters[position].add(domain, more)
         for position in put.touched.hosts:
             counters[position].add(put.bin, more)
+        sharing = put.batch.needs.shape.sharing
+        if sharing is not None:
+            self.usage.count(put.bin, sharing, more)
         if self._shared_out:
             bins = self.demand_bins.setdefault(put.batch.demand, {})
             bins[put.bin] = bins.get(put.bin, 0) + more

@@ -56,7 +56,7 @@ def stay(
     """Places chunks where the batch's demand had them; returns how many. None stay if that would break a spread rule, which
     can only be judged over all of them."""
     known = stays.get(stay_key(batch), [])
-    if batch.pods or not known:
+    if batch.pods or not known or batch.needs.shape.sharing is not None:  # pods alone have volumes
         return 0
     rules = course.rules
     saved = state.save()
@@ -66,8 +66,8 @@ def stay(
         only[number] = True
         amount = min(count, batch.count - placed, _allowed(state, batch, rules, number))
         if amount > 0:
-            first = any(isinstance(rule, TogetherRule) and _is_first(state, rules) for rule in rules)
-            task = Task(batch, Requirements(), course, bare=False, single=first, per_node=per_node)
+            first = _founding(state, rules)
+            task = Task(batch, Requirements(), course, bare=False, single=bool(first), per_node=per_node)
             placed += fill_existing(state, task, amount, only)
     if unbalanced(state, batch, course.spread, since=saved):
         state.put_back(saved)
@@ -75,8 +75,8 @@ def stay(
     return placed
 
 
-def _is_first(state: State, rules: Sequence[Rule]) -> bool:
-    return state.topology.nobody_yet(rule for rule in rules if isinstance(rule, TogetherRule))
+def _founding(state: State, rules: Sequence[Rule]) -> tuple[TogetherRule, ...]:
+    return state.topology.founding([rule for rule in rules if isinstance(rule, TogetherRule)])
 
 
 def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:
@@ -85,7 +85,7 @@ def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> 
     if any(isinstance(labels.get(key), tuple) for key in state.topology.deciding_keys(batch.needs)):
         return 0
     allowed = PLENTY
-    first = _is_first(state, rules)
+    first = _founding(state, rules)
     for rule in rules:
         if rule.key == HOSTNAME_LABEL:
             continue
@@ -96,5 +96,5 @@ def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> 
             allowed = 0 if isinstance(rule, SpreadRule | TogetherRule) else allowed
         elif not isinstance(rule, SpreadRule):
             counted = state.topology.counters[rule.counter].count(cell)
-            allowed = min(allowed, allowed_on(rule, counted, 0, first))
+            allowed = min(allowed, allowed_on(rule, counted, 0, rule in first))
     return allowed

@@ -7,7 +7,7 @@ differ only in what they request are under the same rules: what is worked out fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,9 @@ class Topology:
             counter = self._counter(Counted(term.topology_key, together))
             itself = all(selection.selects(shape) for selection in together)
             rules.append(TogetherRule(counter, term.topology_key, itself))
+        for key, mark in shape.sharing.company if shape.sharing is not None else ():
+            waiting = Selection(frozenset({shape.namespace}), (LabelSelector(((mark, ""),)),))
+            rules.append(TogetherRule(self._counter(Counted(key, (waiting,))), key, counts_itself=True, claim=mark))
         return rules
 
     def _inclusion(self, *parts: *_InclusionParts) -> Inclusion:
@@ -154,6 +157,12 @@ class Topology:
         """Whether all of this company is of a chunk's own kind and nowhere yet, so that it may be the first; so it is where none is
         wanted."""
         return all(rule.counts_itself and not self.counters[rule.counter].total for rule in company)
+
+    def founding(self, company: Sequence[TogetherRule]) -> tuple[TogetherRule, ...]:
+        """Those of these rules that ask for company of a chunk's own kind which is nowhere yet, so that they do not hold the first:
+        all of what pods ask for themselves or none of it (as kube-scheduler has it), and of each volume that is waited for."""
+        held = {rule.claim for rule in company if not rule.counts_itself or self.counters[rule.counter].total}
+        return tuple([rule for rule in company if rule.claim not in held])
 
     def deciding_keys(self, needs: Needs) -> tuple[str, ...]:
         """Labels (hostname apart) on which a new node for this shape must be decided, since somebody counts it there."""

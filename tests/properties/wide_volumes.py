@@ -3,6 +3,8 @@ so many. Used by wide_worlds."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
@@ -59,6 +61,7 @@ def _volume(draw: st.DrawFn, name: str, modes: tuple[str, ...], storage_class: s
         capacity=draw(st.sampled_from((10, 100))),
         access_modes=modes,
         driver=draw(st.sampled_from((DISKS, DISKS, FILES, ""))),
+        handle=draw(st.sampled_from(("", "", "one-and-the-same"))),
     )
 
 
@@ -74,6 +77,7 @@ def _claim(draw: st.DrawFn, namespace: str, name: str) -> tuple[VolumeClaim, Per
         VolumeClaim(namespace, name, storage_class=item, requested=50, access_modes=modes)
         for item in ("disks", "files", "ready", "ready", None)
     )
+    being_made = replace(waiting[0], selected_node=draw(st.sampled_from(("node-0", "node-1", "gone"))))
     odd = (
         VolumeClaim(namespace, name, bound.volume, storage_class="disks", access_modes=modes),
         VolumeClaim(namespace, name, storage_class="disks", lost=True, access_modes=modes),
@@ -87,7 +91,7 @@ def _claim(draw: st.DrawFn, namespace: str, name: str) -> tuple[VolumeClaim, Per
         case "bound":
             return bound, volume
         case "waiting":
-            return draw(st.sampled_from(waiting)), None
+            return draw(st.sampled_from((*waiting, *waiting, being_made))), None
         case "odd":
             return draw(st.sampled_from(odd)), None
         case _:
@@ -107,8 +111,9 @@ def storages(draw: st.DrawFn, nodes: tuple[str, ...]) -> Storage:
     for index in range(draw(st.integers(0, 2))):
         kind = draw(st.sampled_from(("ready", "ready", "disks")))
         volumes.append(_volume(draw, f"ready-{index}", draw(st.sampled_from(MODES)), kind))
+    topology = draw(st.sampled_from(((), ((DISKS, (ZONE_LABEL,)), (FILES, ())), ((DISKS, (HOSTNAME_LABEL,)),))))
     limits = tuple(
-        VolumeLimits(name, ((DISKS, draw(st.integers(0, 2))), (FILES, draw(st.integers(1, 3)))))
+        VolumeLimits(name, ((DISKS, draw(st.integers(0, 2))), (FILES, draw(st.integers(1, 3)))), topology)
         for name in nodes
         if draw(st.booleans())
     )
