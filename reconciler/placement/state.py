@@ -180,6 +180,13 @@ class State:
             self.limits.charge(pool, more, instead_of, nodes=nodes)
             self._steps.append(Charge(pool, more, instead_of, nodes))
 
+    def may_make_nodes(self) -> bool:
+        """Whether the limits of any pool leave room for one more node."""
+        return any(
+            number not in self.limited or self.running_limits.new_types(number).any()
+            for number in range(len(self.offers))
+        )
+
     def course(self, batch: Batch) -> Course:
         """The topology rules that its chunks are under: their shape's own and those of pods that keep it off."""
         return self.topology.course(batch.needs, chunks_only=batch.keeps_minimum)
