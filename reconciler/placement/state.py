@@ -350,6 +350,15 @@ class State:
         judges = [term.stable.get(key) for term in inclusion.terms]
         return frozenset(value for value in known if any(item is None or item.allows(value) for item in judges))
 
+    def sure_hosts(self, inclusion: Inclusion | None) -> int:
+        """How many planned nodes a spread constraint looks at, whatever they come to be."""
+        lines = self.blueprints.list
+        return sum(
+            there
+            for number, there in self.planned.census.items()
+            if there and (inclusion is None or lines[number].is_sure_of(inclusion))
+        )
+
     def planned_hosts(self, inclusion: Inclusion | None) -> Amounts:
         """Numbers of the bins that are planned nodes which a spread constraint sees."""
         base, count = self.base, self.planned.count
