@@ -18,8 +18,9 @@ KEYS = (HOSTNAME_LABEL, HOSTNAME_LABEL, HOSTNAME_LABEL, ZONE_LABEL, CAPACITY_TYP
 
 
 @st.composite
-def _constraints(draw: st.DrawFn, app: str) -> tuple[TopologySpread, ...]:
-    """Mostly over the chunks' own kind, as it is written; none, one, or one for each of two keys."""
+def _constraints(draw: st.DrawFn, app: str, *, chooses: bool) -> tuple[TopologySpread, ...]:
+    """Mostly over the chunks' own kind, as it is written; none, one, or one for each of two keys. chooses: the chunks select nodes:
+    then those constraints look at all nodes, since a node that may or may not come to be selected is a thing of its own."""
     keys = draw(st.lists(st.sampled_from(KEYS), min_size=0, max_size=2, unique=True))
     return tuple(
         TopologySpread(
@@ -28,7 +29,7 @@ def _constraints(draw: st.DrawFn, app: str) -> tuple[TopologySpread, ...]:
             "DoNotSchedule",
             LabelSelector((("app", draw(st.sampled_from([app, app, app, *APPS]))),)),
             min_domains=draw(st.sampled_from([None, None, None, 2, 3])),
-            node_affinity_policy=draw(st.sampled_from(["Honor", "Honor", "Ignore"])),
+            node_affinity_policy="Ignore" if chooses else "Honor",
         )
         for key in keys
     )
@@ -47,7 +48,7 @@ def _shapes(draw: st.DrawFn) -> PodShape:
         selector = LabelSelector((("app", draw(st.sampled_from(APPS))),))
         apart = PodAffinityTerm(draw(st.sampled_from([HOSTNAME_LABEL, ZONE_LABEL])), selector)
         plain = replace(plain, pod_anti_affinity=(apart,))
-    return replace(plain, topology_spread=draw(_constraints(app)))
+    return replace(plain, topology_spread=draw(_constraints(app, chooses=bool(plain.node_selector))))
 
 
 @st.composite
