@@ -68,7 +68,7 @@ def missing(placement: Placement) -> dict[str, int]:
 
 def held(placement: Placement, name: str = "web") -> list[int]:
     """How many chunks of a demand each bin holds that holds any, fewest first."""
-    holdings = [item.holdings for item in (*placement.occupied, *placement.planned)]
+    holdings = [*(item.holdings for item in placement.occupied), *(item.holdings for item in placement.planned)]
     counts = [sum(holding.count for holding in each if holding.demand.name == name) for each in holdings]
     return sorted(count for count in counts if count)
 
