@@ -96,6 +96,11 @@ class Batch:
         return min(own, per_node)
 
 
+def rank_of(batch: Batch) -> tuple[bool, int]:
+    """Pending pods come first, then higher priorities."""
+    return (not batch.pods, -batch.priority)
+
+
 def batches_of(demands: Sequence[Demand], needs: Callable[[PodShape], Needs], *, include_pending: bool) -> list[Batch]:
     pending: list[Demand] = []
     others: list[Demand] = []

@@ -134,7 +134,10 @@ def least_on_hosts(state: State, rule: SpreadRule) -> int:
     expected = state.topology.expected.get(rule.counter, set())
     existing = np.flatnonzero(counter.included)
     planned = state.planned_hosts(counter.counted.inclusion) if state.planned.count else _NONE
-    if expected or len(existing) + len(planned) < rule.min_domains:
+    if (expected and state.may_make_nodes()) or len(existing) + len(planned) < rule.min_domains:
+        return 0
+    # A planned node that may come to be where the rule does not look is not one to rely on, but may be the emptiest.
+    if rule.min_domains > 1 and len(existing) + state.sure_hosts(counter.counted.inclusion) < rule.min_domains:
         return 0
     table = state.topology.hosts.table[counter.host_row]
     return min((int(table[numbers].min()) for numbers in (existing, planned) if len(numbers)), default=0)

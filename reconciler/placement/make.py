@@ -41,6 +41,35 @@ def make_nodes(state: State, task: Task, count: int) -> int:
     return placed
 
 
+def join_planned(state: State, task: Task, count: int) -> int:
+    """Places up to `count` chunks on nodes that are planned already, larger ones where need be; returns how many. For chunks for
+    which no node can be made any more."""
+    placed = 0
+    state.weights = state.weights or by_weight(state)
+    for wish in task.batch.needs.wishes:
+        for pools in state.weights:
+            placed += _joining(state, task, wish, pools, count - placed)
+            if placed == count or (task.single and placed):
+                return placed
+    return placed
+
+
+def _joining(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int) -> int:
+    """With each step the emptiest host may hold more, which lets a spread constraint allow more on all of them."""
+    placed = steps = 0
+    while placed < count and not (task.single and placed):
+        if steps == STEPS_WORTH_COMPILING and state.kernel is None:
+            state.use(compiled())
+        left = count - placed
+        step = fill_planned(state, task, wish, left)
+        step = step or _enlarge(state, task, wish, pools, count=left, price=PLENTY)
+        placed += step
+        steps += 1
+        if not step:
+            break
+    return placed
+
+
 def by_weight(state: State) -> list[tuple[int, ...]]:
     """Numbers of pools, those of equal weight together, heaviest first and then by name."""
     order = sorted(range(len(state.offers)), key=lambda number: _weight_order(state, number))

@@ -211,7 +211,11 @@ def _place_in_shares(
                 caps[combination] = placed
                 short = True
         if not short:
-            return sum(shares.values())
+            placed = sum(shares.values())
+            if placed == count or not caps:
+                return placed
+            # What a domain took was found out while others took more of what all have together, such as a pool's limit.
+            return placed + _place_one_by_one(state, rules, combinations, fill, count=count - placed, opening=opening)
         state.put_back(saved)
     return _place_one_by_one(state, rules, combinations, fill, count=count, opening=opening)
 

@@ -183,6 +183,13 @@ class State:
             self.limits.charge(pool, more, instead_of, nodes=nodes)
             self._steps.append(Charge(pool, more, instead_of, nodes))
 
+    def may_make_nodes(self) -> bool:
+        """Whether the limits of any pool leave room for one more node."""
+        return any(
+            number not in self.limited or self.running_limits.new_types(number).any()
+            for number in range(len(self.offers))
+        )
+
     def course(self, batch: Batch) -> Course:
         """The topology rules that its chunks are under: their shape's own and those of pods that keep it off."""
         return self.topology.course(batch.needs, chunks_only=batch.keeps_minimum)
@@ -348,6 +355,15 @@ class State:
         # One that comes to be where the constraint does not look is not seen at all.
         judges = [term.stable.get(key) for term in inclusion.terms]
         return frozenset(value for value in known if any(item is None or item.allows(value) for item in judges))
+
+    def sure_hosts(self, inclusion: Inclusion | None) -> int:
+        """How many planned nodes a spread constraint looks at, whatever they come to be."""
+        lines = self.blueprints.list
+        return sum(
+            there
+            for number, there in self.planned.census.items()
+            if there and (inclusion is None or lines[number].is_sure_of(inclusion))
+        )
 
     def planned_hosts(self, inclusion: Inclusion | None) -> Amounts:
         """Numbers of the bins that are planned nodes which a spread constraint sees."""

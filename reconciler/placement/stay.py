@@ -7,6 +7,7 @@ whom is only preferred (see fill).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,27 +53,42 @@ def stay(
     stays: Stays,
     *,
     per_node: int | None,
+    loosely: bool = False,
 ) -> int:
     """Places chunks where the batch's demand had them; returns how many. None stay if that would break a spread rule, which
-    can only be judged over all of them."""
+    can only be judged over all of them. loosely: spread is not looked at, since the caller will judge it over all batches."""
+    if loosely:
+        course = replace(course, spread=(), host_spread=(), on_hosts=_others(course.on_hosts))
     known = stays.get(stay_key(batch), [])
     if batch.pods or not known or batch.needs.shape.sharing is not None:  # pods alone have volumes
         return 0
     rules = course.rules
     saved = state.save()
-    placed = 0
-    for number, count in known:
-        only = np.zeros(state.base, dtype=np.bool_)
-        only[number] = True
-        amount = min(count, batch.count - placed, _allowed(state, batch, rules, number))
-        if amount > 0:
-            first = _founding(state, rules)
-            task = Task(batch, Requirements(), course, bare=False, single=bool(first), per_node=per_node)
-            placed += fill_existing(state, task, amount, only)
+    placed, step, left = 0, 1, dict(known)
+    while step:
+        # With each round the emptiest host may hold more, which lets a spread constraint allow more on all of them.
+        step = 0
+        for number, count in left.items():
+            only = np.zeros(state.base, dtype=np.bool_)
+            only[number] = True
+            amount = min(count, batch.count - placed - step, _allowed(state, batch, rules, number))
+            if amount > 0:
+                first = _founding(state, rules)
+                task = Task(batch, Requirements(), course, bare=False, single=bool(first), per_node=per_node)
+                stayed = fill_existing(state, task, amount, only)
+                left[number] -= stayed
+                step += stayed
+        placed += step
+        if not course.host_spread:
+            break
     if unbalanced(state, batch, course.spread, since=saved):
         state.put_back(saved)
         return 0
     return placed
+
+
+def _others(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules if not isinstance(rule, SpreadRule))
 
 
 def _founding(state: State, rules: Sequence[Rule]) -> tuple[TogetherRule, ...]:

@@ -205,7 +205,7 @@ class Topology:
             return None
         mask = np.ones(len(self._bins), dtype=np.bool_)
         for key in inclusion.keys:
-            mask &= np.array([domain is not None for domain in self.domains(key)], dtype=np.bool_)
+            mask &= self._bins.table.having(key) if key != HOSTNAME_LABEL else True
         if inclusion.terms is not None:
             mask &= self._bins.meeting(inclusion.terms)
         return mask if inclusion.tolerations is None else mask & self._bins.tolerating(inclusion.tolerations)
