@@ -27,9 +27,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
-from reconciler.model.placement import Holding, Placement
+from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.place import place
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
 from tests.e2e.world_documents import node_document, planned_document, pod_document
@@ -86,13 +85,9 @@ def _as_pods(world: World) -> World:
     return replace(world, view=replace(world.view, nodes=nodes, daemon_sets=()), demands=demands)
 
 
-def placed(world: World) -> Placement:
-    return place(world.view, node_pools=world.node_pools, instance_types=world.instance_types, demands=world.demands)
-
-
 def staged(number: int, world: World) -> Staged:
     name = f"world-{number:03}"
-    placement = placed(world)
+    placement = world.placed()
     nodes = [node_document(name, node) for node in world.view.nodes]
     bins: list[tuple[str, tuple[Holding, ...]]] = [
         (item.node, item.holdings) for item in placement.occupied if item.node is not None

@@ -9,21 +9,18 @@ capacity; nodes that are young or leaving and NodeClaims on their way; volumes a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
 from reconciler.model.demand import POD_KIND, ChunkGroup, Demand
 from reconciler.model.nodes import INITIALIZED_LABEL, Node, NodeClaim
-from reconciler.model.overlays import NodeOverlay
-from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.storage import Storage
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
-from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import PlacementOptions
 from tests.builders import shape
 from tests.properties import wide_catalogue, wide_devices, wide_nodes, wide_volumes
 from tests.properties.wide_shapes import changed
@@ -32,39 +29,6 @@ from tests.unit.placement.worlds import World, pools, shapes, worlds
 NAMESPACES: Mapping[str, Mapping[str, str]] = {"shop": {"team": "red"}, "bank": {"team": "blue"}}
 SMALL = shape("100m", "128Mi", labels={"app": "web"})
 STARTUP = (wide_catalogue.STARTUP,)
-
-
-@dataclass(frozen=True, repr=False)
-class WideWorld(World):
-    overlays: tuple[NodeOverlay, ...] = ()
-    options: PlacementOptions = field(default_factory=PlacementOptions)
-
-    def __repr__(self) -> str:
-        view = self.view
-        more = (view.node_claims, view.storage, view.devices, self.overlays, self.options)
-        return "\n".join([super().__repr__(), *map(str, more)])
-
-    def placed(self, *, optimal: bool = False) -> Placement:
-        return place(
-            self.view,
-            node_pools=self.node_pools,
-            instance_types=self.instance_types,
-            demands=self.demands,
-            overlays=self.overlays,
-            options=replace(self.options, optimal=optimal),
-        )
-
-    def broken_rules(self, placement: Placement) -> tuple[str, ...]:
-        return violations(
-            self.view,
-            node_pools=self.node_pools,
-            instance_types=self.instance_types,
-            demands=self.demands,
-            placement=placement,
-            overlays=self.overlays,
-            spot_share=self.options.spot_share,
-            back_offs=self.options.back_offs,
-        )
 
 
 @st.composite
@@ -154,7 +118,7 @@ def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
 
 
 @st.composite
-def wide_worlds(draw: st.DrawFn) -> WideWorld:
+def wide_worlds(draw: st.DrawFn) -> World:
     plain = draw(worlds())
     found = plain.node_pools or draw(pools())
     world = replace(
@@ -184,4 +148,4 @@ def wide_worlds(draw: st.DrawFn) -> WideWorld:
         for item in draw(_demands(world, kinds))
     )
     overlays = draw(wide_catalogue.overlays())
-    return WideWorld(view, world.node_pools, world.instance_types, demands, overlays, options)
+    return World(view, world.node_pools, world.instance_types, demands, overlays, options)
