@@ -3,7 +3,8 @@
 Beside plain worlds these have spread over capacity types, minDomains, inclusion policies, matchLabelKeys and soft rules; affinity
 across namespaces; required and preferred terms with every operator; extended resources and RuntimeClasses; pools with minValues,
 startup taints, labels and custom labels, static ones among them; offerings that are sold out or reserved; overlays of price and
-capacity; nodes that are young or leaving and NodeClaims on their way; volumes and devices; and every option of a placement.
+capacity; nodes that are young or leaving, their NodeClaims being deleted or they themselves gone while pods are still on them, and
+NodeClaims on their way; volumes, shared or of one pod only, and devices; and every option of a placement.
 """
 
 from __future__ import annotations
@@ -45,11 +46,18 @@ def _options(draw: st.DrawFn) -> PlacementOptions:
 
 @st.composite
 def _nodes(draw: st.DrawFn, world: World) -> tuple[tuple[Node, ...], tuple[NodeClaim, ...]]:
-    nodes = tuple(draw(wide_nodes.node(item, STARTUP)) for item in world.view.nodes)
+    nodes = world.view.nodes
+    if draw(st.integers(0, 3)):
+        nodes = tuple(draw(wide_nodes.node(item, STARTUP)) for item in nodes)
     claims = [
         wide_nodes.claim_of(item, number, STARTUP, world.instance_types)
         for number, item in enumerate(nodes)
         if item.label(INITIALIZED_LABEL) is None and draw(st.booleans())
+    ]
+    claims += [
+        replace(wide_nodes.claim_of(item, number, STARTUP, world.instance_types), deleting=True)
+        for number, item in enumerate(nodes)
+        if item.label(INITIALIZED_LABEL) is not None and draw(st.integers(0, 7)) == 0
     ]
     claims += [
         draw(wide_nodes.node_claim(number, world.node_pools, world.instance_types))
@@ -59,28 +67,28 @@ def _nodes(draw: st.DrawFn, world: World) -> tuple[tuple[Node, ...], tuple[NodeC
 
 
 @st.composite
-def _attaching(draw: st.DrawFn, plain: PodShape, kinds: str) -> PodShape:
-    """The shape with claims to volumes, to devices or both."""
+def _attaching(draw: st.DrawFn, plain: PodShape, kinds: str, uid: str) -> PodShape:
+    """The shape of the pod of that UID with claims to volumes, to devices or both."""
     found = plain
     if kinds in {"volumes", "both"}:
-        found = replace(found, volume_claims=draw(wide_volumes.claims_of_a_pod()))
+        found = draw(wide_volumes.with_volumes(found, uid))
     if kinds in {"devices", "both"}:
-        found = replace(
-            found,
-            resource_claims=draw(wide_devices.claims_of_a_pod()),
-            resource_claim_templates=draw(wide_devices.templates_of_a_pod()),
-        )
+        found = draw(wide_devices.with_devices(found, uid))
     return found
 
 
 @st.composite
 def _bound(draw: st.DrawFn, pod: Pod, kinds: str) -> Pod:
     found = draw(changed(pod.shape))
-    found = draw(_attaching(found, "volumes" if kinds in {"volumes", "both"} else "none"))
+    if kinds in {"volumes", "both"}:
+        found = draw(wide_volumes.with_volumes(found, pod.name))
+    if kinds in {"devices", "both"}:
+        found = replace(found, resource_claims=draw(wide_devices.claims_of_a_bound_pod()))
     daemon = draw(st.integers(0, 7)) == 0
     return replace(
         pod,
         shape=found,
+        node_name="gone" if draw(st.integers(0, 15)) == 0 else pod.node_name,
         namespace=found.namespace,
         deleting=draw(st.integers(0, 9)) == 0,
         owner_kind="DaemonSet" if daemon else pod.owner_kind,
@@ -97,7 +105,7 @@ def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
         for group in item.groups:
             wide = draw(changed(group.shape))
             if item.is_pending_pod:
-                wide = draw(_attaching(wide, kinds))
+                wide = draw(_attaching(wide, kinds, item.ref.name))
             elif kinds in {"devices", "both"}:
                 wide = replace(wide, resource_claim_templates=draw(wide_devices.templates_of_a_pod()))
             groups.append(ChunkGroup(wide, group.count))
@@ -109,11 +117,19 @@ def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
             )
         )
     for number in range(draw(st.integers(1, 4))) if kinds != "none" else ():
-        plain = draw(st.one_of(st.just(SMALL), st.just(SMALL), shapes().flatmap(changed)))
-        wide = draw(_attaching(plain, kinds))
+        plain = draw(st.one_of(*[st.just(SMALL)] * 4, shapes().flatmap(changed)))
+        wide = draw(_attaching(plain, kinds, f"pod-{number}"))
         ref = ObjectRef("", POD_KIND, wide.namespace, f"pod-{number}")
         priority = draw(st.sampled_from([0, 0, 5]))
-        found.append(Demand(ref, (ChunkGroup(wide, 1),), 1, priority=priority, opens_nodes=draw(st.booleans())))
+        found.append(
+            Demand(
+                ref,
+                (ChunkGroup(wide, 1),),
+                1,
+                priority=priority,
+                opens_nodes=draw(st.sampled_from([True, True, False])),
+            )
+        )
     return tuple(found)
 
 
@@ -126,7 +142,7 @@ def wide_worlds(draw: st.DrawFn) -> World:
         node_pools=tuple(draw(wide_catalogue.pool(item)) for item in found),
         instance_types=tuple(draw(wide_catalogue.kind(item)) for item in plain.instance_types),
     )
-    kinds = draw(st.sampled_from(["none", "none", "volumes", "devices", "both"]))
+    kinds = draw(st.sampled_from(["none", "none", "volumes", "volumes", "devices", "devices", "both"]))
     nodes, claims = draw(_nodes(world))
     names = tuple(item.name for item in nodes)
     pods = tuple(draw(_bound(item, kinds)) for item in world.view.pods)
