@@ -75,11 +75,11 @@ def _with_ephemeral_volumes(draw: st.DrawFn, world: World) -> World:
     def changed(group: ChunkGroup, name: str) -> ChunkGroup:
         if group.count != 1 or draw(st.integers(0, 3)) == 0:
             return group
-        state = draw(st.sampled_from(["made", "made", "made", "made", "another's", "missing"]))
+        state = draw(st.sampled_from([*["made"] * 8, "another's", "missing"]))
         if state != "missing":
             volume = PersistentVolume(
                 f"pv-{name}",
-                terms=draw(st.sampled_from(REACHES)),
+                terms=draw(st.sampled_from((*REACHES[:4] * 3, *REACHES))),
                 labels=draw(st.sampled_from(LABELS)),
                 storage_class="disks",
                 capacity=2**30,
@@ -139,8 +139,8 @@ def _with_devices(draw: st.DrawFn, world: World) -> World:
         )
         for item in world.demands
     )
-    alike = draw(st.booleans())
-    sizes = st.lists(st.sampled_from(["big", "small"]), min_size=1, max_size=3)
+    alike = draw(st.integers(0, 3)) > 0
+    sizes = st.lists(st.sampled_from(["big", "small"]), min_size=1, max_size=4)
     common = draw(sizes)
     slices = tuple(
         ResourceSlice(
