@@ -24,7 +24,7 @@ def test_breaks_no_rule(world: World) -> None:
     assert world.broken_rules(placement) == ()
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(world=attaching_worlds())
 def test_a_pod_that_waits_would_break_a_rule_on_every_node(world: World) -> None:
     placement = world.placed()
