@@ -28,6 +28,8 @@ from reconciler.model.quantity import PODS
 from reconciler.model.requirements import LabelSelector, Requirement, Taint, Toleration
 
 WORLD_LABEL = "headroom.test/world"
+MADE_VOLUME = "scratch"
+"""The name of a pod's ephemeral volume."""
 _SEATS = "1000"
 
 Document = dict[str, Any]
@@ -87,7 +89,11 @@ def pod_document(
         "tolerations": [_toleration(item) for item in shape.tolerations],
         "topologySpreadConstraints": [_spread(item) for item in shape.topology_spread],
         "affinity": _affinity(shape),
-        "volumes": [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in shape.volume_claims],
+        "volumes": _volumes(shape),
+        "resourceClaims": [
+            {"name": name, "resourceClaimTemplateName": name}
+            for name in (*shape.resource_claim_templates, *(item.template for item in shape.generated_claims))
+        ],
     }
     if bound_to is not None:
         spec["nodeName"] = node_name(world, bound_to)
@@ -99,8 +105,40 @@ def pod_document(
     }
 
 
+def resized(pod: Document, number: int) -> Document:
+    """The pod's status while it is resized so that it counts for what it asks for now; which way changes from one to the next. The
+    pod is made to ask for more or less where that is so."""
+    (container,) = pod["spec"]["containers"]
+    counted = container["resources"]["requests"]
+    cpu, more, less = counted["cpu"], {**counted, "cpu": "64"}, {**counted, "cpu": "10m"}
+    asked, has, aside, pending = (
+        (counted, less, less, "Deferred"),
+        (less, counted, less, ""),
+        (less, less, counted, ""),
+        (more, counted, less, "Infeasible"),
+    )[number % 4]
+    assert cpu not in {"64", "10m"}
+    container["resources"]["requests"] = asked
+    reasons = [{"type": "PodResizePending", "status": "True", "reason": pending}] if pending else []
+    status = {"name": container["name"], "resources": {"requests": has}, "allocatedResources": aside}
+    running = {"image": "pause", "imageID": "", "ready": True, "restartCount": 0, "state": {"running": {}}}
+    return {"status": {"phase": "Running", "conditions": reasons, "containerStatuses": [{**running, **status}]}}
+
+
 def node_name(world: str, name: str) -> str:
     return f"{world}-{name}"
+
+
+def _volumes(shape: PodShape) -> list[Document]:
+    made = {name for name, _ in shape.ephemeral_claims}
+    named = [
+        {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+        for claim in shape.volume_claims
+        if claim not in made
+    ]
+    template = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    ephemeral = {"volumeClaimTemplate": {"spec": {**template, "storageClassName": "disks"}}}
+    return [*named, *({"name": MADE_VOLUME, "ephemeral": ephemeral} for _ in made)]
 
 
 def _seat(name: str) -> str:

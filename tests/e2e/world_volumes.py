@@ -81,14 +81,15 @@ def class_documents() -> list[Document]:
 
 
 def storage_documents(world: str, storage: Storage) -> list[Document]:
-    """Volumes have names of their own within the world only."""
+    """Volumes have names of their own within the world only. Claims that are made for one pod come with it."""
+    made = {(item.namespace, item.name) for item in storage.claims if item.controller}
     return [
-        *(_volume(world, item) for item in storage.volumes),
-        *(_claim(world, item) for item in storage.claims),
+        *(volume_document(world, item) for item in storage.volumes if item.claim not in made),
+        *(claim_document(world, item) for item in storage.claims if not item.controller),
     ]
 
 
-def _volume(world: str, item: PersistentVolume) -> Document:
+def volume_document(world: str, item: PersistentVolume) -> Document:
     assert item.claim is not None
     spec: Document = {
         "capacity": {"storage": "1Gi"},
@@ -131,7 +132,7 @@ def _expressions(world: str, items: Sequence[Requirement]) -> list[Document]:
     ]
 
 
-def _claim(world: str, item: VolumeClaim) -> Document:
+def claim_document(world: str, item: VolumeClaim) -> Document:
     volume = {"volumeName": f"{world}-{item.volume}"} if item.volume else {}
     return {
         "apiVersion": "v1",
