@@ -54,7 +54,7 @@ def _in_steps(state: State, task: Task, wish: Wish, pools: tuple[int, ...], coun
     """filling: planned nodes of whatever pool may take chunks as they are."""
     placed, steps = fill_planned(state, task, wish, count) if filling else 0, 0
     while placed < count and not (task.single and placed):
-        if steps == STEPS_WORTH_COMPILING and not state.minimums and state.use(compiled()):
+        if steps == STEPS_WORTH_COMPILING and not (task.single or state.minimums) and state.use(compiled()):
             return placed + _in_strides(state, task, wish, pools, count - placed, filling=False)
         options = options_of(state, task, wish, pools)
         mix, price = _priced_mix(options, count - placed, single=task.single)
