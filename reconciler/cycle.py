@@ -237,7 +237,8 @@ class Cycle:
         return replace(state, repository=self._repository)
 
     def _read_cluster(self, state: PassState) -> PassState:
-        view = with_nominated(self._cluster.view())
+        seen = self._cluster.view()
+        view = self._placed.once("nominated", (seen,), lambda: with_nominated(seen))
         live = live_declared(view)
         local = in_utc(state.repository, state.now)
         forms = in_force(local.declared, live, view.objects, view.apis)

@@ -9,37 +9,37 @@ like any other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from operator import attrgetter
 
+from reconciler.model.nodes import Node
 from reconciler.model.pods import Pod
 from reconciler.model.view import ClusterView
 from reconciler.placement.arriving import is_leaving
 from reconciler.placement.shapes import tolerated
 
+_nominated_node = attrgetter("nominated_node")
+
 
 def with_nominated(view: ClusterView) -> ClusterView:
     """The cluster with those pods on their nodes, where these take them; the very same view where there are none."""
-    wanted = {pod.nominated_node for pod in view.pods if pod.nominated_node}
-    if not wanted:
+    if not any(map(_nominated_node, view.pods)):  # much the fastest way to see that there are none
         return view
+    wanted = {pod.nominated_node for pod in view.pods}
     claims = {claim.node_name: claim for claim in view.node_claims}
     nodes = {
         node.name: node
         for node in view.nodes
         if node.name in wanted and node.ready and not is_leaving(node, claims.get(node.name))
     }
-
-    def placed(pod: Pod) -> Pod:
-        if pod.node_name is not None or pod.deleting or pod.nominated_node not in nodes:
-            return pod
-        tolerates = tolerated(nodes[pod.nominated_node].taints, pod.shape.tolerations)
-        return _on_its_node(pod) if tolerates else pod
-
-    return replace(view, pods=tuple(map(placed, view.pods)))
+    pods = tuple(_on_its_node(pod, nodes) if pod.nominated_node else pod for pod in view.pods)
+    return replace(view, pods=pods, nominated=tuple(filter(_nominated_node, pods)))
 
 
-@lru_cache(maxsize=1024)
-def _on_its_node(pod: Pod) -> Pod:
-    """The same object for the same pod, so that a cluster in which nothing changed is known again (see memory)."""
-    return replace(pod, node_name=pod.nominated_node)
+def _on_its_node(pod: Pod, nodes: Mapping[str, Node]) -> Pod:
+    """nodes: those that take pods."""
+    node = nodes.get(pod.nominated_node)
+    if node is None or pod.deleting or not tolerated(node.taints, pod.shape.tolerations):
+        return pod
+    return replace(pod, node_name=node.name)

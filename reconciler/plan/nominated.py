@@ -11,13 +11,10 @@ _MOST_NAMES = 3
 
 
 def nominated_notes(view: ClusterView) -> tuple[str, ...]:
-    """One sentence for those that count as being on their node, one for those whose node cannot take them. view: with the former
-    on their nodes, as the cycle has it."""
-    nominated = [pod for pod in view.pods if pod.nominated_node]
-    if not nominated:
-        return ()
-    there = [pod for pod in nominated if pod.node_name is not None]
-    lost = [pod for pod in nominated if pod.node_name is None and not pod.deleting]
+    """One sentence for those that count as being on their node, one for those whose node cannot take them. view: as
+    `with_nominated` has it."""
+    there = [pod for pod in view.nominated if pod.node_name is not None]
+    lost = [pod for pod in view.nominated if pod.node_name is None and not pod.deleting]
     notes = []
     if there:
         one = len(there) == 1

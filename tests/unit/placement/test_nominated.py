@@ -12,7 +12,6 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod, PodAffinityTerm
 from reconciler.model.requirements import LabelSelector, Taint, Toleration
 from reconciler.model.view import ClusterView
-from reconciler.placement.memory import Memory
 from reconciler.placement.nominated import with_nominated
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
@@ -102,13 +101,9 @@ def test_a_cluster_without_any_is_the_same_object() -> None:
     assert with_nominated(view) is view
 
 
-def test_an_unchanged_cluster_is_known_again() -> None:
-    view = ClusterView(nodes=(node("a"),), pods=(CHOSEN, VICTIM))
-    memory = Memory()
+def test_those_that_wait_for_their_node_and_those_that_lost_it_are_told_of() -> None:
+    lost = replace(pod("lost"), nominated_node="gone")
 
-    first, second = (
-        place(with_nominated(view), node_pools=(), instance_types=(), demands=(), memory=memory) for _ in range(2)
-    )
+    view = with_nominated(ClusterView(nodes=(node("a"),), pods=(CHOSEN, VICTIM, lost)))
 
-    assert first is second
-    assert with_nominated(view).pods[0] is with_nominated(view).pods[0]
+    assert [(item.name, item.node_name) for item in view.nominated] == [("chosen", "a"), ("lost", None)]
