@@ -160,7 +160,7 @@ def nodes_and_pods(draw: st.DrawFn) -> tuple[tuple[Node, ...], tuple[Pod, ...]]:
         pods += [
             pod(f"{name}-{index}", node=name, pod_shape=draw(shapes())) for index in range(draw(st.integers(0, 2)))
         ]
-    return draw(named(nodes)), tuple(pods)
+    return tuple(nodes), tuple(pods)
 
 
 @st.composite
@@ -205,6 +205,13 @@ def demands_of(draw: st.DrawFn) -> tuple[Demand, ...]:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
+    plain = draw(plain_worlds())
+    return replace(plain, view=replace(plain.view, nodes=draw(named(plain.view.nodes))))
+
+
+@st.composite
+def plain_worlds(draw: st.DrawFn) -> World:
+    """Each node has a hostname of its own."""
     nodes, pods = draw(nodes_and_pods())
     agent = DaemonSet("system", "agent", shape("100m", "64Mi", namespace="system"))
     view = ClusterView(nodes=nodes, pods=pods, daemon_sets=draw(st.sampled_from([(), (agent,)])))
