@@ -146,12 +146,14 @@ _COMPARED = tuple(item.name for item in fields(PodShape) if item.compare)
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A real pod. Terminal pods (Succeeded, Failed) are never decoded into a view; `node_name` None is pending."""
+    """A real pod. Terminal pods (Succeeded, Failed) are never decoded into a view; `node_name` None is pending. nominated_node: of one
+    that waits, the node that kube-scheduler has chosen for it and makes room on (`status.nominatedNodeName`); "" for none."""
 
     namespace: str
     name: str
     shape: PodShape
     node_name: str | None = None
+    nominated_node: str = ""
     uid: str = ""
     phase: str = "Pending"
     priority: int = 0

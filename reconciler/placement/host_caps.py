@@ -134,10 +134,13 @@ def least_on_hosts(state: State, rule: SpreadRule) -> int:
     expected = state.topology.expected.get(rule.counter, set())
     existing = np.flatnonzero(counter.included)
     planned = state.planned_hosts(counter.counted.inclusion) if state.planned.count else _NONE
-    if (expected and state.may_make_nodes()) or len(existing) + len(planned) < rule.min_domains:
+    hosts = len(existing)
+    if state.bins.hostnames.sharing:
+        hosts = len({state.bins.hostnames.domains[number] for number in existing.tolist()})
+    if (expected and state.may_make_nodes()) or hosts + len(planned) < rule.min_domains:
         return 0
     # A planned node that may come to be where the rule does not look is not one to rely on, but may be the emptiest.
-    if rule.min_domains > 1 and len(existing) + state.sure_hosts(counter.counted.inclusion) < rule.min_domains:
+    if rule.min_domains > 1 and hosts + state.sure_hosts(counter.counted.inclusion) < rule.min_domains:
         return 0
     table = state.topology.hosts.table[counter.host_row]
     return min((int(table[numbers].min()) for numbers in (existing, planned) if len(numbers)), default=0)
@@ -159,6 +162,11 @@ def existing_caps(state: State, task: Task, numbers: Sequence[int]) -> Amounts:
     chosen = np.array(numbers, dtype=np.int64)
     caps = np.full(len(chosen), PLENTY, dtype=np.int64)
     on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, state.base)
+    missing = state.bins.hostnames.missing
+    if missing is not None and task.course.on_hosts:
+        # kube-scheduler: anti-affinity does not see such a node; spread and affinity refuse it, the first of its kind too.
+        apart = all(isinstance(rule, ApartRule) for rule in task.course.on_hosts)
+        on_all = np.where(missing, PLENTY if apart else 0, PLENTY if on_all is None else on_all)
     if on_all is not None:
         caps = np.minimum(caps, on_all[chosen])
     if task.per_node is not None or task.batch.allowance.bins:

@@ -85,7 +85,7 @@ def _in_steps(state: State, task: Task, wish: Wish, pools: tuple[int, ...], coun
     """filling: planned nodes of whatever pool may take chunks as they are."""
     placed, steps = fill_planned(state, task, wish, count) if filling else 0, 0
     while placed < count and not (task.single and placed):
-        plain = not state.minimums and task.batch.brings is None
+        plain = not (task.single or state.minimums) and task.batch.brings is None
         if steps == STEPS_WORTH_COMPILING and plain and state.use(compiled()):
             return placed + _in_strides(state, task, wish, pools, count - placed, filling=False)
         options = options_of(state, task, wish, pools)

@@ -292,9 +292,11 @@ def _same_whole(one: Batch, other: Batch) -> bool:
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
     company = task.course.host_company
-    if company and state.topology.founding(company):
-        return _first_on_a_host(state, task, count, opening=opening)
     placed = 0
+    if company and state.topology.founding(company):
+        placed = _first_on_a_host(state, task, count, opening=opening)
+        if not placed or not state.bins.hostnames.sharing:
+            return placed
     settled = opening and not task.bare
     while placed < count:
         # With each round the emptiest host may hold more, which lets a spread constraint allow more on all of them.

@@ -251,6 +251,8 @@ def _state(
     topology.assumptions.update(catalogue.left_out)
     topology.assumptions.update(in_force.left_out)
     topology.assumptions.update(_not_judged(batches))
+    if topology.looks_at_hosts:
+        topology.assumptions.update(frame.hostnames.sentences)
     reservations = reservations_of(catalogue, view)
     limits = PoolLimits(node_pools, view, instance_types, reservations.left, most_nodes)
     offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)

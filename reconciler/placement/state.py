@@ -311,10 +311,10 @@ class State:
 
     def decided(self, number: int, key: str) -> Domain | None:
         """The domain of a bin, None while it is open or without that label."""
-        if key == HOSTNAME_LABEL:
-            return number
         if number < self.base:
             return self.topology.domains(key)[number]
+        if key == HOSTNAME_LABEL:
+            return number
         return self.planned.decided(number - self.base, key)
 
     def planned_domains(self, key: str, inclusion: Inclusion | None) -> frozenset[Domain]:

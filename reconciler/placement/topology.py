@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
@@ -29,7 +30,7 @@ from reconciler.placement.counters import (
     TogetherRule,
 )
 from reconciler.placement.kin import Course, Kin, course_of
-from reconciler.placement.label_table import Mask
+from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import KnownNeeds, Needs, NodeTerm
 
@@ -45,7 +46,7 @@ class Topology:
         self._namespaces = namespaces
         self._needs = needs
         self.counters: list[Counter] = []
-        self.hosts = Hosts()
+        self.hosts = Hosts(bins.hostnames.sharing)
         self.hosts.reach(len(bins))
         self._own: dict[tuple[int, bool], tuple[Rule, ...]] = {}
         """The rules that shapes bring themselves, by number of kin, with and without chunks only."""
@@ -62,6 +63,11 @@ class Topology:
         self.assumptions: set[str] = set()
         self.expected: dict[int, set[Domain]] = {}
         """Domains by counter that are not there but turned out to come with nodes for other demands (see balance)."""
+
+    @property
+    def looks_at_hosts(self) -> bool:
+        """Whether any rule goes by the hostname."""
+        return any(counter.host_row >= 0 for counter in self.counters)
 
     def watch(self, needs: Needs, *, chunks_only: bool = False) -> None:
         self.own_rules(needs, chunks_only=chunks_only)
@@ -214,7 +220,7 @@ class Topology:
         """The domain of each existing bin, None where the label is absent or not decided."""
         if key not in self._domains:
             known: Iterable[Domain | None] = (
-                range(len(self._bins)) if key == HOSTNAME_LABEL else self._bins.table.domains(key)
+                self._bins.hostnames.domains if key == HOSTNAME_LABEL else self._bins.table.domains(key)
             )
             self._domains[key] = list(known)
         return self._domains[key]
@@ -286,8 +292,7 @@ class Topology:
         if counter.included is not None:
             rows, counts = rows[counter.included[rows]], counts[counter.included[rows]]
         if counter.host_row >= 0:
-            counter.total += int(counts.sum())
-            self.hosts.table[counter.host_row, rows] += counts
+            self._count_on_hosts(counter, rows, counts)
             return
         codes, cells = self._bins.table.column(counter.counted.key)
         by_cell = np.zeros(len(cells), dtype=np.int64)
@@ -295,6 +300,18 @@ class Topology:
         for cell, amount in zip(cells, by_cell.tolist(), strict=True):
             if amount and isinstance(cell, str):
                 counter.add(cell, amount)
+
+    def _count_on_hosts(self, counter: Counter, rows: NDArray[np.intp], counts: Amounts) -> None:
+        hostnames = self._bins.hostnames
+        if hostnames.missing is not None:
+            named = ~hostnames.missing[rows]
+            rows, counts = rows[named], counts[named]
+        if hostnames.sharing:
+            for number, amount in zip(rows.tolist(), counts.tolist(), strict=True):
+                counter.add(number, amount)
+            return
+        counter.total += int(counts.sum())
+        self.hosts.table[counter.host_row, rows] += counts
 
     def counted_domain(self, counter: int, number: int) -> Domain | None:
         """The domain in which a pod on an existing bin counts, None when it does not."""

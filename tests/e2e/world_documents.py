@@ -63,7 +63,8 @@ def planned_document(
         ZONE_LABEL: zone,
         CAPACITY_TYPE_LABEL: capacity_type,
     }
-    return _node(world, f"planned-{number}", labels, kind.allocatable.quantities(), pool.template.taints)
+    own = f"planned-{number}"
+    return _node(world, own, {**labels, HOSTNAME_LABEL: own}, kind.allocatable.quantities(), pool.template.taints)
 
 
 def pod_document(
@@ -148,12 +149,14 @@ def _seat(name: str) -> str:
 def _node(
     world: str, name: str, labels: Mapping[str, str], allocatable: Mapping[str, str], taints: Sequence[Taint]
 ) -> Document:
+    """labels: a hostname, if it has one, is the world's own as names are."""
     full = node_name(world, name)
+    hostname = {HOSTNAME_LABEL: node_name(world, labels[HOSTNAME_LABEL])} if HOSTNAME_LABEL in labels else {}
     room = {**allocatable, _seat(name): _SEATS}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": full, "labels": {**labels, HOSTNAME_LABEL: full, WORLD_LABEL: world}},
+        "metadata": {"name": full, "labels": {**labels, **hostname, WORLD_LABEL: world}},
         "spec": {"taints": [{"key": item.key, "value": item.value, "effect": item.effect} for item in taints]},
         "status": {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
     }

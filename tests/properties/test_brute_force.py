@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from reconciler.model.nodes import ZONE_LABEL
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from tests.builders import node_pool
 from tests.properties.brute_force import Spot, Way, cheapest_way
 from tests.properties.small_scenarios import Scenario, scenario
@@ -36,7 +36,7 @@ class Comparison:
 def spots_of(world: Scenario) -> tuple[Spot, ...]:
     return tuple(
         Spot(
-            node.name,
+            node.label(HOSTNAME_LABEL),
             node.label(ZONE_LABEL) or "",
             node.allocatable,
             tuple(pod.shape for pod in world.view.pods if pod.node_name == node.name),

@@ -121,6 +121,10 @@ def _spread(residents: Residents, fields: _Fields, alike: _Alike, constraint: To
     keys = frozenset(item.topology_key for item in shape.topology_spread if item.when_unsatisfiable == "DoNotSchedule")
     field = fields.of(residents, alike, constraint, keys)
     counted = _counted(residents, field, shape, constraint)
+    domains = residents.domains(constraint.topology_key)
+    bare = sorted({residents.sites[chunk.site].name for chunk in alike.chunks if domains[chunk.site] is None})
+    if bare:
+        yield f"spread over {constraint.topology_key}: {', '.join(bare)} is without that label"
     if any(_undecided(residents, resident.site, key, constraint) for resident in counted for key in sorted(keys)):
         yield f"spread over {constraint.topology_key}: a node that counts is not decided"
     elif _too_skewed(residents, field, alike, constraint, counted):

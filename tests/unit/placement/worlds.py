@@ -81,7 +81,10 @@ class World:
 
     def __repr__(self) -> str:
         """Short, so that a failing example can be read; hypothesis asks for it by the other name."""
-        nodes = [(item.name, dict(item.labels)[ZONE_LABEL], item.ready, item.taints) for item in self.view.nodes]
+        nodes = [
+            (item.name, item.label(HOSTNAME_LABEL), dict(item.labels)[ZONE_LABEL], item.ready, item.taints)
+            for item in self.view.nodes
+        ]
         pods = [(item.name, _brief(item.shape)) for item in self.view.pods]
         asked = [
             (
@@ -199,6 +202,20 @@ def nodes_and_pods(draw: st.DrawFn) -> tuple[tuple[Node, ...], tuple[Pod, ...]]:
 
 
 @st.composite
+def named(draw: st.DrawFn, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Now and then some of them share a hostname or have none."""
+    if not nodes or draw(st.integers(0, 3)):
+        return tuple(nodes)
+    return tuple(with_hostname(item, draw(st.sampled_from([item.name, "same", "same", None]))) for item in nodes)
+
+
+def with_hostname(item: Node, hostname: str | None) -> Node:
+    others = tuple(label for label in item.labels if label[0] != HOSTNAME_LABEL)
+    own = () if hostname is None else ((HOSTNAME_LABEL, hostname),)
+    return replace(item, labels=tuple(sorted((*others, *own))))
+
+
+@st.composite
 def demands_of(draw: st.DrawFn) -> tuple[Demand, ...]:
     found = []
     for number in range(draw(st.integers(1, 4))):
@@ -226,6 +243,13 @@ def demands_of(draw: st.DrawFn) -> tuple[Demand, ...]:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
+    plain = draw(plain_worlds())
+    return replace(plain, view=replace(plain.view, nodes=draw(named(plain.view.nodes))))
+
+
+@st.composite
+def plain_worlds(draw: st.DrawFn) -> World:
+    """Each node has a hostname of its own."""
     nodes, pods = draw(nodes_and_pods())
     agent = DaemonSet("system", "agent", shape("100m", "64Mi", namespace="system"))
     view = ClusterView(nodes=nodes, pods=pods, daemon_sets=draw(st.sampled_from([(), (agent,)])))
