@@ -24,8 +24,6 @@ _SAME = 1.003
 _FEW_COLUMNS = 1500
 _FEW_NODES = 20
 """Up to which the program is solved with whole nodes too: of more nodes what one of them is short of being whole is little."""
-_ROUNDING = 1e-6
-"""Part of the price by which the solver may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +57,7 @@ def least_price(open_: Relaxation, effort: Effort) -> Least | None:
     nodes = sum(solution.col_value[column] for column in writing.made)
     if program.columns <= _FEW_COLUMNS and nodes <= _FEW_NODES:
         price = max(price, program.whole_bound(solver, effort))
-    return Least(
-        price * (1 - _ROUNDING), {batch: worth[number] for batch, number in open_.number_of.items() if number in worth}
-    )
+    return Least(price, {batch: worth[number] for batch, number in open_.number_of.items()})
 
 
 class _Writing:
