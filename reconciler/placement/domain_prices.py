@@ -53,9 +53,7 @@ class DomainPrices:
     def _differ(self, combinations: Sequence[Combination]) -> bool:
         makeable = [item for item in combinations if item.makeable]
         for wish in self._batch.needs.wishes:
-            prices = [
-                self._state.meetings.get(self._batch.needs, wish, item.where).least_prices for item in makeable
-            ]
+            prices = [self._state.meetings.get(self._batch.needs, wish, item.where).least_prices for item in makeable]
             if any(not np.array_equal(prices[0], other) for other in prices[1:]):
                 return True
         return False

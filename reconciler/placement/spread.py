@@ -178,9 +178,7 @@ def place_over_domains(
     that are placed, of whom some may have to follow them."""
     prices = DomainPrices(state, batch, course, per_node=per_node)
     if course.company and state.topology.nobody_yet(course.company):
-        return _first_together(
-            state, batch, course, fill, count=count, opening=opening, prices=prices, others=others
-        )
+        return _first_together(state, batch, course, fill, count=count, opening=opening, prices=prices, others=others)
     combinations: Sequence[Combination] = combinations_of(state, batch, course.keys)
     if opening:
         combinations = prices.cheapest_first(combinations, count)

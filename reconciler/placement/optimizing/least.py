@@ -51,7 +51,7 @@ def least_price(open_: Relaxation, effort: Effort) -> Least | None:
     price = float(solver.getInfo().objective_function_value)
     solution = solver.getSolution()
     worths = solution.row_dual[-len(writing.groups) :]
-    worth = {}
+    worth: dict[int, float] = {}
     for value, members in zip(worths, writing.groups, strict=True):
         worth |= dict.fromkeys(members, max(0.0, value))
     nodes = sum(solution.col_value[column] for column in writing.made)
@@ -98,20 +98,8 @@ class _Writing:
             self.made.append(node)
         here: list[tuple[int, int]] = []  # positions of groups, and columns
         for position, takes in enumerate(site.takes[self._firsts].tolist()):
-            if not takes:
-                continue
-            kind = int(self._firsts[position])
-            taken = int(takes)
-            if site.whole and self._alone[kind]:
-                taken = 1
-            if site.pool >= 0:
-                taken = min(taken, open_.kinds[kind].most)
-            column = program.column(0.0)
-            self._held[position].append((column, 1.0))
-            here.append((position, column))
-            if taken * _SAME < _most_in_parts(site, open_.asked[kind]):  # else the sums below say the same
-                program.row(-WITHOUT_END, 0.0, [(column, 1.0), (node, -float(taken))])
-            self._keep_company(site, kind, position, column)
+            if takes:
+                here.append((position, self._some_of(site, node, position, int(takes))))
         self._keep_room(here, site.room, node, self._fixed)
         if self._both:
             self._keep_room(here, site.lean, node, self._lean)
@@ -122,6 +110,20 @@ class _Writing:
                     program.row(-WITHOUT_END, 0.0, [*terms, (node, -1.0)])
         if site.pool in open_.nodes:
             self._limited.setdefault(site.pool, []).append((node, 1.0))
+
+    def _some_of(self, site: Site, node: int, position: int, most: int) -> int:
+        """A column for how many of a group are there; most: as many as there is room for on one."""
+        kind = int(self._firsts[position])
+        if site.whole and self._alone[kind]:
+            most = 1
+        if site.pool >= 0:
+            most = min(most, self._open.kinds[kind].most)
+        column = self._program.column(0.0)
+        self._held[position].append((column, 1.0))
+        if most * _SAME < _most_in_parts(site, self._open.asked[kind]):  # else the sums of what is asked say the same
+            self._program.row(-WITHOUT_END, 0.0, [(column, 1.0), (node, -float(most))])
+        self._keep_company(site, kind, position, column)
+        return column
 
     def _keep_room(self, here: list[tuple[int, int]], room: Amounts, node: int, counted: list[bool]) -> None:
         for item in range(len(room)):
@@ -171,11 +173,7 @@ def _cliques(open_: Relaxation) -> list[frozenset[int]]:
     groups: dict[bytes, list[int]] = {}
     for number in np.flatnonzero(open_.apart.diagonal()).tolist():
         groups.setdefault(open_.apart[number].tobytes(), []).append(number)
-    return [
-        frozenset(members)
-        for members in groups.values()
-        if bool(open_.apart[np.ix_(members, members)].all())
-    ]
+    return [frozenset(members) for members in groups.values() if bool(open_.apart[np.ix_(members, members)].all())]
 
 
 def worths_of(least: Least, batches: list[int]) -> Floats:

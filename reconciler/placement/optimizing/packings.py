@@ -18,8 +18,8 @@ from reconciler.placement.optimizing.kinds import Movable, Pattern, movable
 from reconciler.placement.optimizing.least import Least, least_price, worths_of
 from reconciler.placement.optimizing.master import Master
 from reconciler.placement.optimizing.patterns import Filler
-from reconciler.placement.optimizing.relaxation import relaxation_of
 from reconciler.placement.optimizing.rebuild import Rebuilder
+from reconciler.placement.optimizing.relaxation import relaxation_of
 from reconciler.placement.optimizing.rounding import MORE_WAYS, WAYS, Mixer
 from reconciler.placement.optimizing.sizes import Sizes, sizes_for
 from reconciler.placement.state import State

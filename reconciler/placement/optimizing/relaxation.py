@@ -16,7 +16,7 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY, times
 from reconciler.placement.batches import Batch
-from reconciler.placement.counters import ApartRule, SpreadRule, TogetherRule
+from reconciler.placement.counters import ApartRule, SpreadRule
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.loops import MINIMUM, RUNNING
 from reconciler.placement.make import by_weight
@@ -104,7 +104,7 @@ def relaxation_of(state: State, *, per_node: int | None) -> Relaxation:
     companies = _companies(state, kinds)
     pools = _pools(state, kinds)
     keys = tuple(sorted({company.key for company in companies}))
-    sites = (*_new_sites(state, kinds, asked, pools, keys), *_existing_sites(state, kinds, asked, keys))
+    sites = (*_new_sites(state, kinds, asked, pools, keys), *_existing_sites(state, kinds, keys))
     telling = {key for key in keys if len({site.domains.get(key) for site in sites}) > 1}
     return Relaxation(
         kinds=tuple(kinds),
@@ -218,16 +218,12 @@ def _pools(state: State, kinds: Sequence[OpenKind]) -> list[int]:
     return sorted(found)
 
 
-def _pools_for(
-    state: State, batch: Batch, wish: Wish, weights: Sequence[tuple[int, ...]], *, unsure: bool
-) -> set[int]:
+def _pools_for(state: State, batch: Batch, wish: Wish, weights: Sequence[tuple[int, ...]], *, unsure: bool) -> set[int]:
     meeting = state.meetings.get(batch.needs, wish, ANYWHERE)
     found: set[int] = set()
     for pools in weights:
         able = [
-            pool
-            for pool in pools
-            if (meeting.rows(pool) & state.offers[pool].rows_holding(batch.needs.request)).any()
+            pool for pool in pools if (meeting.rows(pool) & state.offers[pool].rows_holding(batch.needs.request)).any()
         ]
         found |= set(able)
         if not unsure and any(pool not in state.limited and not state.offers[pool].minimums for pool in able):
@@ -249,7 +245,6 @@ def _new_sites(
     found: list[Site] = []
     none = np.zeros(0, dtype=np.bool_)
     for pool in pools:
-        offers = state.offers[pool]
         masks: dict[int, int] = {}
         listed: list[Mask] = []
         owner = np.full(len(kinds), -1, dtype=np.int64)
@@ -262,19 +257,26 @@ def _new_sites(
                 owner[number] = masks[id(rows)]
         if not listed:
             continue
-        found += _sites_of(state, pool, np.array(listed), owner, asked, keys)
+        able = _Able(np.array(listed), owner)
+        found += _sites_of(state, pool, able, asked, keys)
     return found
 
 
-def _sites_of(
-    state: State, pool: int, masks: Mask, owner: Amounts, asked: Amounts, keys: Sequence[str]
-) -> list[Site]:
+@dataclass(frozen=True, slots=True)
+class _Able:
+    """masks: rows of the catalogue that some kinds may be on; owner: by kind which of them, -1 for none."""
+
+    masks: Mask
+    owner: Amounts
+
+
+def _sites_of(state: State, pool: int, able: _Able, asked: Amounts, keys: Sequence[str]) -> list[Site]:
     """Each type once for all places where it costs the same, for all that may be in any of them; without those that another is no
-    worse than in every respect. masks: rows of the catalogue that some kinds may be on; owner: by kind which of them, -1 for none."""
+    worse than in every respect."""
     offers = state.offers[pool]
     table = offers.offerings.table
     together: dict[tuple[int, int], list[int]] = {}
-    for row in np.flatnonzero(masks.any(axis=0)).tolist():
+    for row in np.flatnonzero(able.masks.any(axis=0)).tolist():
         together.setdefault((int(offers.prices[row]), int(offers.offerings.types_of[row])), []).append(row)
     order = sorted(together)
     places = {key: table.column(key) for key in keys if key in table.keys}
@@ -282,18 +284,19 @@ def _sites_of(
     for price_and_type in order:
         rows = together[price_and_type]
         seen = [np.isin(np.arange(len(cells)), codes[rows]) for codes, cells in places.values()]
-        marks.append(np.concatenate([masks[:, rows].any(axis=1), *seen]))
+        marks.append(np.concatenate([able.masks[:, rows].any(axis=1), *seen]))
     rooms = offers.room[[kind for _, kind in order]]
     sites = []
     for number in _useful(rooms, np.array(marks)):
         price, kind = order[number]
-        able = np.append(marks[number][: len(masks)], False)[owner]  # noqa: FBT003 - at -1: no mask at all
-        takes = np.where(able, _fits(rooms[number], asked), 0)
+        may_be = np.append(marks[number][: len(able.masks)], False)[able.owner]
+        takes = np.where(may_be, _fits(rooms[number], asked), 0)
         rows = together[price, kind]
-        domains = {
-            key: frozenset(cell for row in rows if isinstance(cell := cells[codes[row]], str))
-            for key, (codes, cells) in places.items()
-        }
+        domains = {}
+        for key, (codes, cells) in places.items():
+            named = [cells[code] for code in codes[rows].tolist()]
+            if all(isinstance(cell, str) for cell in named):
+                domains[key] = frozenset(map(str, named))
         if takes.any():
             sites.append(Site(rooms[number], rooms[number], price, takes, PLENTY, pool, whole=True, domains=domains))
     return sites
@@ -316,7 +319,7 @@ def _fits(room: Amounts, asked: Amounts) -> Amounts:
     return np.asarray(parts.min(axis=1, initial=PLENTY), dtype=np.int64)
 
 
-def _existing_sites(state: State, kinds: Sequence[OpenKind], asked: Amounts, keys: Sequence[str]) -> list[Site]:
+def _existing_sites(state: State, kinds: Sequence[OpenKind], keys: Sequence[str]) -> list[Site]:
     """Free room as it was before these chunks came."""
     if not state.base:
         return []
@@ -334,33 +337,22 @@ def _existing_sites(state: State, kinds: Sequence[OpenKind], asked: Amounts, key
         if able.any():
             takes[number] = np.where(able, times(free, needs.request), 0)
     useful = np.flatnonzero(takes.any(axis=0))
-    sorts: dict[tuple[object, ...], list[int]] = {}
+    sorts: dict[tuple[object, ...], Site] = {}
     for number in useful.tolist():
         labels = state.bins.origins[number].labels
-        places = tuple(labels.get(key) for key in keys)
-        key = (room[number].tobytes(), lean[number].tobytes(), takes[:, number].tobytes(), HOSTNAME_LABEL in labels, places)
-        sorts.setdefault(key, []).append(number)
-    if len(sorts) > _MOST_BINS:
-        every = takes[:, useful].sum(axis=1)
-        return [
-            Site(
-                *(room[useful].sum(axis=0), lean[useful].sum(axis=0), 0, np.minimum(every, PLENTY), 1, -1),
-                whole=False,
-                domains={},
-            )
-        ]
-    found = []
-    for key, numbers in sorts.items():
-        first, places = numbers[0], key[-1]
-        assert isinstance(places, tuple)
-        domains = {
-            name: frozenset({value}) for name, value in zip(keys, places, strict=True) if isinstance(value, str)
-        }
-        found.append(
-            Site(
-                *(room[first], lean[first], 0, takes[:, first], len(numbers), -1),
-                whole=bool(key[-2]),
-                domains=domains,
-            )
+        domains = {key: frozenset({value}) for key in keys if isinstance(value := labels.get(key), str)}
+        sort = (
+            *(room[number].tobytes(), lean[number].tobytes(), takes[:, number].tobytes()),
+            *(HOSTNAME_LABEL in labels, tuple(sorted(domains.items()))),
         )
-    return found
+        most = sorts[sort].most + 1 if sort in sorts else 1
+        sorts[sort] = Site(
+            *(room[number], lean[number], 0, takes[:, number], most, -1),
+            whole=HOSTNAME_LABEL in labels,
+            domains=domains,
+        )
+    if len(sorts) <= _MOST_BINS:
+        return list(sorts.values())
+    every = np.minimum(takes[:, useful].astype(np.float64).sum(axis=1), PLENTY / 2).astype(np.int64)
+    together = (room[useful].sum(axis=0), lean[useful].sum(axis=0), 0, every, 1, -1)
+    return [Site(*together, whole=False, domains={})]

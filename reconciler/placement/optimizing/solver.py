@@ -15,7 +15,6 @@ import numpy as np
 
 from reconciler.model.errors import Invalid
 from reconciler.placement.optimizing.effort import Effort
-from reconciler.placement.optimizing.patterns import Floats
 
 WITHOUT_END = 1e30
 _MOST_STEPS = 2**31 - 1
