@@ -27,6 +27,9 @@ from reconciler.placement.state import State
 _MOST_BINS = 40
 """Sorts of existing bins up to which each is looked at by itself; of more the free room is added up."""
 
+_MOST_CELLS = 8000
+"""Kinds times sites up to which companies keep to a domain: each cell of theirs is a condition more."""
+
 
 @dataclass(slots=True)
 class OpenKind:
@@ -101,20 +104,28 @@ def relaxation_of(state: State, *, per_node: int | None) -> Relaxation:
     asked = np.array([kind.batch.needs.request for kind in kinds], dtype=np.int64).reshape(
         len(kinds), len(state.columns.names)
     )
-    companies = _companies(state, kinds)
     pools = _pools(state, kinds)
-    keys = tuple(sorted({company.key for company in companies}))
-    sites = (*_new_sites(state, kinds, asked, pools, keys), *_existing_sites(state, kinds, keys))
-    telling = {key for key in keys if len({site.domains.get(key) for site in sites}) > 1}
+    companies = _companies(state, kinds)
+    sites = _sites(state, kinds, asked, pools, companies)
+    if companies and len(kinds) * len(sites) > _MOST_CELLS:
+        companies = ()
+        sites = _sites(state, kinds, asked, pools, companies)
     return Relaxation(
         kinds=tuple(kinds),
         number_of=made.of_batch,
         asked=asked,
         apart=_apart(state, kinds),
-        companies=tuple(company for company in companies if company.key in telling),
+        companies=companies if len({tuple(sorted(site.domains.items())) for site in sites}) > 1 else (),
         sites=sites,
         nodes={pool: most for pool in pools if (most := _nodes_of(state, pool)) is not None},
     )
+
+
+def _sites(
+    state: State, kinds: Sequence[OpenKind], asked: Amounts, pools: Sequence[int], companies: Sequence[Company]
+) -> tuple[Site, ...]:
+    keys = tuple(sorted({company.key for company in companies}))
+    return (*_new_sites(state, kinds, asked, pools, keys), *_existing_sites(state, kinds, keys))
 
 
 def _kind_of(
