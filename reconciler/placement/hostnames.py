@@ -27,6 +27,11 @@ class Hostnames:
     missing: Mask | None
     sentences: tuple[str, ...] = ()
 
+    @property
+    def having(self) -> Mask | bool:
+        """Bins that have one, or will."""
+        return True if self.missing is None else ~self.missing
+
 
 def hostnames_of(rows: Sequence[Mapping[str, Cell]], nodes: int) -> Hostnames:
     """rows: labels of bins, the first `nodes` of which are nodes; NodeClaims after them will each have a name of their own."""

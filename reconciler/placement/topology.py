@@ -211,7 +211,7 @@ class Topology:
             return None
         mask = np.ones(len(self._bins), dtype=np.bool_)
         for key in inclusion.keys:
-            mask &= self._bins.table.having(key) if key != HOSTNAME_LABEL else True
+            mask &= self._bins.table.having(key) if key != HOSTNAME_LABEL else self._bins.hostnames.having
         if inclusion.terms is not None:
             mask &= self._bins.meeting(inclusion.terms)
         return mask if inclusion.tolerations is None else mask & self._bins.tolerating(inclusion.tolerations)

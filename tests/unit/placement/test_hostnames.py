@@ -182,6 +182,14 @@ def test_a_node_without_the_label_is_seen_by_no_constraint_of_a_pod_that_needs_i
     assert placed(view, replace(both, opens_nodes=False)) == ({"n1": 2}, 0)
 
 
+def test_a_node_without_the_label_is_no_host_to_spread_over() -> None:
+    """It would be the emptiest one for ever."""
+    view = cluster(there("n1", "n1"), UNLABELLED)
+    pods = (demand(name, count=2, pod_shape=web(topology_spread=spread())) for name in ("one", "other"))
+
+    assert placed(view, *(replace(item, opens_nodes=False) for item in pods)) == ({"n1": 4}, 0)
+
+
 def test_anti_affinity_does_not_see_a_node_without_the_label() -> None:
     """kube-scheduler lets all of them in there."""
     view = cluster(UNLABELLED, n2=web())
