@@ -12,6 +12,8 @@ from dataclasses import replace
 from random import Random
 from unittest.mock import patch
 
+from hypothesis import HealthCheck, given, settings
+
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodAffinityTerm, PodShape
@@ -21,6 +23,7 @@ from tests.builders import demand, node_pool, shape
 from tests.properties.brute_force import cheapest_way
 from tests.properties.small_scenarios import Scenario, scenario
 from tests.properties.test_brute_force import spots_of
+from tests.properties.wide_worlds import WideWorld, wide_worlds
 
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "300"))
 DOLLARS = 100
@@ -86,3 +89,11 @@ def test_nothing_is_cheaper_than_what_is_said_to_be_the_least_possible() -> None
 
     assert told > SCENARIOS / 4
     assert wrong == []
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(world=wide_worlds())
+def test_no_plan_costs_less_than_it_says_is_possible(world: WideWorld) -> None:
+    placement = world.placed(optimal=True)
+
+    assert (said(placement) or 0.0) <= sum(item.price for item in placement.planned) + 1e-6

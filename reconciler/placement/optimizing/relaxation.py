@@ -27,6 +27,8 @@ from reconciler.placement.state import State
 _MOST_BINS = 40
 """Sorts of existing bins up to which each is looked at by itself; of more the free room is added up."""
 
+_MOST_TAKES = 1_000_000
+"""Kinds times existing bins up to which that is done at all."""
 _MOST_CELLS = 8000
 """Kinds times sites up to which companies keep to a domain: each cell of theirs is a condition more."""
 
@@ -340,14 +342,30 @@ def _existing_sites(state: State, kinds: Sequence[OpenKind], keys: Sequence[str]
             running[put.bin] -= put.batch.needs.request * put.count
     lean = np.maximum(state.bins.room, 0)
     room = np.maximum(state.bins.room - running, 0)
-    takes = np.zeros((len(kinds), state.base), dtype=np.int64)
+    known = np.zeros((len(kinds), state.base if len(kinds) * state.base <= _MOST_TAKES else 0), dtype=np.int64)
+    every = np.zeros(len(kinds), dtype=np.int64)
+    is_useful = np.zeros(state.base, dtype=np.bool_)
     for number, kind in enumerate(kinds):
         needs = kind.batch.needs
         able = state.bins.usable & state.bins.fitting(needs) & state.bins.tolerated(needs)
-        free = lean if kind.batch.part == MINIMUM else room
         if able.any():
-            takes[number] = np.where(able, times(free, needs.request), 0)
-    useful = np.flatnonzero(takes.any(axis=0))
+            taken = np.where(able, times(lean if kind.batch.part == MINIMUM else room, needs.request), 0)
+            every[number] = min(float(taken.astype(np.float64).sum()), PLENTY / 2)
+            is_useful |= taken > 0
+            if known.size:
+                known[number] = taken
+    useful = np.flatnonzero(is_useful)
+    together = (room[useful].sum(axis=0), lean[useful].sum(axis=0), 0, every, 1, -1)
+    sites = _sorts(state, useful, room, lean, known, keys) if known.size else []
+    if known.size and len(sites) <= _MOST_BINS:
+        return sites
+    return [Site(*together, whole=False, domains={})]
+
+
+def _sorts(  # noqa: PLR0917 - arrays by bin
+    state: State, useful: Amounts, room: Amounts, lean: Amounts, takes: Amounts, keys: Sequence[str]
+) -> list[Site]:
+    """Bins that are alike as one site. takes: kinds × bins."""
     sorts: dict[tuple[object, ...], Site] = {}
     for number in useful.tolist():
         labels = state.bins.origins[number].labels
@@ -362,8 +380,4 @@ def _existing_sites(state: State, kinds: Sequence[OpenKind], keys: Sequence[str]
             whole=HOSTNAME_LABEL in labels,
             domains=domains,
         )
-    if len(sorts) <= _MOST_BINS:
-        return list(sorts.values())
-    every = np.minimum(takes[:, useful].astype(np.float64).sum(axis=1), PLENTY / 2).astype(np.int64)
-    together = (room[useful].sum(axis=0), lean[useful].sum(axis=0), 0, every, 1, -1)
-    return [Site(*together, whole=False, domains={})]
+    return list(sorts.values())
