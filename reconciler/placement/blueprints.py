@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from reconciler.model.quantity import Resources
 from reconciler.placement.candidates import NoRows, PoolOffers
 from reconciler.placement.counters import Inclusion
 from reconciler.placement.label_table import Amounts, Cell, Mask
 from reconciler.placement.loops import Numbers
+from reconciler.placement.minimums import LeastList, least_list
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import NodeTerm, tolerated
 
@@ -42,6 +44,7 @@ class Blueprint:
     start: int
     _cells: dict[str, frozenset[Cell] | None] = field(default_factory=dict)
     _included: dict[int, tuple[Inclusion, bool | None]] = field(default_factory=dict)
+    _least: dict[bytes, LeastList | None] = field(default_factory=dict)
 
     def cells(self, key: str) -> frozenset[Cell] | None:
         """The values (None: without it) of a label that the catalogue decides; None when they depend on the type."""
@@ -78,6 +81,23 @@ class Blueprint:
             return False
         both = int((rows & self.rows).sum())
         return None if 0 < both < int(self.rows.sum()) else both > 0
+
+    def least(self, used: Amounts) -> LeastList | None:
+        """What a node with so much on it must list for minValues of its pool; None where it cannot be bought so."""
+        holds = (self.offers.room >= used).all(axis=1)
+        key = holds.tobytes()
+        if key not in self._least:
+            there = self.room >= used
+            place = int(there.all(axis=1).argmax())
+            rows = self.rows & holds[self.offers.offerings.types_of]
+            able = bool(there[place].all()) if len(there) else False
+            self._least[key] = least_list(self.offers, rows, int(self.type_rows[place])) if able else None
+        return self._least[key]
+
+    def charge(self, used: Amounts, place: int) -> Resources:
+        """What a node with so much on it, that would be bought as the type at `place`, counts against its pool's limits."""
+        least = self.least(used) if self.offers.minimums else None
+        return self.offers.capacities[int(self.types[place])] if least is None else least.largest
 
     def cheapest(self, used: Amounts) -> Numbers:
         """For each row of what nodes hold, the place in `types` of the cheapest that holds it; one must."""

@@ -20,7 +20,8 @@ from reconciler.placement.bins import BinOrigin, Bins
 from reconciler.placement.candidates import NoRows, PoolOffers
 from reconciler.placement.counters import ApartRule, SpreadRule
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.pool_limits import MINIMUMS, NODES, NOTHING, RESERVATION_MARK, Shortage
+from reconciler.placement.minimums import least_list
+from reconciler.placement.pool_limits import NODES, NOTHING, RESERVATION_MARK, Shortage
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.reservations import is_reservation
 from reconciler.placement.resource_claims import DEVICES
@@ -203,8 +204,29 @@ def _pool_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     shortages = [state.limits.shortage(name, offers.capacities[kind]) for kind in kinds[fits].tolist()]
     missing = [shortage for shortage in shortages if shortage is not None]
     if len(missing) == len(shortages):
-        return _limit_excuse(offers, missing)
-    return _rule_excuse(state, batch, offers)
+        return Excuse("NodePool limit", len(missing), _limit_words(offers, missing))
+    held = rows & offers.rows_holding(batch.needs.request)
+    return _minimum_excuse(state, offers, held) or _rule_excuse(state, batch, offers)
+
+
+def _minimum_excuse(state: State, offers: PoolOffers, rows: Mask) -> Excuse | None:
+    """Where no list of what holds the chunk has enough values, or none that the limits leave room for."""
+    name = offers.pool.name
+    if not offers.minimums:
+        return None
+    there = np.flatnonzero(rows)
+    least = least_list(offers, rows, int(there[offers.prices[there].argmin()]))
+    if least is None:
+        return Excuse("minValues", 1, f"NodePool {name}: {_minimum_words(offers)}")
+    shortage = state.limits.shortage(name, least.largest)
+    if shortage is None:
+        return None
+    limit, counts = (
+        format_amount(shortage.resource, one) for one in (shortage.limit, least.largest.get(shortage.resource))
+    )
+    used = format_amount(shortage.resource, shortage.used)
+    words = f"NodePool {name} has used {used} of its {shortage.resource} limit of {limit}, and a node that lists enough types for its"
+    return Excuse("NodePool limit", len(least.kinds), f"{words} minValues counts as {counts}")
 
 
 def _no_offering(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
@@ -235,7 +257,7 @@ def _used_up(state: State, batch: Batch, offers: PoolOffers) -> list[str]:
     for item in state.offers:
         pool, mark, reservation = item.pool.name.partition(RESERVATION_MARK)
         shortage = state.limits.shortage(item.pool.name, NOTHING) if mark and pool == offers.pool.name else None
-        if shortage is not None and shortage.resource not in (NODES, MINIMUMS):
+        if shortage is not None and shortage.resource != NODES:
             rows = item.rows_for(batch.needs.wishes[-1].wanted)
             if not isinstance(rows, NoRows) and (rows & item.rows_holding(batch.needs.request)).any():
                 found.append(reservation)
@@ -268,8 +290,6 @@ def _rule_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     name = offers.pool.name
     if ports_clash(batch.needs.shape.host_ports, offers.host_ports):
         return Excuse("host port taken", 1, f"NodePool {name}: a daemon set uses a host port that is asked for")
-    if offers.minimums:
-        return Excuse("minValues", 1, f"NodePool {name}: {_minimum_words(offers)}")
     return Excuse("topology", 1, f"NodePool {name}: {_topology_words(state, batch)}")
 
 
@@ -288,19 +308,14 @@ def _label_words(missing: NoRows) -> str:
     return f"does not define label {missing.key}, nor does any instance type"
 
 
-def _limit_excuse(offers: PoolOffers, missing: Sequence[Shortage]) -> Excuse:
-    name = offers.pool.name
-    if any(shortage.resource == MINIMUMS for shortage in missing):
-        words = "of one more node too few values would be left for its minValues"
-        return Excuse("minValues", 1, f"NodePool {name}: {words}{' within its limits' if offers.pool.limits else ''}")
-    return Excuse("NodePool limit", len(missing), _limit_words(name, missing))
-
-
-def _limit_words(pool: str, shortages: Sequence[Shortage]) -> str:
+def _limit_words(offers: PoolOffers, shortages: Sequence[Shortage]) -> str:
+    pool = offers.pool.name
     least = min(shortages, key=lambda item: item.resource)
     limit = format_amount(least.resource, least.limit)
     if least.used >= least.limit:
-        return f"NodePool {pool} is at its {least.resource} limit of {limit}"
+        counted = offers.minimums and least.resource != NODES
+        so = ", new nodes counted as the largest type that each lists for minValues" if counted else ""
+        return f"NodePool {pool} is at its {least.resource} limit of {limit}{so}"
     used = format_amount(least.resource, least.used)
     return f"NodePool {pool} has used {used} of its {least.resource} limit of {limit}, and no type is small enough"
 

@@ -9,6 +9,7 @@ from reconciler.placement.host_caps import Task, rule_caps
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.loops import Numbers
 from reconciler.placement.meetings import Meeting
+from reconciler.placement.minimums import can_be_met
 from reconciler.placement.shapes import Wish, ports_clash
 from reconciler.placement.sizing import Options, useful_places
 from reconciler.placement.state import Asked, State
@@ -83,6 +84,6 @@ def _most_by_minimums(state: State, number: int, rows: Mask, fits: Amounts) -> i
     offers = state.offers[number]
     for amount in sorted(set(fits[fits > 0].tolist()), reverse=True):
         open_rows = rows & (fits >= amount)[offers.offerings.types_of]
-        if offers.meets_minimums(open_rows):
+        if can_be_met(offers, open_rows):
             return int(amount)
     return 0

@@ -51,7 +51,8 @@ def offered_within_share(
     offered = []
     for index, long in enumerate(wide):
         short = offerer.planned_node(index, held[index], lists.get(index))
-        offered.append(short if short.meets_minimums or not long.meets_minimums else long)
+        keeps = short.meets_minimums or not long.meets_minimums
+        offered.append(short if keeps else offerer.planned_node(index, held[index]))
     return offered, over(limits, offered)
 
 
