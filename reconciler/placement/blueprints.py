@@ -84,14 +84,13 @@ class Blueprint:
 
     def least(self, used: Amounts) -> LeastList | None:
         """What a node with so much on it must list for minValues of its pool; None where it cannot be bought so."""
-        holds = (self.offers.room >= used).all(axis=1)
+        holds: Mask = np.all(self.offers.room >= used, axis=1)
         key = holds.tobytes()
         if key not in self._least:
-            there = self.room >= used
-            place = int(there.all(axis=1).argmax())
+            places = np.flatnonzero(np.all(self.room >= used, axis=1))
             rows = self.rows & holds[self.offers.offerings.types_of]
-            able = bool(there[place].all()) if len(there) else False
-            self._least[key] = least_list(self.offers, rows, int(self.type_rows[place])) if able else None
+            able = len(places) > 0 and self.offers.has_choice(self.wanted, holds)
+            self._least[key] = least_list(self.offers, rows, int(self.type_rows[places[0]])) if able else None
         return self._least[key]
 
     def charge(self, used: Amounts, place: int) -> Resources:

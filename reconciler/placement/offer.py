@@ -233,7 +233,11 @@ def _requirements(words: _Words, decided: Mapping[str, Values]) -> tuple[Require
     """Pool and chunks together, with what was decided in place of what was left open; sorted by label. What a label of
     the NodeClaim says already is not said again."""
     settled = {**decided, **{key: one_of(value) for key, value in words.labels.items()}}
-    merged = words.asked.both(Requirements(tuple(sorted(settled.items())))).without(
-        frozenset(words.said - decided.keys())
-    )
+    capacity_types = words.asked.get(CAPACITY_TYPE_LABEL)
+    listed = decided[CAPACITY_TYPE_LABEL]
+    asked = words.asked
+    if capacity_types is not None and (capacity_types.min_values or 0) > len(listed.names):
+        # Reserved capacity counted too, but is asked for apart; the API server refuses fewer values than minValues.
+        asked = asked.without(frozenset({CAPACITY_TYPE_LABEL}))
+    merged = asked.both(Requirements(tuple(sorted(settled.items())))).without(frozenset(words.said - decided.keys()))
     return tuple(requirement for key, values in merged.entries for requirement in values.requirements(key))

@@ -6,7 +6,7 @@ import numpy as np
 
 from reconciler.placement.amounts import PLENTY, times
 from reconciler.placement.host_caps import Task, rule_caps
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Amounts
 from reconciler.placement.loops import Numbers
 from reconciler.placement.meetings import Meeting
 from reconciler.placement.minimums import can_be_met
@@ -41,7 +41,7 @@ def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ..
         clash = ports_clash(task.batch.needs.shape.host_ports, state.offers[pool].host_ports)
         if clash or state.offers[pool].minimums:
             own = state.blueprints.pool_of[types] == pool
-            most = 0 if clash else _most_by_minimums(state, pool, meeting.rows(pool), chunks[own])
+            most = 0 if clash else _most_by_minimums(state, pool, meeting, request, chunks[own])
             chunks[own] = np.minimum(chunks[own], most)
     return _options(state, types, chunks, prices, meeting=meeting)
 
@@ -79,11 +79,11 @@ def new_node_cap(state: State, task: Task) -> int:
     return min(cap, rule_caps(state, task).on_empty) if task.course.on_hosts else cap
 
 
-def _most_by_minimums(state: State, number: int, rows: Mask, fits: Amounts) -> int:
+def _most_by_minimums(state: State, number: int, meeting: Meeting, request: Amounts, fits: Amounts) -> int:
     """With minValues, the most chunks on a node that leave enough types (zones, …) open."""
-    offers = state.offers[number]
+    offers, rows = state.offers[number], meeting.rows(number)
     for amount in sorted(set(fits[fits > 0].tolist()), reverse=True):
         open_rows = rows & (fits >= amount)[offers.offerings.types_of]
-        if can_be_met(offers, open_rows):
+        if can_be_met(offers, open_rows) and offers.has_choice(meeting.wanted, times(offers.room, request) >= amount):
             return int(amount)
     return 0
