@@ -24,7 +24,7 @@ def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> 
     known = None if ports else state.options.get(key)
     if known is None:
         known = state.options[key] = _options_in(state, task, meeting, pools, cap=cap)
-    return known if state.limited.isdisjoint(pools) else _within_limits(state, known, key)
+    return known if state.limited.isdisjoint(pools) else _within_limits(state, known, key, task.batch.needs.request)
 
 
 def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ...], *, cap: int) -> Options:
@@ -55,7 +55,7 @@ def _options(state: State, types: Numbers, chunks: Numbers, prices: Numbers, *, 
     return Options(types, chunks, prices, useful, meeting=meeting)
 
 
-def _within_limits(state: State, options: Options, key: Asked) -> Options:
+def _within_limits(state: State, options: Options, key: Asked, request: Amounts) -> Options:
     """The options that pools' limits leave at the moment; the same object for as long as they leave the same."""
     allowed = [
         state.running_limits.new_types(pool) if pool in state.limited else state.every_type[pool] for pool in key[1]
@@ -66,6 +66,11 @@ def _within_limits(state: State, options: Options, key: Asked) -> Options:
     asked = (key, left.tobytes())
     if asked not in state.limited_options:
         chunks = np.where(left, options.chunks, 0)
+        for pool in state.limited.intersection(key[1]):
+            if state.offers[pool].minimums:
+                own = state.blueprints.pool_of[options.types] == pool
+                most = _most_by_minimums(state, pool, options.meeting, request, chunks[own])
+                chunks[own] = np.minimum(chunks[own], most)
         state.limited_options[asked] = _options(state, options.types, chunks, options.prices, meeting=options.meeting)
     return state.limited_options[asked]
 

@@ -115,6 +115,19 @@ def test_chunks_that_make_a_node_list_larger_types_come_only_where_limits_leave_
     assert missing(roomy) == {}
 
 
+def test_nodes_grow_where_limits_leave_room_for_no_more_of_the_cheapest() -> None:
+    """The smallest type is the cheapest for a chunk, but beside it a node must list one that is eight times as large. Of the limit two
+    such nodes leave 8 CPUs, which would do for the smallest alone."""
+    types = (SIZES[0], *(instance_type(name, cpu="16", memory="64Gi", price=2) for name in ("m16", "n16")))
+
+    placement = placed(
+        demand(count=12, pod_shape=NEARLY_TWO), pools=[two_types(cpu="40")], types=types, options=PlacementOptions()
+    )
+
+    assert missing(placement) == {}
+    assert len(placement.planned) == 2
+
+
 def test_heavier_pools_are_filled_up_to_their_limits() -> None:
     """Seven nodes of which each counts as 4 CPU, and the rest in the lighter pool."""
     heavy = replace(two_types(cpu="28"), name="heavy", weight=50)
