@@ -26,7 +26,7 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import PlannedNode
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Requirement
+from reconciler.model.requirements import Operator, Requirement
 from reconciler.placement.checker.minimums import labels_open_to
 from reconciler.placement.checker.nodes import Scene, daemon_runs, loads, overcommitted, refusals
 from reconciler.placement.checker.overlays import overlaid_capacity, overlaid_price, seen_by_overlays
@@ -179,9 +179,12 @@ class PlannedNodes:
                 has.update(labels_as_offered(offering).items())
         if planned.capacity_types == (_RESERVED,):
             has.update(*(labels_open_to(self._scene, pool, kind) for kind in self._scene.types.values()))
-        else:
+        elif any(item.key == CAPACITY_TYPE_LABEL for item in minimums):
             listed = [labels_open_to(self._scene, pool, self._scene.types[name]) for name in planned.instance_types]
             has |= {item for labels in listed for item in labels if item == (CAPACITY_TYPE_LABEL, _RESERVED)}
+        for item in planned.requirements:
+            if item.operator is Operator.IN and len(item.values) < (item.min_values or 0):
+                yield f"asks for {item.min_values} values of {item.key} and lists {len(item.values)}: the API server refuses it"
         for item in minimums:
             left = sum(key == stable_label(item.key) for key, _ in has)
             if left < (item.min_values or 0):

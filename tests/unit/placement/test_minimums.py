@@ -200,6 +200,22 @@ def test_node_claims_ask_for_no_more_values_than_they_list() -> None:
     assert [(item.key, len(item.values), item.min_values) for item in asked] == [(INSTANCE_TYPE_LABEL, 4, 3)]
 
 
+def test_the_checker_finds_node_claims_that_the_api_server_would_refuse() -> None:
+    pool, demands = node_pool(requirements=[replace(RESERVED_OR_NOT, min_values=2)]), [demand(count=1)]
+    placement = placed(*demands, pools=[pool], types=SOME_RESERVED)
+    (node,) = placement.planned
+    asked = tuple(
+        replace(item, min_values=2) if item.key == CAPACITY_TYPE_LABEL else item for item in node.requirements
+    )
+    broken = replace(placement, planned=(replace(node, requirements=asked),))
+
+    found = violations(
+        ClusterView(), node_pools=[pool], instance_types=SOME_RESERVED, demands=demands, placement=broken
+    )
+
+    assert [f"asks for 2 values of {CAPACITY_TYPE_LABEL} and lists 1" in words for words in found] == [True]
+
+
 def test_a_reservation_is_used_where_its_pool_had_enough_types_for_the_node() -> None:
     """Four types hold a small chunk; only one, which is reserved, holds the largest."""
     types = (*SIZES[:3], with_reserved(SIZES[3], 2))
