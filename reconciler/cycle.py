@@ -15,6 +15,7 @@ from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.combine import demands as combine_demands
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.leaving import without_leaving
 from reconciler.demand.schedules import NextEdges, follow_schedules
 from reconciler.manifests.declared import live_declared, read, with_last_good
 from reconciler.manifests.in_force import in_force
@@ -267,6 +268,7 @@ class Cycle:
             state.view,
             dialect=self._rules.dialect,
             include_pending=state.include_pending,
+            now=state.now,
             instance_types=state.instance_types,
         )
         return replace(
@@ -285,7 +287,7 @@ class Cycle:
         )
         latest = time.perf_counter() + self._rules.optimal_within.total_seconds()
         placement = place(
-            state.view,
+            without_leaving(state.view, state.demands),
             node_pools=state.effective.node_pools,
             instance_types=state.instance_types,
             demands=state.demands,
@@ -376,7 +378,7 @@ class Cycle:
 
 def _broken_rules(state: PassState, placement: Placement, options: PlacementOptions) -> tuple[str, ...]:
     return violations(
-        state.view,
+        without_leaving(state.view, state.demands),
         node_pools=state.effective.node_pools,
         instance_types=state.instance_types,
         demands=state.demands,

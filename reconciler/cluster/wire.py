@@ -225,6 +225,8 @@ class ResourceQuotaWire(Wire, frozen=True):
 
 class DisruptionSpecWire(Wire, frozen=True):
     selector: LabelSelectorWire | None = None
+    max_unavailable: int | str | None = None
+    min_available: int | str | None = None
 
 
 class DisruptionStatusWire(Wire, frozen=True):

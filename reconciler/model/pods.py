@@ -88,7 +88,8 @@ class PodShape:
     ephemeral_claims: those volume claims that must have been made for the pod, each with its pod's UID.
     runtime_class: the RuntimeClass whose overhead and scheduling are not in the spec yet ("" when admission has been).
     attachment_terms: where its volumes and devices can be had, of which one must hold (() anywhere); beside the affinity,
-    since spread constraints do not look at it; obstacle: why no node whatever can take it. Both are placement's own finding.
+    since spread constraints do not look at it; obstacle: why no node whatever can take it. Both are placement's own finding, and so
+    is attachment_places: the same by claim, for people, so that shapes are alike whatever their claims are called.
     """
 
     namespace: str
@@ -114,6 +115,7 @@ class PodShape:
     runtime_class: str = ""
     attachment_terms: tuple[NodeSelectorTerm, ...] = ()
     obstacle: str = ""
+    attachment_places: tuple[tuple[str, tuple[NodeSelectorTerm, ...]], ...] = field(compare=False, default=())
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     """Kept, since there are many parts to look at, and shapes are looked up again and again."""
 

@@ -66,12 +66,14 @@ class ResourceQuota:
 
 @dataclass(frozen=True, slots=True)
 class PodDisruptionBudget:
-    """allowed: `status.disruptionsAllowed`, so many of its pods may be evicted now; selector None: matches nothing."""
+    """allowed: `status.disruptionsAllowed`, so many of its pods may be evicted now; selector None: matches nothing;
+    allows_none: by what is written none of its pods may ever go (`maxUnavailable: 0` or `0%`, `minAvailable: 100%`)."""
 
     namespace: str
     name: str
     selector: LabelSelector | None = None
     allowed: int = 0
+    allows_none: bool = False
 
     def covers(self, pod: Pod) -> bool:
         matches = self.selector is not None and self.selector.matches(dict(pod.shape.labels))

@@ -7,7 +7,7 @@ Only demands that name claims are looked at: pending pods, and chunks with templ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.model.demand import ChunkGroup, Demand
@@ -16,6 +16,7 @@ from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.placement.candidates import PoolType, Told
+from reconciler.placement.claim_excuses import place_words
 from reconciler.placement.examples import pool_types, with_least, young_nodes
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.resource_claims import DEVICES, has_claims, with_devices
@@ -97,7 +98,8 @@ class _Judge:
     def shape(self, group: ChunkGroup) -> PodShape:
         shape = group.shape
         try:
-            places = self._places(shape)
+            by_claim = self._places_by_claim(shape)
+            places = _together(by_claim)
         except Obstacle as obstacle:
             return replace(shape, obstacle=str(obstacle), volume_claims=(), ephemeral_claims=())
         for name in shape.volume_claims:
@@ -110,25 +112,23 @@ class _Judge:
         return replace(
             shape,
             attachment_terms=terms,
+            attachment_places=tuple(
+                (claim, found) for claim, found in by_claim.items() if NodeSelectorTerm() not in found
+            ),
             volume_claims=(),
             ephemeral_claims=(),
             requests=shape.requests + self._volumes_of(shape),
         )
 
-    def _places(self, shape: PodShape) -> tuple[NodeSelectorTerm, ...]:
-        together: tuple[NodeSelectorTerm, ...] = ANYWHERE
+    def _places_by_claim(self, shape: PodShape) -> dict[str, tuple[NodeSelectorTerm, ...]]:
+        found = {}
         made_for = dict(shape.ephemeral_claims)
         for name in shape.volume_claims:
+            claim = f"PersistentVolumeClaim/{shape.namespace}/{name}"
             if (shape.namespace, name) in self._taken:
-                claim = f"PersistentVolumeClaim/{shape.namespace}/{name}"
                 raise Obstacle(f"{claim} is ReadWriteOncePod and another pod uses it")
-            places = self._volumes.places(shape.namespace, name, made_for.get(name))
-            together = tuple(_joined(together, places))[:_MOST_ALTERNATIVES]
-            if not together:
-                raise Obstacle(
-                    f"its volumes are in places that have no node in common: {', '.join(shape.volume_claims)}"
-                )
-        return together
+            found[claim] = self._volumes.places(shape.namespace, name, made_for.get(name))
+        return found
 
     def _volumes_of(self, shape: PodShape) -> Resources:
         counts: dict[str, int] = {}
@@ -151,6 +151,17 @@ class _Judge:
             if users > 1
         )
         return (*competing, *shared)
+
+
+def _together(by_claim: Mapping[str, tuple[NodeSelectorTerm, ...]]) -> tuple[NodeSelectorTerm, ...]:
+    """Where all of the claims can be used. Raises `Obstacle`."""
+    together: tuple[NodeSelectorTerm, ...] = ANYWHERE
+    for places in by_claim.values():
+        together = tuple(_joined(together, places))[:_MOST_ALTERNATIVES]
+        if not together:
+            where = "; ".join(f"{claim} {words}" for claim, found in by_claim.items() if (words := place_words(found)))
+            raise Obstacle(f"its volumes are in places that have no node in common: {where}")
+    return together
 
 
 def _joined(places: Iterable[NodeSelectorTerm], more: Iterable[NodeSelectorTerm]) -> Iterable[NodeSelectorTerm]:

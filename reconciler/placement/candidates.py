@@ -74,9 +74,10 @@ class PoolOffers:
         Only what types have themselves is counted, as in Karpenter (InstanceTypes.SatisfiesMinValues): of a label that none of them
         has no value is left, whatever the pool gives its nodes. Of capacity types all that the types are sold as count, reserved
         too; a reservation itself needs no choice, but that its NodePool had one (see `has_choice`)."""
-        return self.whole is not None or all(self._values(key, rows) >= minimum for key, minimum in self.minimums)
+        return self.whole is not None or all(self.values_left(key, rows) >= minimum for key, minimum in self.minimums)
 
-    def _values(self, key: str, rows: Mask) -> int:
+    def values_left(self, key: str, rows: Mask) -> int:
+        """How many values of a label count for minValues, of a node that may be bought as any of the rows."""
         if key == CAPACITY_TYPE_LABEL and self.reserved is not None:
             rows = rows | (self.reserved & self.offerings.types_in(rows)[self.offerings.types_of])
         codes, cells = self.offerings.table.column(key)

@@ -7,15 +7,16 @@ demands by priority, namespace and name, in existing bins first and then in node
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
-from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
-from reconciler.model.pods import DEFAULT_SCHEDULER
+from reconciler.model.placement import Excuse, Holding, OccupiedBin, Placement, Unplaced
+from reconciler.model.pods import DEFAULT_SCHEDULER, PodShape
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.attachments import with_attachments
@@ -24,14 +25,16 @@ from reconciler.placement.best import place_best
 from reconciler.placement.bins import Bins, bins_of, frame_of
 from reconciler.placement.candidates import Told, pool_offers, usable
 from reconciler.placement.checker.violations import violations
+from reconciler.placement.claim_excuses import claim_excuses, obstacle_excuse
 from reconciler.placement.daemons import daemons_of
-from reconciler.placement.excuses import Circumstances, excuses_of, unused
+from reconciler.placement.excuses import Circumstances, excuses_of
 from reconciler.placement.kernel import WORTH_COMPILING, compiled
 from reconciler.placement.memory import Memory
 from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.optimizing.optimal import optimal_placement
 from reconciler.placement.overlay_conflicts import overlays_in_force
+from reconciler.placement.pool_excuses import unused
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
 from reconciler.placement.shapes import KnownNeeds
@@ -151,6 +154,8 @@ def _place(
         options.chunks_per_node,
     )
 
+    shapes = {(demand.ref, index): group.shape for demand in demands for index, group in enumerate(demand.groups)}
+
     def within(allowances: Allowances, *, on_demand: bool = False) -> _Attempt:
         allowed = (
             [replace(batch, allowance=allowances.get(batch.demand, UNLIMITED)) for batch in batches]
@@ -171,7 +176,7 @@ def _place(
         )
         state.topology.assumptions.update(attached.assumptions)
         missing = place_best(state, allowed, per_node=options.chunks_per_node)
-        unplaced = _unplaced(state, allowed, missing, circumstances)
+        unplaced = _unplaced(state, allowed, missing, circumstances, shapes)
         placement = _placement(state, allowed, unplaced, options, on_demand=on_demand)
         return _Attempt(state, allowed, unplaced, placement, allowances, on_demand)
 
@@ -270,19 +275,29 @@ def _foreign_words(scheduler: str, opens_nodes: bool, count: int) -> str:  # noq
 
 
 def _unplaced(
-    state: State, batches: Sequence[Batch], missing: dict[int, int], circumstances: Circumstances
+    state: State,
+    batches: Sequence[Batch],
+    missing: dict[int, int],
+    circumstances: Circumstances,
+    shapes: Mapping[tuple[ObjectRef, int], PodShape],
 ) -> list[Unplaced]:
-    """Of several members of a batch the last in order go without."""
+    """Of several members of a batch the last in order go without. shapes: by demand and group, since those of a batch are alike
+    but for what their claims are called."""
     unplaced = []
     for number in sorted(missing):
         batch = batches[number]
-        excuses = excuses_of(state, batch, circumstances)
+        shared: tuple[Excuse, ...] | None = None
         left = missing[number]
         for member in reversed(batch.members):
             count = min(left, member.size)
-            if count:
-                unplaced.append(Unplaced(member.demand, member.group, count, excuses))
-                left -= count
+            if not count:
+                break
+            shape = shapes[member.demand, member.group]
+            own, enough = ((obstacle_excuse(shape),), True) if shape.obstacle else claim_excuses(shape)
+            if shared is None and not enough:
+                shared = excuses_of(state, batch, circumstances)
+            unplaced.append(Unplaced(member.demand, member.group, count, own if enough else (*(shared or ()), *own)))
+            left -= count
     return sorted(unplaced, key=lambda item: (item.demand, item.group))
 
 

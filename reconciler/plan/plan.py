@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, launch_record
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.disruption_budgets import budget_outcomes, pool_states
+from reconciler.plan.domains import domain_counts, topology_keys
 from reconciler.plan.drift import Drift
 from reconciler.plan.hold import holds
 from reconciler.plan.limits import Capped, PlanCaps, cap_notes, within_caps
@@ -91,7 +92,13 @@ def make_plan(inputs: PlanInputs) -> Plan:
         blocked=bool(blocked),
     )
     tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
-    outcomes = [tallies.outcome(demand) for demand in inputs.demands]
+    domains = domain_counts(topology_keys(inputs.demands), bins, created)
+    outcomes = [
+        replace(tallies.outcome(demand), domains=domains[demand.ref])
+        if demand.ref in domains
+        else tallies.outcome(demand)
+        for demand in inputs.demands
+    ]
     applied = (*objects.changes, *pruning.changes)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     cost = cost_of(

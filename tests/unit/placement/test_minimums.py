@@ -234,5 +234,5 @@ def test_a_type_that_is_never_reserved_is_not_enough_by_itself() -> None:
     placement = placed(demand(count=1, pod_shape=shape("3", "1Gi")), pools=[pool], types=SOME_RESERVED)
 
     assert excuses(placement) == [
-        f"NodePool general: too few values of {CAPACITY_TYPE_LABEL} are left for its minValues"
+        f"NodePool general: its minValues asks for 2 values of {CAPACITY_TYPE_LABEL}, and what is large enough has 1 value"
     ]

@@ -337,7 +337,7 @@ def test_a_pod_whose_devices_are_on_a_full_node_goes_nowhere_else() -> None:
     assert on(placement) == {"b": 1}
     assert not placement.planned
     (left,) = placement.unplaced
-    assert "b lacks 2 CPU" in {excuse.example for excuse in left.excuses}
+    assert "b lacks 2 CPU, with 1 CPU free" in {excuse.example for excuse in left.excuses}
 
 
 def test_a_claim_made_for_a_pod_counts_where_its_template_was_deleted() -> None:

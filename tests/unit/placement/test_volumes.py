@@ -139,7 +139,10 @@ def test_two_volumes_of_one_pod_must_have_a_place_in_common() -> None:
     assert planned.zones == ("zone-b",)
     apart = (volume("one", where(ZONE_LABEL, "zone-a")), volume("two", where(ZONE_LABEL, "zone-b")))
     words = excuse_of(placed(Storage(apart, claims), pending("db", with_claims("data", "logs"))))
-    assert words == "its volumes are in places that have no node in common: data, logs"
+    assert words == (
+        "its volumes are in places that have no node in common:"
+        f" PersistentVolumeClaim/shop/data where {ZONE_LABEL}=zone-a; PersistentVolumeClaim/shop/logs where {ZONE_LABEL}=zone-b"
+    )
 
 
 def test_a_waiting_claim_goes_where_its_class_can_make_a_volume() -> None:
@@ -351,3 +354,16 @@ def test_what_a_node_claim_promises_adds_no_volumes_to_its_node() -> None:
     placement = place(view, node_pools=(), instance_types=TYPES, demands=(asked,))
     assert placement.occupied == ()
     assert violations(view, node_pools=(), instance_types=TYPES, demands=(asked,), placement=placement) == ()
+
+
+def test_pods_that_are_placed_alike_are_each_told_of_their_own_claim() -> None:
+    volumes = tuple(volume(f"pv-{n}", where(ZONE_LABEL, "zone-a")) for n in (1, 2))
+    claims = tuple(bound(f"data-{n}", f"pv-{n}") for n in (1, 2))
+    pods = [pending(f"db-{n}", with_claims(f"data-{n}", pod_shape=shape("99"))) for n in (1, 2)]
+    found = {
+        item.demand.name: [excuse.example for excuse in item.excuses if excuse.reason == "volumes"]
+        for item in placed(Storage(volumes, claims), *pods).unplaced
+    }
+    assert found == {
+        f"db-{n}": [f"PersistentVolumeClaim/shop/data-{n} can be used only where {ZONE_LABEL}=zone-a"] for n in (1, 2)
+    }
