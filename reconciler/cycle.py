@@ -37,6 +37,7 @@ from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
+from reconciler.placement.nominated import with_nominated
 from reconciler.placement.place import PlacementOptions, place
 from reconciler.plan.back_offs import launch_record, without_launches
 from reconciler.plan.drift import Drift
@@ -237,7 +238,8 @@ class Cycle:
         return replace(state, repository=self._repository)
 
     def _read_cluster(self, state: PassState) -> PassState:
-        view = self._cluster.view()
+        seen = self._cluster.view()
+        view = self._placed.once("nominated", (seen,), lambda: with_nominated(seen))
         live = live_declared(view)
         local = in_utc(state.repository, state.now)
         forms = in_force(local.declared, live, view.objects, view.apis)

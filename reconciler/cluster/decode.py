@@ -249,6 +249,7 @@ def _pod(pod: wire.PodWire, shapes: ShapePool) -> Pod | None:
         name=metadata.name,
         shape=shapes.shape_of(pod, owner.kind, owner.name),
         node_name=spec.node_name or None,
+        nominated_node="" if spec.node_name else pod.status.nominated_node_name or "",
         uid=metadata.uid,
         phase=phase,
         priority=spec.priority or 0,

@@ -88,7 +88,8 @@ class ClusterView:
     sorted by namespace and name. apis: (group, kind) → versions served, preferred first; empty where unknown (offline).
     catalog: instance types that came with the cluster (a snapshot's, the embedded cluster's), else empty. reduced: objects
     may lack fields that planning does not need (a snapshot leaves them out), so that an absent field says nothing.
-    findings: what the user should know of where the view comes from (files of a snapshot that are not read).
+    findings: what the user should know of where the view comes from (files of a snapshot that are not read). nominated: pods for
+    which kube-scheduler has chosen a node, once `with_nominated` has put those on it that it takes.
     """
 
     revision: str = ""
@@ -112,3 +113,4 @@ class ClusterView:
     catalog: tuple[InstanceType, ...] = ()
     reduced: bool = False
     findings: tuple[Finding, ...] = ()
+    nominated: tuple[Pod, ...] = ()

@@ -19,11 +19,11 @@ from reconciler.model.pods import DEFAULT_SCHEDULER, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
-from reconciler.placement.attachments import with_attachments
+from reconciler.placement.attachments import Attached, with_attachments
 from reconciler.placement.batches import UNLIMITED, Batch, batches_of
 from reconciler.placement.best import place_best
 from reconciler.placement.bins import Bins, bins_of, frame_of
-from reconciler.placement.candidates import Told, pool_offers, usable
+from reconciler.placement.candidates import pool_offers, usable
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.claim_excuses import claim_excuses, obstacle_excuse
 from reconciler.placement.daemons import daemons_of
@@ -38,6 +38,7 @@ from reconciler.placement.pool_excuses import unused
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
 from reconciler.placement.shapes import KnownNeeds
+from reconciler.placement.sharing import Usage
 from reconciler.placement.spot.accounts import limits_of, totals_of
 from reconciler.placement.spot.allowances import Allowances, within_share
 from reconciler.placement.spot.offers import offered_within_share
@@ -172,7 +173,7 @@ def _place(
             needs=needs,
             batches=allowed,
             memory=memory,
-            told=attached.told,
+            attached=attached,
         )
         state.topology.assumptions.update(attached.assumptions)
         missing = place_best(state, allowed, per_node=options.chunks_per_node)
@@ -211,9 +212,9 @@ def _state(
     needs: KnownNeeds,
     batches: Sequence[Batch],
     memory: Memory,
-    told: Told,
+    attached: Attached,
 ) -> State:
-    sold = (tuple(instance_types), options.back_offs)
+    sold, told = (tuple(instance_types), options.back_offs), attached.told
     catalogue = memory.once("catalogue", sold, lambda: offerings_of(instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
     overlaid = (sold[0], tuple(node_pools), tuple(overlays))
@@ -241,13 +242,16 @@ def _state(
     topology.assumptions.update(catalogue.left_out)
     topology.assumptions.update(in_force.left_out)
     topology.assumptions.update(_not_judged(batches))
+    if topology.looks_at_hosts:
+        topology.assumptions.update(frame.hostnames.sentences)
     reservations = reservations_of(catalogue, view)
     limits = PoolLimits(node_pools, view, instance_types, reservations.left)
     offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
     topology.assumptions.update(unknown_prices(offers))
     kernel = compiled() if len(batches) >= WORTH_COMPILING else None
     shared_out = options.chunks_per_node is not None or any(batch.allowance is not UNLIMITED for batch in batches)
-    return State(bins, offers, topology, limits, columns, kernel=kernel, shared_out=shared_out)
+    usage = Usage(columns.names, attached.in_use, frame.index)
+    return State(bins, offers, topology, limits, columns, kernel=kernel, shared_out=shared_out, usage=usage)
 
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:

@@ -59,7 +59,7 @@ def _keeps_off(state: State, batch: Batch, rule: Rule, domain: Domain | None) ->
     if isinstance(rule, TogetherRule):
         course = state.course(batch)
         company = course.host_company if rule.key == HOSTNAME_LABEL else course.company
-        return not counted and not state.topology.nobody_yet(company)
+        return not counted and rule not in state.topology.founding(company)
     return counted + rule.counts_itself > rule.max_skew + _least(state, rule)
 
 
@@ -81,6 +81,9 @@ def _rule_words(state: State, rule: Rule, number: int | None) -> str:
     counter = state.topology.counters[rule.counter]
     if isinstance(rule, SpreadRule):
         return f"spread over {rule.key} (maxSkew {rule.max_skew}{_spread_words(state, rule, number)})"
+    if isinstance(rule, TogetherRule) and rule.claim:
+        made = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(rule.key, rule.key)
+        return f"the volume of {rule.claim}, which is made in another {made}"
     whom = listed({selector_words(item) for part in counter.counted.selections for item in part.selectors})
     there = _counts(state, counter, _taken(counter))
     if isinstance(rule, TogetherRule):

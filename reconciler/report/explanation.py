@@ -50,6 +50,8 @@ def explanation(plan: Plan, name: str) -> Explanation:
         hint = f"did you mean {' or '.join(near)}?" if near else "`headroom plan` lists every demand"
         if name.startswith("Pod/") and not any(text.startswith("Pod/") for text in names):
             hint = "pending pods are explained with --include-pending"
+        if name.startswith("Pod/"):
+            hint = next((note for note in plan.notes if f"{name} " in note), hint)
         raise Invalid(f"{name!r} {what}", hint=hint)
     ref = matching[0].demand.ref
     bins = [

@@ -150,3 +150,22 @@ def test_of_two_that_tell_of_a_reservation_the_one_with_less_is_believed(told: O
     """Also when it says that nothing is left, as Karpenter has it: the other may be older."""
     placement = placed(with_reserved(reserved(2), told), demand(count=1))
     assert kinds_of(placement) == ["on-demand"]
+
+
+def test_a_claim_on_its_way_may_become_what_only_one_place_tells_to_be_used_up() -> None:
+    """Whoever launches it may know better, so that it is not sure to be on demand."""
+    claim = NodeClaim(
+        "general-1",
+        labels=((NODEPOOL_LABEL, "general"),),
+        requirements=(
+            Requirement(INSTANCE_TYPE_LABEL, Operator.IN, (PLAIN.name,)),
+            Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)),
+        ),
+        requests=PLAIN.capacity,
+    )
+    on_demand = replace(ONE_EACH, node_selector=((CAPACITY_TYPE_LABEL, "on-demand"),))
+    waiting = replace(demand(count=1, pod_shape=on_demand), opens_nodes=False)
+    view = ClusterView(node_claims=(claim,))
+
+    assert not placed(with_reserved(reserved(0)), waiting, view=view).unplaced
+    assert placed(with_reserved(reserved(2), reserved(0)), waiting, view=view).unplaced

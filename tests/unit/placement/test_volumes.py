@@ -217,27 +217,6 @@ def test_the_claim_of_an_ephemeral_volume_must_have_been_made_for_the_pod(*, con
         )
 
 
-def test_that_pods_share_a_claim_without_a_volume_is_said() -> None:
-    claims = (waiting("shared"), waiting("own-0"), waiting("own-1"), bound("old", "pv"))
-    storage = Storage((volume("pv"),), claims, (WAITING,))
-    demands = [pending(f"db-{number}", with_claims("shared", f"own-{number}", "old")) for number in range(2)]
-    assert placed(storage, demands[0]).assumptions == ()
-    (sentence,) = placed(storage, *demands).assumptions
-    assert sentence == (
-        "PersistentVolumeClaim/shop/shared has no volume yet and 2 pods would use it: that the volume is made where the "
-        "first of them goes, and the others must then reach it, is not judged"
-    )
-
-
-def test_a_claim_for_one_pod_is_had_by_one_pod() -> None:
-    storage = Storage((volume("pv"),), (bound("data", "pv", access_modes=("ReadWriteOncePod",)),))
-    two = (pending("db-0", with_claims("data")), pending("db-1", with_claims("data")))
-    placement = placed(storage, *two)
-    assert [left.demand.name for left in placement.unplaced] == ["db-1"]
-    taken = placed(storage, two[0], nodes=(node(),), pods=(pod("old", node="node-1", pod_shape=with_claims("data")),))
-    assert excuse_of(taken) == "PersistentVolumeClaim/shop/data is ReadWriteOncePod and another pod uses it"
-
-
 def test_a_node_takes_no_more_volumes_than_its_driver_can_attach() -> None:
     claims = tuple(waiting(f"data-{number}") for number in range(4))
     storage = Storage((), claims, (WAITING,), (VolumeLimits("node-1", ((EBS, 2),)),))
