@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.quantity import Resources
 from reconciler.placement.candidates import NoRows, PoolOffers
 from reconciler.placement.counters import Inclusion
 from reconciler.placement.label_table import Amounts, Cell, Mask
 from reconciler.placement.loops import Numbers
+from reconciler.placement.minimums import LeastList, least_list
 from reconciler.placement.requirements import ABSENT, Requirements
 from reconciler.placement.shapes import NodeTerm, tolerated
 
@@ -43,6 +45,7 @@ class Blueprint:
     start: int
     _cells: dict[str, frozenset[Cell] | None] = field(default_factory=dict)
     _included: dict[int, tuple[Inclusion, bool | None]] = field(default_factory=dict)
+    _least: dict[bytes, LeastList | None] = field(default_factory=dict)
 
     def cells(self, key: str) -> frozenset[Cell] | None:
         """The values (None: without it) of a label that the catalogue decides; None when they depend on the type."""
@@ -79,6 +82,22 @@ class Blueprint:
             return False
         both = int((rows & self.rows).sum())
         return None if 0 < both < int(self.rows.sum()) else both > 0
+
+    def least(self, used: Amounts) -> LeastList | None:
+        """What a node with so much on it must list for minValues of its pool; None where it cannot be bought so."""
+        holds: Mask = np.all(self.offers.room >= used, axis=1)
+        key = holds.tobytes()
+        if key not in self._least:
+            places = np.flatnonzero(np.all(self.room >= used, axis=1))
+            rows = self.rows & holds[self.offers.offerings.types_of]
+            able = len(places) > 0 and self.offers.has_choice(self.wanted, holds)
+            self._least[key] = least_list(self.offers, rows, int(self.type_rows[places[0]])) if able else None
+        return self._least[key]
+
+    def charge(self, used: Amounts, place: int) -> Resources:
+        """What a node with so much on it, that would be bought as the type at `place`, counts against its pool's limits."""
+        least = self.least(used) if self.offers.minimums else None
+        return self.offers.capacities[int(self.types[place])] if least is None else least.largest
 
     def is_sure_of(self, inclusion: Inclusion) -> bool:
         """Whether a spread constraint looks at nodes of it whatever they come to be."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reconciler.model.nodes import NODEPOOL_LABEL, NodePool
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, NODEPOOL_LABEL, NodePool
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import Resources
@@ -39,7 +39,9 @@ class PoolOffers:
 
     template: its labels and requirements; rows: what of the catalogue it may buy; room: allocatable less daemons, by type
     and resource; daemon_load: what those daemons take; capacities: whole capacity by type, for limits; prices: by row;
-    priced: by row, whether that is known; host_ports: those daemons use; minimums: Karpenter's minValues by label.
+    priced: by row, whether that is known; host_ports: those daemons use; minimums: Karpenter's minValues by label;
+    reserved: rows of its capacity reservations, which are apart (see reservations), None where there are none; whole: of a
+    reservation, all that its NodePool may buy.
     """
 
     pool: NodePool
@@ -53,6 +55,8 @@ class PoolOffers:
     priced: Mask
     host_ports: tuple[HostPort, ...]
     minimums: tuple[tuple[str, int], ...]
+    reserved: Mask | None = None
+    whole: PoolOffers | None = None
     _known: dict[Requirements, Mask | NoRows] = field(default_factory=dict, compare=False)
 
     @property
@@ -68,13 +72,24 @@ class PoolOffers:
         """Whether a node that may be bought as any of the rows leaves enough values open for each of the pool's minValues.
 
         Only what types have themselves is counted, as in Karpenter (InstanceTypes.SatisfiesMinValues): of a label that none of them
-        has no value is left, whatever the pool gives its nodes."""
-        table = self.offerings.table
-        return all(
-            sum(table.column(key)[1][code] is not None for code in np.unique(table.column(key)[0][rows]).tolist())
-            >= minimum
-            for key, minimum in self.minimums
-        )
+        has no value is left, whatever the pool gives its nodes. Of capacity types all that the types are sold as count, reserved
+        too; a reservation itself needs no choice, but that its NodePool had one (see `has_choice`)."""
+        return self.whole is not None or all(self.values_left(key, rows) >= minimum for key, minimum in self.minimums)
+
+    def values_left(self, key: str, rows: Mask) -> int:
+        """How many values of a label count for minValues, of a node that may be bought as any of the rows."""
+        if key == CAPACITY_TYPE_LABEL and self.reserved is not None:
+            rows = rows | (self.reserved & self.offerings.types_in(rows)[self.offerings.types_of])
+        codes, cells = self.offerings.table.column(key)
+        return sum(cells[code] is not None for code in np.unique(codes[rows]).tolist())
+
+    def has_choice(self, wanted: Requirements, holds: Mask) -> bool:
+        """Whether the NodePool of a reservation has enough values open for such a node: Karpenter counts them before it narrows the
+        NodeClaim to the reservation (NodeClaim.FinalizeScheduling). holds: types that have room for it. True for others."""
+        if self.whole is None:
+            return True
+        rows = self.whole.rows_for(wanted)
+        return not isinstance(rows, NoRows) and self.whole.meets_minimums(rows & holds[self.offerings.types_of])
 
     def rows_for(self, wanted: Requirements) -> Mask | NoRows:
         """The rows a node for `wanted` may be bought from. A label that neither the catalogue nor the pool defines is

@@ -13,11 +13,11 @@ import numpy as np
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.counters import Rule
-from reconciler.placement.enlarge import growable
+from reconciler.placement.enlarge import grow, growable
 from reconciler.placement.fill import existing_fits, most_with_minimums
 from reconciler.placement.host_caps import Task, host_caps
 from reconciler.placement.kin import Course
-from reconciler.placement.make import by_weight, empty_node, grow, most_on_new
+from reconciler.placement.make import by_weight, empty_node, most_on_new
 from reconciler.placement.options import options_of
 from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.shapes import Wish
@@ -47,9 +47,8 @@ class Destination:
         elif self.kind is None:
             grow(state, batch, self.bin - state.base, self.blueprint, 1)
         else:
-            offers = self.blueprint.offers
             state.open_planned(batch, self.blueprint, (1,))
-            state.charge(offers.pool.name, offers.capacities[self.kind])
+            state.charge(self.blueprint.offers.pool.name, state.charged(self.bin - state.base))
 
 
 def destinations_of(state: State, batch: Batch, course: Course, *, per_node: int | None) -> list[Destination]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import times
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
@@ -25,11 +26,16 @@ class Growth:
     blueprint: Blueprint
 
 
-def charge_growth(state: State, index: int, before: int) -> None:
-    """The pool is charged for the type of a node instead of the one that it was of before."""
-    blueprint = state.planned.of(index)
-    capacities, after = blueprint.offers.capacities, int(blueprint.types[state.planned.place[index]])
-    state.charge(blueprint.offers.pool.name, capacities[after], capacities[before], nodes=0)
+def grow(state: State, batch: Batch, index: int, blueprint: Blueprint, amount: int) -> None:
+    """Adds chunks to a planned node; the pool is charged for what it is then instead of what it was before."""
+    before = state.charged(index)
+    state.put_planned(batch, blueprint, (index,), (amount,))
+    charge_growth(state, index, before)
+
+
+def charge_growth(state: State, index: int, before: Resources) -> None:
+    """The pool is charged for what a node is now instead of what it was charged for it before."""
+    state.charge(state.planned.of(index).offers.pool.name, state.charged(index), before, nodes=0)
 
 
 def cheapest_growth(
@@ -40,7 +46,8 @@ def cheapest_growth(
     if not planned.count:
         return None
     joined = within_pools(state, state.meetings.get(task.batch.needs, wish, task.where).joined(), pools)
-    scan = _scan if state.kernel is None else _scan_by_kernel
+    # For limits the kernel goes by the type that a node would be bought as, which with minValues is not all it is charged for.
+    scan = _scan if state.kernel is None or state.minimums_within_limits else _scan_by_kernel
     best = scan(state, task, joined, host_caps(state, task), count, limit=limit)
     if best is None:
         return None
@@ -98,7 +105,7 @@ def _scan(
         fits = np.where((blueprint.types + state.blueprints.type_base[blueprint.pool])[None, :] == at[:, None], 0, fits)
         more = np.maximum(blueprint.type_prices[None, :] - planned.price[members][:, None], 0)
         if blueprint.pool in state.limited:
-            fits = np.where(_within_limits(state, blueprint, planned.type[members]), fits, 0)
+            fits = np.where(_within_limits(state, blueprint, members), fits, 0)
         each = np.where(fits > 0, more / np.maximum(fits, 1), np.inf)
         least = each.min(axis=1)
         node = int(least.argmin())
@@ -108,13 +115,16 @@ def _scan(
     return None if best is None else best[1:]
 
 
-def _within_limits(state: State, blueprint: Blueprint, held: Amounts) -> Mask:
-    """For nodes that are of these types (numbered through all pools) now, which types would not break the pool's limits."""
-    base, limits = state.blueprints.type_base[blueprint.pool], state.running_limits
-    known = {
-        kind: limits.larger_types(blueprint.pool, kind - base)[blueprint.types] for kind in np.unique(held).tolist()
-    }
-    return np.array([known[kind] for kind in held.tolist()], dtype=np.bool_)
+def _within_limits(state: State, blueprint: Blueprint, nodes: Amounts) -> Mask:
+    """For each of these nodes which types would not break the pool's limits."""
+    known: dict[Resources, Mask] = {}
+    found = []
+    for index in nodes.tolist():
+        charged = state.charged(index)
+        if charged not in known:
+            known[charged] = state.running_limits.larger_types(blueprint.pool, charged)[blueprint.types]
+        found.append(known[charged])
+    return np.array(found, dtype=np.bool_)
 
 
 def blueprint_within_limits(state: State, batch: Batch, growth: Growth) -> Blueprint:
@@ -129,16 +139,14 @@ def blueprint_within_limits(state: State, batch: Batch, growth: Growth) -> Bluep
         and (blueprint.room[planned.place[growth.index]] >= used).all()
     )
     place = int(planned.place[growth.index]) if kept else int(blueprint.cheapest(used[None, :])[0])
-    held = int(planned.type[growth.index]) - state.blueprints.type_base[blueprint.pool]
-    is_within = state.running_limits.larger_types(blueprint.pool, held)[blueprint.types[place]]
+    is_within = state.running_limits.larger_types(blueprint.pool, state.charged(growth.index))[blueprint.types[place]]
     return blueprint if is_within and not blueprint.offers.minimums else growable(state, growth.index, blueprint)
 
 
 def growable(state: State, index: int, blueprint: Blueprint) -> Blueprint:
-    """Without the types that would break the pool's limits in place of what the node would be bought as now."""
+    """Without the types that would break the pool's limits in place of what the node is charged for now."""
     if blueprint.pool not in state.limited:
         return blueprint
-    held = int(state.planned.type[index]) - state.blueprints.type_base[blueprint.pool]
-    fits = state.running_limits.larger_types(blueprint.pool, held)
+    fits = state.running_limits.larger_types(blueprint.pool, state.charged(index))
     rows = blueprint.rows & fits[blueprint.offers.offerings.types_of]
     return state.blueprints.get(blueprint.pool, rows, blueprint.own, blueprint.wanted)

@@ -14,6 +14,7 @@ from reconciler.placement.amounts import times
 from reconciler.placement.batches import Batch
 from reconciler.placement.bins import HELD, OTHER
 from reconciler.placement.blueprints import Blueprint
+from reconciler.placement.enlarge import grow, growable
 from reconciler.placement.host_caps import Task, existing_caps, host_caps
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.loops import COUNTS, NODES
@@ -127,8 +128,15 @@ def _put_with_minimums(state: State, task: Task, meeting: Meeting, chosen: Seque
     placed = 0
     for index, wanted in chosen:
         number = int(meeting.joined()[state.planned.blueprint[index]])
-        amount = most_with_minimums(state, state.blueprints.list[number], index, task.batch, wanted)
-        if amount:
+        blueprint = state.blueprints.list[number]
+        charged = bool(blueprint.offers.minimums) and blueprint.pool in state.limited
+        if charged:  # with more on it a node that stays what it is may have to list larger ones
+            blueprint = growable(state, index, blueprint)
+        amount = most_with_minimums(state, blueprint, index, task.batch, wanted)
+        if amount and charged:
+            grow(state, task.batch, index, blueprint, amount)
+            placed += amount
+        elif amount:
             indices, amounts = together.setdefault(number, ([], []))
             indices.append(index)
             amounts.append(amount)
@@ -183,12 +191,8 @@ def choose_planned(fits: Amounts, count: int, *, single: bool) -> list[tuple[int
 
 def most_with_minimums(state: State, blueprint: Blueprint, index: int, batch: Batch, amount: int) -> int:
     """The most chunks, up to `amount`, with which the pool's minValues still hold."""
-    offers = blueprint.offers
-    if not offers.minimums:
+    if not blueprint.offers.minimums:
         return amount
-    while amount:
-        used = state.planned.used[index] + batch.needs.request * amount
-        if offers.meets_minimums(blueprint.rows & offers.rows_holding(used)):
-            return amount
+    while amount and blueprint.least(state.planned.used_with(batch, index, amount)) is None:
         amount -= 1
-    return 0
+    return amount

@@ -14,7 +14,7 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
-from reconciler.placement.enlarge import blueprint_within_limits, charge_growth, cheapest_growth
+from reconciler.placement.enlarge import blueprint_within_limits, cheapest_growth, grow
 from reconciler.placement.fill import fill_planned, most_with_minimums
 from reconciler.placement.host_caps import Task
 from reconciler.placement.kernel import STEPS_WORTH_COMPILING, compiled
@@ -159,7 +159,7 @@ def _open(state: State, task: Task, options: Options, mix: Mix) -> int:
             held = most_on_new(blueprint, task.batch, amount)
             if held:
                 state.open_planned(task.batch, blueprint, (held,))
-                state.charge(offers.pool.name, capacity)
+                state.charge(offers.pool.name, state.charged(state.planned.count - 1))
                 placed += held
             if held < amount:
                 return placed
@@ -169,10 +169,7 @@ def _open(state: State, task: Task, options: Options, mix: Mix) -> int:
 def most_on_new(blueprint: Blueprint, batch: Batch, amount: int) -> int:
     """The most chunks, up to `amount`, of which an empty node may hold so many that enough of what is within the pool's limits
     is left open for its minValues."""
-    offers = blueprint.offers
-    while amount and offers.minimums:
-        if offers.meets_minimums(blueprint.rows & offers.rows_holding(batch.needs.request * amount)):
-            break
+    while amount and blueprint.offers.minimums and blueprint.least(batch.needs.request * amount) is None:
         amount -= 1
     return amount
 
@@ -197,10 +194,3 @@ def _enlarge(state: State, task: Task, wish: Wish, pools: tuple[int, ...], *, co
     if amount:
         grow(state, task.batch, growth.index, blueprint, amount)
     return amount
-
-
-def grow(state: State, batch: Batch, index: int, blueprint: Blueprint, amount: int) -> None:
-    """Adds chunks to a planned node; the pool is charged for the larger type instead of the one before."""
-    before = int(state.planned.of(index).types[state.planned.place[index]])
-    state.put_planned(batch, blueprint, (index,), (amount,))
-    charge_growth(state, index, before)

@@ -6,9 +6,8 @@ node is for, be available now, and stay inside the pool's limits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from operator import add
 from typing import NamedTuple
 
@@ -18,18 +17,17 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE
 from reconciler.model.placement import Holding, PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement
-from reconciler.placement.amounts import PLENTY
 from reconciler.placement.attachments import without_attachable
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.candidates import PoolOffers, node_class_label
 from reconciler.placement.label_table import Mask
+from reconciler.placement.minimums import largest_of
 from reconciler.placement.offerings import NANODOLLARS
+from reconciler.placement.places import listable, sold_in
 from reconciler.placement.planned import PlannedBin
+from reconciler.placement.pool_limits import NOTHING
 from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values, one_of
 from reconciler.placement.state import State
-
-_Place = tuple[tuple[str, ...], tuple[str, ...]]
-"""Zones and capacity types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +114,9 @@ class Offerer:
 
     def _offer(self, index: int, blueprint: Blueprint, narrowed: Narrowed | None) -> Offer:
         state, offers, pool = self._state, blueprint.offers, blueprint.pool
-        held = self._type[index] - state.blueprints.type_base[pool]
         is_limited = pool in state.limited
-        allowed = state.running_limits.larger_types(pool, held) if is_limited else None
+        charged = state.charged(index) if is_limited else NOTHING
+        allowed = state.running_limits.larger_types(pool, charged) if is_limited else None
         key = (
             blueprint.number,
             self._place[index],
@@ -130,11 +128,11 @@ class Offerer:
         if offer is None:
             offer = self._known[key] = _offer_of(
                 *(offers, self._bin(index, narrowed), self._words_of(blueprint), self.most_types),
-                held=held,
+                held=self._type[index] - state.blueprints.type_base[pool],
                 allowed=allowed,
             )
         if is_limited:
-            state.limits.charge(offers.pool.name, offer.largest, offers.capacities[held], nodes=0)
+            state.limits.charge(offers.pool.name, offer.largest, charged, nodes=0)
         return offer
 
     def _words_of(self, blueprint: Blueprint) -> _Words:
@@ -166,11 +164,11 @@ class Offerer:
 def _offer_of(
     offers: PoolOffers, planned: PlannedBin, words: _Words, most_types: int, *, held: int, allowed: Mask | None
 ) -> Offer:
-    """held: the type that the pool was charged for; allowed: types that its limits leave, None for all."""
+    """held: the type that the node would be bought as; allowed: types that its limits leave, None for all."""
     best: tuple[tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
-    for listable, (zones, capacity_types) in _listable(offers, planned):
-        rows = listable & _within(offers, zones, capacity_types)
-        kinds = _kinds(offers, planned, rows, allowed, needed=len(zones) * len(capacity_types), most=most_types)
+    for listed_rows, (zones, capacity_types) in listable(offers, planned.rows, planned.primary):
+        rows, sold = sold_in(offers, listed_rows, (zones, capacity_types))
+        kinds = _kinds(offers, rows, sold, planned.primary, allowed, most=most_types)
         listed = rows & offers.offerings.rows_of(kinds)
         best = best or (zones, capacity_types, kinds, listed)
         if offers.meets_minimums(listed):
@@ -188,77 +186,25 @@ def _offer_of(
         labels=tuple(sorted(words.labels.items())),
         price_known=priced,
         daemons=tuple(offers.daemon_load[kinds].max(axis=0).tolist()),
-        largest=_largest(offers, () if allowed is None else (held, *kinds)),
+        largest=NOTHING if allowed is None else largest_of(offers, (held, *kinds)),
         meets_minimums=offers.meets_minimums(listed),
     )
 
 
-def _listable(offers: PoolOffers, planned: PlannedBin) -> Iterator[tuple[Mask, _Place]]:
-    """Rows and places to list, best first. Beside a type that has a price only such as have one too, unless minValues need more."""
-    if offers.priced[planned.primary] and not offers.priced[planned.rows].all():
-        known = replace(planned, rows=planned.rows & offers.priced)
-        yield from ((known.rows, place) for place in _places(offers, known))
-    yield from ((planned.rows, place) for place in _places(offers, planned))
-
-
-def _places(offers: PoolOffers, planned: PlannedBin) -> Iterator[_Place]:
-    """Zones and capacity types to list, best first: around the cheapest offering, as many of both as its type is sold in;
-    then fewer, for pools that need other types listed too; at last each place alone, cheapest first, where the cheapest
-    offering's own has too few types."""
-    catalogue = offers.offerings
-    kind = catalogue.types_of[planned.primary]
-    sold = {
-        (catalogue.zones[row], catalogue.capacity_types[row])
-        for row in np.flatnonzero(planned.rows & (catalogue.types_of == kind)).tolist()
-    }
-    zone, capacity_type = catalogue.zones[planned.primary], catalogue.capacity_types[planned.primary]
-    zones = tuple(sorted(other for other, sold_as in sold if sold_as == capacity_type))
-    others = sorted({sold_as for _, sold_as in sold} - {capacity_type})
-    for size in range(len(others), 0, -1):
-        for more in combinations(others, size):
-            if all((other, sold_as) in sold for other in zones for sold_as in more):
-                yield zones, tuple(sorted((capacity_type, *more)))
-    for size in range(len(zones), 0, -1):
-        for fewer in combinations(zones, size):
-            if zone in fewer:
-                yield fewer, (capacity_type,)
-    rows = np.flatnonzero(planned.rows)
-    for row in rows[np.argsort(offers.prices[rows], kind="stable")].tolist():
-        yield (catalogue.zones[row],), (catalogue.capacity_types[row],)
-
-
-def _within(offers: PoolOffers, zones: Sequence[str], capacity_types: Sequence[str]) -> Mask:
-    table = offers.offerings.table
-    return table.allowed(ZONE_LABEL, one_of(*zones)) & table.allowed(CAPACITY_TYPE_LABEL, one_of(*capacity_types))
-
-
 def _kinds(
-    offers: PoolOffers, planned: PlannedBin, rows: Mask, allowed: Mask | None, *, needed: int, most: int
+    offers: PoolOffers, rows: Mask, sold: Sequence[int], primary: int, allowed: Mask | None, *, most: int
 ) -> list[int]:
-    """Types sold in all of the places, cheapest first; more than `most` only where minValues ask for more."""
+    """Of types that are sold in all of the places, cheapest first, those that limits allow; more than `most` only where minValues
+    ask for more."""
     catalogue = offers.offerings
-    zones, capacity_types = catalogue.table.column(ZONE_LABEL), catalogue.table.column(CAPACITY_TYPE_LABEL)
-    sold = np.zeros((len(catalogue.types), len(zones[1]), len(capacity_types[1])), dtype=np.bool_)
-    sold[catalogue.types_of[rows], zones[0][rows], capacity_types[0][rows]] = True
-    complete = np.flatnonzero(sold.sum(axis=(1, 2)) == needed)
-    prices = np.full(len(catalogue.types), PLENTY, dtype=np.int64)
-    np.minimum.at(prices, catalogue.types_of[rows], offers.prices[rows])
-    chosen: list[int] = complete[np.argsort(prices[complete], kind="stable")].tolist()
+    chosen = list(sold)
     if allowed is not None:
-        primary = int(catalogue.types_of[planned.primary])
-        chosen = [kind for kind in chosen if kind == primary or allowed[kind]]
+        own = int(catalogue.types_of[primary])
+        chosen = [kind for kind in chosen if kind == own or allowed[kind]]
     few = chosen[:most]
     if len(few) < len(chosen) and not offers.meets_minimums(rows & catalogue.rows_of(few)):
         return chosen
     return few
-
-
-def _largest(offers: PoolOffers, kinds: Sequence[int]) -> Resources:
-    """What the pool is charged for: whichever of them the node becomes."""
-    largest = Resources()
-    for kind in kinds:
-        largest = largest.at_least(offers.capacities[kind])
-    return largest
 
 
 def _labels(offers: PoolOffers, own: Requirements) -> dict[str, str]:
@@ -287,7 +233,11 @@ def _requirements(words: _Words, decided: Mapping[str, Values]) -> tuple[Require
     """Pool and chunks together, with what was decided in place of what was left open; sorted by label. What a label of
     the NodeClaim says already is not said again."""
     settled = {**decided, **{key: one_of(value) for key, value in words.labels.items()}}
-    merged = words.asked.both(Requirements(tuple(sorted(settled.items())))).without(
-        frozenset(words.said - decided.keys())
-    )
+    capacity_types = words.asked.get(CAPACITY_TYPE_LABEL)
+    listed = decided[CAPACITY_TYPE_LABEL]
+    asked = words.asked
+    if capacity_types is not None and (capacity_types.min_values or 0) > len(listed.names):
+        # Reserved capacity counted too, but is asked for apart; the API server refuses fewer values than minValues.
+        asked = asked.without(frozenset({CAPACITY_TYPE_LABEL}))
+    merged = asked.both(Requirements(tuple(sorted(settled.items())))).without(frozenset(words.said - decided.keys()))
     return tuple(requirement for key, values in merged.entries for requirement in values.requirements(key))

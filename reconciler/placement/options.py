@@ -6,9 +6,10 @@ import numpy as np
 
 from reconciler.placement.amounts import PLENTY, times
 from reconciler.placement.host_caps import Task, rule_caps
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Amounts
 from reconciler.placement.loops import Numbers
 from reconciler.placement.meetings import Meeting
+from reconciler.placement.minimums import can_be_met
 from reconciler.placement.shapes import Wish, ports_clash
 from reconciler.placement.sizing import Options, useful_places
 from reconciler.placement.state import Asked, State
@@ -23,7 +24,7 @@ def options_of(state: State, task: Task, wish: Wish, pools: tuple[int, ...]) -> 
     known = None if ports else state.options.get(key)
     if known is None:
         known = state.options[key] = _options_in(state, task, meeting, pools, cap=cap)
-    return known if state.limited.isdisjoint(pools) else _within_limits(state, known, key)
+    return known if state.limited.isdisjoint(pools) else _within_limits(state, known, key, task.batch.needs.request)
 
 
 def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ...], *, cap: int) -> Options:
@@ -40,7 +41,7 @@ def _options_in(state: State, task: Task, meeting: Meeting, pools: tuple[int, ..
         clash = ports_clash(task.batch.needs.shape.host_ports, state.offers[pool].host_ports)
         if clash or state.offers[pool].minimums:
             own = state.blueprints.pool_of[types] == pool
-            most = 0 if clash else _most_by_minimums(state, pool, meeting.rows(pool), chunks[own])
+            most = 0 if clash else _most_by_minimums(state, pool, meeting, request, chunks[own])
             chunks[own] = np.minimum(chunks[own], most)
     return _options(state, types, chunks, prices, meeting=meeting)
 
@@ -54,7 +55,7 @@ def _options(state: State, types: Numbers, chunks: Numbers, prices: Numbers, *, 
     return Options(types, chunks, prices, useful, meeting=meeting)
 
 
-def _within_limits(state: State, options: Options, key: Asked) -> Options:
+def _within_limits(state: State, options: Options, key: Asked, request: Amounts) -> Options:
     """The options that pools' limits leave at the moment; the same object for as long as they leave the same."""
     allowed = [
         state.running_limits.new_types(pool) if pool in state.limited else state.every_type[pool] for pool in key[1]
@@ -65,6 +66,11 @@ def _within_limits(state: State, options: Options, key: Asked) -> Options:
     asked = (key, left.tobytes())
     if asked not in state.limited_options:
         chunks = np.where(left, options.chunks, 0)
+        for pool in state.limited.intersection(key[1]):
+            if state.offers[pool].minimums:
+                own = state.blueprints.pool_of[options.types] == pool
+                most = _most_by_minimums(state, pool, options.meeting, request, chunks[own])
+                chunks[own] = np.minimum(chunks[own], most)
         state.limited_options[asked] = _options(state, options.types, chunks, options.prices, meeting=options.meeting)
     return state.limited_options[asked]
 
@@ -78,11 +84,11 @@ def new_node_cap(state: State, task: Task) -> int:
     return min(cap, rule_caps(state, task).on_empty) if task.course.on_hosts else cap
 
 
-def _most_by_minimums(state: State, number: int, rows: Mask, fits: Amounts) -> int:
+def _most_by_minimums(state: State, number: int, meeting: Meeting, request: Amounts, fits: Amounts) -> int:
     """With minValues, the most chunks on a node that leave enough types (zones, …) open."""
-    offers = state.offers[number]
+    offers, rows = state.offers[number], meeting.rows(number)
     for amount in sorted(set(fits[fits > 0].tolist()), reverse=True):
         open_rows = rows & (fits >= amount)[offers.offerings.types_of]
-        if offers.meets_minimums(open_rows):
+        if can_be_met(offers, open_rows) and offers.has_choice(meeting.wanted, times(offers.room, request) >= amount):
             return int(amount)
     return 0

@@ -7,7 +7,6 @@ demands by priority, namespace and name, in existing bins first and then in node
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,7 +30,6 @@ from reconciler.placement.daemons import daemons_of
 from reconciler.placement.excuses import Circumstances, excuses_of
 from reconciler.placement.kernel import WORTH_COMPILING, compiled
 from reconciler.placement.memory import Memory
-from reconciler.placement.minimums import within_minimums
 from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.optimizing.optimal import optimal_placement
@@ -159,9 +157,7 @@ def _place(
 
     shapes = {(demand.ref, index): group.shape for demand in demands for index, group in enumerate(demand.groups)}
 
-    def attempt(
-        most_nodes: Mapping[str, int], allowances: Allowances, *, on_demand: bool
-    ) -> tuple[_Attempt, dict[str, int]]:
+    def within(allowances: Allowances, *, on_demand: bool = False) -> _Attempt:
         allowed = (
             [replace(batch, allowance=allowances.get(batch.demand, UNLIMITED)) for batch in batches]
             if allowances
@@ -177,17 +173,13 @@ def _place(
             needs=needs,
             batches=allowed,
             memory=memory,
-            most_nodes=most_nodes,
             attached=attached,
         )
         state.topology.assumptions.update(attached.assumptions)
         missing = place_best(state, allowed, per_node=options.chunks_per_node)
         unplaced = _unplaced(state, allowed, missing, circumstances, shapes)
-        placement, short = _placement(state, allowed, unplaced, options, on_demand=on_demand)
-        return _Attempt(state, allowed, unplaced, placement, allowances, on_demand), short
-
-    def within(allowances: Allowances, *, on_demand: bool = False) -> _Attempt:
-        return within_minimums(lambda most_nodes: attempt(most_nodes, allowances, on_demand=on_demand))
+        placement = _placement(state, allowed, unplaced, options, on_demand=on_demand)
+        return _Attempt(state, allowed, unplaced, placement, allowances, on_demand)
 
     found = within({})
     limits = limits_of(totals_of(batches), options.spot_share) if options.spot_share < 1 else {}
@@ -198,7 +190,7 @@ def _place(
         return found.placement
 
     def finished() -> Placement:
-        return _placement(found.state, found.batches, found.unplaced, options, on_demand=found.on_demand)[0]
+        return _placement(found.state, found.batches, found.unplaced, options, on_demand=found.on_demand)
 
     return optimal_placement(
         found.state, found.placement, finished, broken, per_node=options.chunks_per_node, seconds_left=seconds_left
@@ -220,7 +212,6 @@ def _state(
     needs: KnownNeeds,
     batches: Sequence[Batch],
     memory: Memory,
-    most_nodes: Mapping[str, int],
     attached: Attached,
 ) -> State:
     sold, told = (tuple(instance_types), options.back_offs), attached.told
@@ -254,7 +245,7 @@ def _state(
     if topology.looks_at_hosts:
         topology.assumptions.update(frame.hostnames.sentences)
     reservations = reservations_of(catalogue, view)
-    limits = PoolLimits(node_pools, view, instance_types, reservations.left, most_nodes)
+    limits = PoolLimits(node_pools, view, instance_types, reservations.left)
     offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
     topology.assumptions.update(unknown_prices(offers))
     kernel = compiled() if len(batches) >= WORTH_COMPILING else None
@@ -316,9 +307,8 @@ def _unplaced(
 
 def _placement(
     state: State, batches: Sequence[Batch], unplaced: Sequence[Unplaced], options: PlacementOptions, *, on_demand: bool
-) -> tuple[Placement, dict[str, int]]:
-    """The placement as the state has it, which stays as it is; and how many nodes are to be made of each pool that has one
-    with too few values left for its minValues."""
+) -> Placement:
+    """The placement as the state has it, which stays as it is."""
     holdings = _holdings(state, batches)
     accounts = state.limits.accounts()
     offerer = Offerer(state, options.instance_types)
@@ -327,8 +317,6 @@ def _placement(
     )
     # Alternatives use up limits for each other only.
     state.limits.restore(accounts)
-    made = Counter(item.node.node_pool for item in offered)
-    short = {item.node.node_pool for item in offered if not item.meets_minimums}
     planned = [in_its_pool(item.node) for item in offered]
     occupied = []
     for number, origin in enumerate(state.bins.origins):
@@ -344,8 +332,7 @@ def _placement(
     )
     occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
     assumptions = tuple(sorted({*state.topology.assumptions, *map(str, crowded)}))
-    placement = Placement(tuple(occupied), tuple(planned), tuple(unplaced), assumptions, crowded)
-    return placement, {name: made[name] for name in short}
+    return Placement(tuple(occupied), tuple(planned), tuple(unplaced), assumptions, crowded)
 
 
 def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding, ...]]:

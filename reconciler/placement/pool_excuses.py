@@ -14,6 +14,7 @@ from reconciler.placement.amounts import times
 from reconciler.placement.batches import Batch
 from reconciler.placement.candidates import NoRows, PoolOffers
 from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.minimums import least_list
 from reconciler.placement.phrases import (
     amount_words,
     instead_words,
@@ -24,7 +25,7 @@ from reconciler.placement.phrases import (
     suggestion,
     taint_words,
 )
-from reconciler.placement.pool_limits import MINIMUMS, NODES, NOTHING, RESERVATION_MARK, Shortage
+from reconciler.placement.pool_limits import NODES, NOTHING, RESERVATION_MARK, Shortage
 from reconciler.placement.requirements import WELL_KNOWN, Requirements, Values
 from reconciler.placement.reservations import is_reservation
 from reconciler.placement.shapes import ports_clash, tolerated
@@ -100,7 +101,8 @@ def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements
     missing = [shortage for shortage in shortages if shortage is not None]
     if len(missing) == len(shortages):
         return _ALLOWED - 1, [_limit_excuse(offers, missing, fitting)]
-    return _ALLOWED, [_rule_excuse(state, batch, offers, rows)]
+    short = _minimum_excuse(state, offers, rows & offers.rows_holding(batch.needs.request))
+    return (_ALLOWED, [_rule_excuse(state, batch, offers)]) if short is None else (_ALLOWED - 1, [short])
 
 
 def _label_words(offers: PoolOffers, wanted: Requirements, missing: NoRows) -> str:
@@ -164,7 +166,7 @@ def _used_up(state: State, batch: Batch, offers: PoolOffers, wanted: Requirement
     for item in state.offers:
         pool, mark, reservation = item.pool.name.partition(RESERVATION_MARK)
         shortage = state.limits.shortage(item.pool.name, NOTHING) if mark and pool == offers.pool.name else None
-        if shortage is not None and shortage.resource not in (NODES, MINIMUMS):
+        if shortage is not None and shortage.resource != NODES:
             rows = item.rows_for(wanted)
             if not isinstance(rows, NoRows) and (rows & item.rows_holding(batch.needs.request)).any():
                 found.append(reservation)
@@ -223,17 +225,32 @@ def _others_lack(state: State, columns: Sequence[int], count: int, lacking: Mapp
     return f"{count} {verb} {listed(resource_words(state.columns.names[column]) for column in columns)}"
 
 
-def _rule_excuse(state: State, batch: Batch, offers: PoolOffers, rows: Mask) -> Excuse:
+def _rule_excuse(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     name = offers.pool.name
     taken = [port for port in batch.needs.shape.host_ports if ports_clash((port,), offers.host_ports)]
     if taken:
         return Excuse(
             "host port taken", 1, f"NodePool {name}: a daemon set uses host port {ports_words(taken)} on each node"
         )
-    short = _short_of_values(offers, rows & offers.rows_holding(batch.needs.request))
-    if short or offers.minimums:
-        return Excuse("minValues", 1, f"NodePool {name}: {short or _left_for_minimums(offers)}")
     return Excuse("topology", 1, f"NodePool {name}: {topology_words(state, batch)}")
+
+
+def _minimum_excuse(state: State, offers: PoolOffers, rows: Mask) -> Excuse | None:
+    """Where no list of what holds the chunk has enough values, or none that the limits leave room for."""
+    if not offers.minimums:
+        return None
+    name, there = offers.pool.name, np.flatnonzero(rows)
+    least = least_list(offers, rows, int(there[offers.prices[there].argmin()]))
+    if least is None:
+        words = _short_of_values(offers, rows) or _left_for_minimums(offers)
+        return Excuse("minValues", 1, f"NodePool {name}: {words}")
+    shortage = state.limits.shortage(name, least.largest)
+    if shortage is None:
+        return None
+    resource, counts = shortage.resource, least.largest.get(shortage.resource)
+    limit, used, one = (format_amount(resource, amount) for amount in (shortage.limit, shortage.used, counts))
+    words = f"has used {used} of its {resource} limit of {limit}, and a node that lists enough types for its minValues counts as {one}"
+    return Excuse("NodePool limit", len(least.kinds), f"NodePool {name} {words}")
 
 
 def _left_for_minimums(offers: PoolOffers) -> str:
@@ -242,12 +259,10 @@ def _left_for_minimums(offers: PoolOffers) -> str:
 
 def _short_of_values(offers: PoolOffers, rows: Mask) -> str:
     """The first label of which what holds the chunk has too few values; "" when none is short."""
-    table = offers.offerings.table
     for key, minimum in offers.minimums:
-        if key not in table.keys:
+        if key not in offers.offerings.table.keys:
             return f"no instance type has label {key}, of which its minValues asks for {minimum}"
-        codes, cells = table.column(key)
-        count = sum(cells[code] is not None for code in np.unique(codes[rows]).tolist())
+        count = offers.values_left(key, rows)
         if count < minimum:
             values = f"{count} value{'' if count == 1 else 's'}"
             return f"its minValues asks for {minimum} values of {key}, and what is large enough has {values}"
@@ -255,18 +270,18 @@ def _short_of_values(offers: PoolOffers, rows: Mask) -> str:
 
 
 def _limit_excuse(offers: PoolOffers, missing: Sequence[Shortage], fitting: Sequence[int]) -> Excuse:
-    name = offers.pool.name
-    if any(shortage.resource == MINIMUMS for shortage in missing):
-        words = "of one more node too few values would be left for its minValues"
-        return Excuse("minValues", 1, f"NodePool {name}: {words}{' within its limits' if offers.pool.limits else ''}")
-    return Excuse("NodePool limit", len(missing), f"NodePool {name} {_limit_words(offers, missing, fitting)}")
+    return Excuse(
+        "NodePool limit", len(missing), f"NodePool {offers.pool.name} {_limit_words(offers, missing, fitting)}"
+    )
 
 
 def _limit_words(offers: PoolOffers, shortages: Sequence[Shortage], fitting: Sequence[int]) -> str:
     least = min(shortages, key=lambda item: item.resource)
     limit, used = (format_amount(least.resource, amount) for amount in (least.limit, least.used))
     if least.used == least.limit:
-        return f"is at its {least.resource} limit of {limit}"
+        counted = offers.minimums and least.resource != NODES
+        so = ", new nodes counted as the largest type that each lists for minValues" if counted else ""
+        return f"is at its {least.resource} limit of {limit}{so}"
     if least.used > least.limit:
         return f"is over its {least.resource} limit of {limit}: {used} used"
     amounts = {kind: offers.capacities[kind].get(least.resource) for kind in fitting}

@@ -18,9 +18,6 @@ NODES = "nodes"
 """The limit on the number of nodes, beside resources."""
 NOTHING = Resources()
 NO_RESERVATIONS: Mapping[str, int] = {}
-MINIMUMS = "minValues"
-"""Stands for a limit where more nodes of a pool would leave too few values for its minValues (see minimums)."""
-NO_MOST: Mapping[str, int] = {}
 RESERVATION_MARK = "\0"
 """Between a NodePool's name and a reservation's, in the name of the account for both; no object's name has it."""
 
@@ -46,12 +43,8 @@ class PoolLimits:
         view: ClusterView,
         instance_types: Sequence[InstanceType],
         reservations: Mapping[str, int] = NO_RESERVATIONS,
-        most_nodes: Mapping[str, int] = NO_MOST,
     ) -> None:
-        """reservations: nodes left of each. A pool is named as `reservations.account_name` has it where one is meant.
-        most_nodes: new nodes at most, by such names."""
-        self._most = dict(most_nodes)
-        self._made = dict.fromkeys(most_nodes, 0)
+        """reservations: nodes left of each. A pool is named as `reservations.account_name` has it where one is meant."""
         self._reserved = dict(reservations)
         self._taken = dict.fromkeys(reservations, 0)
         self._limits = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
@@ -61,7 +54,7 @@ class PoolLimits:
 
     def is_limited(self, pool: str) -> bool:
         name, mark, _ = pool.partition(RESERVATION_MARK)
-        return bool(mark) or name in self._limits or pool in self._most
+        return bool(mark) or name in self._limits
 
     def left(self, pool: str) -> dict[str, int]:
         """By limited resource what may still be used of it; below 0 where it is over the limit."""
@@ -85,8 +78,6 @@ class PoolLimits:
         self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1
     ) -> Shortage | None:
         """The first limit, by name, that `nodes` more nodes of capacity `more` (replacing `instead_of`) would break."""
-        if nodes > 0 and pool in self._most and self._made[pool] + nodes > self._most[pool]:
-            return Shortage(MINIMUMS, self._most[pool], self._made[pool])
         pool, _, reservation = pool.partition(RESERVATION_MARK)
         if reservation and nodes > 0 and self._taken[reservation] + nodes > self._reserved[reservation]:
             return Shortage(f"{reservation} nodes", self._reserved[reservation], self._taken[reservation])
@@ -110,8 +101,6 @@ class PoolLimits:
         self._taken = dict(taken)
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
-        if pool in self._most:
-            self._made[pool] += nodes
         pool, _, reservation = pool.partition(RESERVATION_MARK)
         if reservation:
             self._taken[reservation] += nodes

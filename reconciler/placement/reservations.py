@@ -65,7 +65,7 @@ def with_reservations(offers: PoolOffers, reservations: Reservations) -> list[Po
     reserved = _rows(offers.offerings)
     if not (offers.rows & reserved).any():
         return [offers]
-    plain = replace(offers, rows=offers.rows & ~reserved, _known={})
+    plain = replace(offers, rows=offers.rows & ~reserved, reserved=offers.rows & reserved, _known={})
     return [plain, *(_reservation(offers, name) for name in reservations.names_of(offers))]
 
 
@@ -84,9 +84,15 @@ def _reservation(offers: PoolOffers, name: str) -> PoolOffers:
     pool = replace(
         offers.pool,
         name=account_name(offers.pool.name, name),
-        template=replace(template, requirements=(*template.requirements, *asked)),
+        template=replace(template, requirements=(*map(_without_minimum, template.requirements), *asked)),
     )
-    return replace(offers, pool=pool, rows=rows, template=offers.template.both(Requirements.of(asked)), _known={})
+    both = offers.template.both(Requirements.of(asked))
+    return replace(offers, pool=pool, rows=rows, template=both, whole=offers, _known={})
+
+
+def _without_minimum(requirement: Requirement) -> Requirement:
+    """A reservation leaves no choice: the API server would refuse a list of one that asks for more, and a provider its launch."""
+    return replace(requirement, min_values=None)
 
 
 def in_its_pool(planned: PlannedNode) -> PlannedNode:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.label_table import Amounts, Mask
@@ -44,10 +45,11 @@ class RunningLimits:
             return np.zeros(len(capacities), dtype=np.bool_)
         return _within(capacities, self._left(self._pools[pool]))
 
-    def larger_types(self, pool: int, kind: int) -> Mask:
-        """The types which a node of it that is of type `kind` may become."""
+    def larger_types(self, pool: int, charged: Resources) -> Mask:
+        """The types which a node of it may become that it is charged so much for."""
         capacities = self._of_pool[pool]
-        return _within(capacities - capacities[kind], self._left(self._pools[pool]))
+        now = [min(charged.get(name), PLENTY) for name in self._names]
+        return _within(capacities - np.array(now, dtype=np.int64), self._left(self._pools[pool]))
 
     def _left(self, pool: str) -> list[int]:
         left = self._limits.left(pool)

@@ -47,7 +47,8 @@ def serve(
         if limited and found > filled:
             node, blueprint, place = planned.found[[NODES, WAS_BLUEPRINT, WAS_PLACE], found - 1].tolist()
             if blueprint >= 0:  # a new one is of a pool without limits
-                charge_growth(state, node, int(lines.list[blueprint].types[place]))
+                before = lines.list[blueprint]
+                charge_growth(state, node, before.offers.capacities[int(before.types[place])])
         if following != NEXT_NOTE or limited or placed == count:
             return placed, following
         filling = False

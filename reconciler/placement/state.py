@@ -110,6 +110,7 @@ class State:
         """By pool, a mask of its types."""
         self.minimums = any(item.minimums for item in offers)
         """Whether some pool has minValues."""
+        self.minimums_within_limits = any(offers[number].minimums for number in self.limited)
         self.blueprints = Blueprints(offers, limited, len(columns.names))
         self.planned = PlannedNodes(self.blueprints, len(columns.names), kernel)
         self.meetings = Meetings(self.blueprints)
@@ -185,6 +186,11 @@ class State:
         if self.limits.is_limited(pool):
             self.limits.charge(pool, more, instead_of, nodes=nodes)
             self._steps.append(Charge(pool, more, instead_of, nodes))
+
+    def charged(self, index: int) -> Resources:
+        """What a planned node counts against its pool's limits: its type, or the least that it must list for minValues."""
+        planned = self.planned
+        return planned.of(index).charge(planned.used[index], int(planned.place[index]))
 
     def may_make_nodes(self) -> bool:
         """Whether the limits of any pool leave room for one more node."""

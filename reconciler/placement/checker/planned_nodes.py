@@ -26,7 +26,8 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import PlannedNode
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Requirement
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.placement.checker.minimums import labels_open_to
 from reconciler.placement.checker.nodes import Scene, daemon_runs, loads, overcommitted, refusals
 from reconciler.placement.checker.overlays import overlaid_capacity, overlaid_price, seen_by_overlays
 from reconciler.placement.checker.sites import (
@@ -39,6 +40,8 @@ from reconciler.placement.checker.sites import (
     labels_as_offered,
     stable_label,
 )
+
+_RESERVED = "reserved"
 
 
 @dataclass(slots=True)
@@ -162,7 +165,8 @@ class PlannedNodes:
         return _Variant(site, room, daemons, tuple(_forbidden(pool, site)))
 
     def _minimums(self, pool: NodePool, planned: PlannedNode) -> Iterable[str]:
-        """What the types themselves have is counted, whatever the pool gives its nodes."""
+        """What the types themselves have is counted, whatever the pool gives its nodes. Reserved capacity counts where one of the types
+        has it; of a node of a reservation, which leaves no choice, all that its pool may buy."""
         minimums = [item for item in pool.template.requirements if item.min_values is not None]
         if not minimums:
             return
@@ -173,6 +177,14 @@ class PlannedNodes:
             has.update((OPERATING_SYSTEM_LABEL, one) for one in kind.operating_systems if _may_run(planned, one))
             for offering in _offerings(planned, kind, zone, capacity_type):
                 has.update(labels_as_offered(offering).items())
+        if planned.capacity_types == (_RESERVED,):
+            has.update(*(labels_open_to(self._scene, pool, kind) for kind in self._scene.types.values()))
+        elif any(item.key == CAPACITY_TYPE_LABEL for item in minimums):
+            listed = [labels_open_to(self._scene, pool, self._scene.types[name]) for name in planned.instance_types]
+            has |= {item for labels in listed for item in labels if item == (CAPACITY_TYPE_LABEL, _RESERVED)}
+        for item in planned.requirements:
+            if item.operator is Operator.IN and len(item.values) < (item.min_values or 0):
+                yield f"asks for {item.min_values} values of {item.key} and lists {len(item.values)}: the API server refuses it"
         for item in minimums:
             left = sum(key == stable_label(item.key) for key, _ in has)
             if left < (item.min_values or 0):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from reconciler.model.quantity import Resources
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
 from reconciler.placement.candidates import PoolOffers
@@ -65,7 +66,7 @@ class Rebuilder:
             if not bool((blueprint.room >= used).all(axis=1).any()):
                 return "chunks were thought to fit on a node that do not"
             offers = blueprint.offers
-            if not offers.meets_minimums(blueprint.rows & offers.rows_holding(used)):
+            if offers.minimums and blueprint.least(used) is None:
                 return f"NodePool {offers.pool.name} asks for more types (minValues) than hold its nodes"
             self._put(blueprint, chunks)
             if self._is_short():
@@ -102,17 +103,16 @@ class Rebuilder:
             state.put_planned(batch, blueprint, (index,), (count,))
 
     def _is_short(self) -> bool:
-        offers, kind = self._last()
-        return self._state.limits.shortage(offers.pool.name, offers.capacities[kind]) is not None
+        offers, charged = self._last()
+        return self._state.limits.shortage(offers.pool.name, charged) is not None
 
     def _charge(self) -> None:
-        offers, kind = self._last()
-        self._state.charge(offers.pool.name, offers.capacities[kind])
+        offers, charged = self._last()
+        self._state.charge(offers.pool.name, charged)
 
-    def _last(self) -> tuple[PoolOffers, int]:
+    def _last(self) -> tuple[PoolOffers, Resources]:
         index = self._state.planned.count - 1
-        offers = self._state.planned.of(index).offers
-        return offers, int(offers.offerings.types_of[self._state.planned.primary(index)])
+        return self._state.planned.of(index).offers, self._state.charged(index)
 
 
 def _next(waiting: Chunks, count: int) -> Chunks:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.model.placement import PlannedNode
+from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import ON_DEMAND, SPOT
 from reconciler.placement.candidates import PoolOffers
@@ -120,27 +121,24 @@ def _kind_of(offers: PoolOffers, rows: Mask) -> _Kind:
 
 def _on_demand(state: State, index: int, load: Load, kind: _Kind, accounts: SpotAccounts) -> Narrowed | None:
     """All that it can be on demand, where that costs less than the cheapest spot offering with room, if any has."""
-    offers, capacities = kind.offers, kind.offers.capacities
-    own = int(offers.offerings.types_of[state.planned.primary(index)])
+    offers, charged = kind.offers, state.charged(index)
     cheapest = next((price for offering, price in kind.prices.items() if accounts.takes([offering], load)), None)
     for row in kind.on_demand:
         if cheapest is not None and int(offers.prices[row]) >= cheapest:
             return None
-        larger = int(offers.offerings.types_of[row])
-        if larger == own or not state.limits.shortage(offers.pool.name, capacities[larger], capacities[own], nodes=0):
-            state.limits.charge(offers.pool.name, capacities[larger], capacities[own], nodes=0)
+        larger = _charge(offers, row, charged)
+        if not state.limits.shortage(offers.pool.name, larger, charged, nodes=0):
+            state.limits.charge(offers.pool.name, larger, charged, nodes=0)
             return Narrowed(np.isin(offers.offerings.capacity_types, [ON_DEMAND]), row)
     return None
 
 
 def _first_offering(state: State, index: int, load: Load, kind: _Kind, accounts: SpotAccounts) -> int:
     """The row of the cheapest with room, or of the one that is least over; within the pool's limits, which are charged."""
-    offers, capacities = kind.offers, kind.offers.capacities
-    own = int(offers.offerings.types_of[state.planned.primary(index)])
+    offers, charged = kind.offers, state.charged(index)
     best: tuple[int, int] | None = None
     for row, offering in zip(kind.spot, kind.offerings, strict=True):
-        larger = int(offers.offerings.types_of[row])
-        if larger != own and state.limits.shortage(offers.pool.name, capacities[larger], capacities[own], nodes=0):
+        if state.limits.shortage(offers.pool.name, _charge(offers, row, charged), charged, nodes=0):
             continue
         excess = accounts.excess(offering, load)
         if best is None or excess < best[0]:
@@ -150,8 +148,14 @@ def _first_offering(state: State, index: int, load: Load, kind: _Kind, accounts:
     assert best is not None, "its own type is among them"
     row = best[1]
     accounts.stretch(kind.offerings[kind.spot.index(row)], load)
-    state.limits.charge(offers.pool.name, capacities[int(offers.offerings.types_of[row])], capacities[own], nodes=0)
+    state.limits.charge(offers.pool.name, _charge(offers, row, charged), charged, nodes=0)
     return row
+
+
+def _charge(offers: PoolOffers, row: int, charged: Resources) -> Resources:
+    """What a node is charged for that is to be bought as that row; with minValues it may still have to list what they need."""
+    capacity = offers.capacities[int(offers.offerings.types_of[row])]
+    return charged.at_least(capacity) if offers.minimums else capacity
 
 
 def _grow(teams: Sequence[_Team], accounts: SpotAccounts, most_types: int) -> None:

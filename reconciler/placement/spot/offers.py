@@ -50,8 +50,12 @@ def offered_within_share(
     )
     offered = []
     for index, long in enumerate(wide):
+        before = state.limits.accounts() if state.minimums else None
         short = offerer.planned_node(index, held[index], lists.get(index))
-        offered.append(short if short.meets_minimums or not long.meets_minimums else long)
+        if before is not None and long.meets_minimums and not short.meets_minimums:
+            state.limits.restore(before)
+            short = offerer.planned_node(index, held[index])
+        offered.append(short)
     return offered, over(limits, offered)
 
 

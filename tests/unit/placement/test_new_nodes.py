@@ -164,7 +164,7 @@ def test_limits_leave_room_for_as_many_types_on_each_node_as_min_values_ask_for(
     assert [(item.instance_types, item.holdings[0].count) for item in placement.planned] == [(("medium", "large"), 3)]
     assert [item.count for item in placement.unplaced] == [4]
     assert excuses(placement) == [
-        "NodePool general: of one more node too few values would be left for its minValues within its limits"
+        "NodePool general has used 8 of its cpu limit of 10, and a node that lists enough types for its minValues counts as 4"
     ]
     assert placement.assumptions == ()
 
