@@ -12,15 +12,22 @@ from dataclasses import dataclass
 import pytest
 
 from reconciler.model.nodes import ZONE_LABEL
+from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from tests.builders import node_pool
 from tests.properties.brute_force import Spot, Way, cheapest_way
+from tests.properties.brute_force_markets import cheapest_purchase
+from tests.properties.small_markets import market
 from tests.properties.small_scenarios import Scenario, scenario
 from tests.unit.placement.worlds import World, carried_out
 
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "300"))
 """3,000 take about four minutes on a core of their own, and all of them hold."""
 WITHIN = 1.02
+MARKETS = int(os.environ.get("HEADROOM_MARKETS", "150"))
+"""1,500 take about four minutes on a core of their own, and all of them hold."""
+HARD_MARKETS: tuple[int, ...] = ()
+"""Scenarios in which the order decides who gets what a limit leaves of the heaviest NodePool."""
 WOVEN = (1199, 4839, 5019)
 """Scenarios in which pods of one demand come before and after those of another, which they want to be near."""
 
@@ -110,3 +117,20 @@ def test_placing_again_over_what_came_of_it_changes_nothing() -> None:
             changed.append(number)
 
     assert changed == []
+
+
+def test_of_several_node_pools_and_reservations_the_cheapest_are_used() -> None:
+    dear = []
+    for number in (*range(MARKETS), *HARD_MARKETS):
+        drawn = market(number)
+        way = cheapest_purchase(drawn)
+        placement = place(
+            ClusterView(),
+            node_pools=drawn.node_pools,
+            instance_types=drawn.instance_types,
+            demands=drawn.demands,
+        )
+        if way is not None and (placement.unplaced or sum(node.price for node in placement.planned) > way.price + 1e-9):
+            dear.append(number)
+
+    assert dear == []
