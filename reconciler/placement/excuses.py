@@ -12,7 +12,7 @@ import numpy as np
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodePool
 from reconciler.model.placement import Excuse
-from reconciler.model.quantity import format_amount
+from reconciler.model.quantity import format_amount, readable_amount
 from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import times
 from reconciler.placement.batches import Batch
@@ -222,6 +222,9 @@ def _no_offering(state: State, batch: Batch, offers: PoolOffers) -> Excuse:
     if used_up:
         names = f"reservation{'s' if len(used_up) > 1 else ''} {', '.join(used_up)}"
         return Excuse("offering not available", len(used_up), f"NodePool {name}: nothing is left of {names}")
+    if not any(item.rows.any() for item in state.offers if item.pool.name.partition(RESERVATION_MARK)[0] == name):
+        having = " that has what the NodePool itself requires" if len(offers.rows) else ""
+        return Excuse("no instance type", 1, f"NodePool {name}: nothing is for sale now{having}")
     table = offers.offerings.table
     for key, values in wanted.only(table.keys).entries:
         if not (offers.rows & table.allowed(key, values)).any():
@@ -370,4 +373,4 @@ def _amount(name: str, amount: int) -> str:
         return f"{amount} device{plural} of class {name.removeprefix(DEVICES)}"
     if name.startswith(ATTACHABLE):
         return f"{amount} volume{plural} of {name.removeprefix(ATTACHABLE)}"
-    return f"{format_amount(name, amount)} {'CPU' if name == 'cpu' else name}"
+    return f"{readable_amount(name, amount)} {'CPU' if name == 'cpu' else name}"

@@ -14,7 +14,7 @@ from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
 from reconciler.report.machine import demand_row, finding_row, timestamp
 from reconciler.report.text import Paint, finding_lines, plain
-from reconciler.report.words import counted
+from reconciler.report.words import candidates, counted
 
 EXPLAIN_SCHEMA = "headroom.dev/explain/v1"
 
@@ -100,10 +100,7 @@ def explanation_text(found: Explanation, *, paint: Paint = plain) -> str:
         lines.append(f"  {counted(item.count, 'chunk')} in {item.node} ({kind})")
     if outcome.unplaced:
         lines.append(paint("red", f"  {counted(outcome.unplaced, 'chunk')} unplaced:"))
-        lines += [
-            f"    {excuse.reason} ({counted(excuse.count, 'candidate')}): {excuse.example}"
-            for excuse in outcome.excuses
-        ]
+        lines += [f"    {excuse.reason} ({candidates(excuse)}): {excuse.example}" for excuse in outcome.excuses]
     lines += [
         f"  {condition.type}={condition.status} {condition.reason}{f': {condition.message}' if condition.message else ''}"
         for condition in outcome.conditions

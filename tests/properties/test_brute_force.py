@@ -26,7 +26,7 @@ SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "300"))
 WITHIN = 1.02
 MARKETS = int(os.environ.get("HEADROOM_MARKETS", "150"))
 """1,500 take about four minutes on a core of their own, and all of them hold."""
-HARD_MARKETS: tuple[int, ...] = ()
+HARD_MARKETS = (877, 1545, 2065)
 """Scenarios in which the order decides who gets what a limit leaves of the heaviest NodePool."""
 WOVEN = (1199, 4839, 5019)
 """Scenarios in which pods of one demand come before and after those of another, which they want to be near."""

@@ -11,6 +11,8 @@ from reconciler.placement.optimizing.packings import OUT_OF_TIME, Packing, optim
 from reconciler.placement.state import State
 
 _ROUNDING = 1e-9
+_LARGE_GAP = 0.05
+"""From where on the gap says more of the bound than of the placement."""
 
 
 def optimal_placement(
@@ -55,7 +57,8 @@ def _over(placement: Placement, packing: Packing) -> str:
     if packing.bound is None or packing.bound <= 0:
         return ""
     gap = max(0.0, _price(placement) / packing.bound - 1)
-    return f", at most {gap:.1%} over the least possible (not under ${packing.bound:.2f}/h)"
+    parts = ", if parts of nodes could be had: whole ones may all cost more" if gap > _LARGE_GAP else ""
+    return f", at most {gap:.1%} over the least possible (not under ${packing.bound:.2f}/h{parts})"
 
 
 def _price(placement: Placement) -> float:
