@@ -1,5 +1,5 @@
 """Whether chunks that are placed can come one by one, each where spread over labels allows it then. Used by search, for ways that
-it did not find in such an order.
+it did not find in such an order, and by best.
 
 Nodes are all there from the start, as kube-scheduler will find them; and a domain counts where a node could be made.
 """

@@ -24,10 +24,10 @@ from tests.unit.placement.worlds import World, carried_out
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "300"))
 """3,000 take about four minutes on a core of their own, and all of them hold."""
 WITHIN = 1.02
-MARKETS = int(os.environ.get("HEADROOM_MARKETS", "150"))
-"""1,500 take about four minutes on a core of their own, and all of them hold."""
-HARD_MARKETS = (877, 1545, 2065)
-"""Scenarios in which the order decides who gets what a limit leaves of the heaviest NodePool."""
+MARKETS = SCENARIOS // 3
+"""Each takes longer; 3,000 hold."""
+HARD_MARKETS = (826, 877, 1522, 1545, 2065)
+"""Scenarios in which the order decides who gets what a limit leaves."""
 WOVEN = (1199, 4839, 5019)
 """Scenarios in which pods of one demand come before and after those of another, which they want to be near."""
 
@@ -120,17 +120,17 @@ def test_placing_again_over_what_came_of_it_changes_nothing() -> None:
 
 
 def test_of_several_node_pools_and_reservations_the_cheapest_are_used() -> None:
-    dear = []
+    """Nor does it cost less, by leaving a zone without that could have a node. Where no way is as balanced as that the engine may
+    still know one that kube-scheduler is content with."""
+    wrong = []
     for number in (*range(MARKETS), *HARD_MARKETS):
         drawn = market(number)
         way = cheapest_purchase(drawn)
         placement = place(
-            ClusterView(),
-            node_pools=drawn.node_pools,
-            instance_types=drawn.instance_types,
-            demands=drawn.demands,
+            ClusterView(), node_pools=drawn.node_pools, instance_types=drawn.instance_types, demands=drawn.demands
         )
-        if way is not None and (placement.unplaced or sum(node.price for node in placement.planned) > way.price + 1e-9):
-            dear.append(number)
+        price = sum(node.price for node in placement.planned)
+        if way is not None and (placement.unplaced or abs(price - way.price) > 1e-9):
+            wrong.append((number, way.price, price))
 
-    assert dear == []
+    assert wrong == []
