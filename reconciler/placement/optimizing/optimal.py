@@ -57,7 +57,7 @@ def _over(placement: Placement, packing: Packing) -> str:
     if packing.bound is None or packing.bound <= 0:
         return ""
     gap = max(0.0, _price(placement) / packing.bound - 1)
-    parts = ", if parts of nodes could be had: whole ones may all cost more" if gap > _LARGE_GAP else ""
+    parts = ", which counts parts of nodes: whole ones may cost more" if gap > _LARGE_GAP else ""
     return f", at most {gap:.1%} over the least possible (not under ${packing.bound:.2f}/h{parts})"
 
 

@@ -215,3 +215,11 @@ def test_without_the_solver_says_what_to_do() -> None:
 def test_the_fast_mode_needs_no_solver() -> None:
     with patch.dict(sys.modules, {"highspy": None}):
         assert placed(*MIX, options=FAST).planned
+
+
+def test_a_large_gap_is_said_to_be_of_parts_of_nodes() -> None:
+    """Three chunks of which a node holds two need two nodes, and one and a half in parts."""
+    box = instance_type("box", cpu="11", memory="100Gi", price=1.0)
+    placement = placed(demand(count=3, pod_shape=shape("5", "1Gi")), types=(box,), pools=(node_pool(),))
+
+    assert "which counts parts of nodes: whole ones may cost more)" in said(placement)
