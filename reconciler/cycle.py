@@ -15,6 +15,7 @@ from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.combine import demands as combine_demands
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.leaving import without_leaving
 from reconciler.demand.schedules import NextEdges, follow_schedules
 from reconciler.manifests.declared import live_declared, read, with_last_good
 from reconciler.manifests.in_force import in_force
@@ -36,6 +37,7 @@ from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
+from reconciler.placement.nominated import with_nominated
 from reconciler.placement.place import PlacementOptions, place
 from reconciler.plan.back_offs import launch_record, without_launches
 from reconciler.plan.drift import Drift
@@ -236,7 +238,8 @@ class Cycle:
         return replace(state, repository=self._repository)
 
     def _read_cluster(self, state: PassState) -> PassState:
-        view = self._cluster.view()
+        seen = self._cluster.view()
+        view = self._placed.once("nominated", (seen,), lambda: with_nominated(seen))
         live = live_declared(view)
         local = in_utc(state.repository, state.now)
         forms = in_force(local.declared, live, view.objects, view.apis)
@@ -267,6 +270,7 @@ class Cycle:
             state.view,
             dialect=self._rules.dialect,
             include_pending=state.include_pending,
+            now=state.now,
             instance_types=state.instance_types,
         )
         return replace(
@@ -285,7 +289,7 @@ class Cycle:
         )
         latest = time.perf_counter() + self._rules.optimal_within.total_seconds()
         placement = place(
-            state.view,
+            without_leaving(state.view, state.demands),
             node_pools=state.effective.node_pools,
             instance_types=state.instance_types,
             demands=state.demands,
@@ -376,7 +380,7 @@ class Cycle:
 
 def _broken_rules(state: PassState, placement: Placement, options: PlacementOptions) -> tuple[str, ...]:
     return violations(
-        state.view,
+        without_leaving(state.view, state.demands),
         node_pools=state.effective.node_pools,
         instance_types=state.instance_types,
         demands=state.demands,

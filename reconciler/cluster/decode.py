@@ -249,6 +249,7 @@ def _pod(pod: wire.PodWire, shapes: ShapePool) -> Pod | None:
         name=metadata.name,
         shape=shapes.shape_of(pod, owner.kind, owner.name),
         node_name=spec.node_name or None,
+        nominated_node="" if spec.node_name else pod.status.nominated_node_name or "",
         uid=metadata.uid,
         phase=phase,
         priority=spec.priority or 0,
@@ -330,9 +331,13 @@ def _resource_quota(_resource: Resource, quota: wire.ResourceQuotaWire, _data: B
 def _pod_disruption_budget(
     _resource: Resource, budget: wire.PodDisruptionBudgetWire, _data: Body
 ) -> PodDisruptionBudget:
-    selector = None if budget.spec.selector is None else selector_of(budget.spec.selector)
+    spec = budget.spec
     return PodDisruptionBudget(
-        budget.metadata.namespace or "", budget.metadata.name, selector, budget.status.disruptions_allowed
+        budget.metadata.namespace or "",
+        budget.metadata.name,
+        None if spec.selector is None else selector_of(spec.selector),
+        budget.status.disruptions_allowed,
+        allows_none=spec.max_unavailable in {0, "0%"} or spec.min_available == "100%",
     )
 
 

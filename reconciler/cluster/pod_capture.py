@@ -1,5 +1,5 @@
-"""What a snapshot keeps of a pod's status: its phase, the claims made for it, and what it has where that is not what it asks for.
-Used by capture."""
+"""What a snapshot keeps of a pod's status: its phase, the node chosen for it, the claims made for it, and what it has where that is
+not what it asks for. Used by capture."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from reconciler.cluster.resized import RESIZE_PENDING
 
 Json = Any
-_KEPT = ("phase", "resourceClaimStatuses")
+_KEPT = ("phase", "nominatedNodeName", "resourceClaimStatuses")
 
 
 def pod_status(pod: Mapping[str, Any]) -> dict[str, Json]:

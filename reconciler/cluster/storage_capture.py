@@ -20,7 +20,7 @@ from reconciler.cluster.resources import (
     VOLUME_CLAIMS,
     Resource,
 )
-from reconciler.cluster.storage_wire import BIND_COMPLETED, DEFAULT_CLASS
+from reconciler.cluster.storage_wire import BIND_COMPLETED, DEFAULT_CLASS, SELECTED_NODE
 
 Kept = Mapping[str, Any]
 """Field → what of it is kept: None for all, else the same again for what is in it."""
@@ -32,7 +32,7 @@ _SPECS: Mapping[tuple[str, str], Kept] = {
             "accessModes": None,
             "capacity": None,
             "claimRef": {"namespace": None, "name": None},
-            "csi": {"driver": None},
+            "csi": {"driver": None, "volumeHandle": None},
             "nodeAffinity": None,
             "storageClassName": None,
         },
@@ -50,7 +50,7 @@ _SPECS: Mapping[tuple[str, str], Kept] = {
     RESOURCE_CLAIMS.key: {"spec": _CLAIM, "status": {"allocation": {"devices": {"results": None}}}},
     RESOURCE_CLAIM_TEMPLATES.key: {"spec": {"spec": _CLAIM}},
 }
-ANNOTATIONS = (BIND_COMPLETED, *DEFAULT_CLASS)
+ANNOTATIONS = (BIND_COMPLETED, SELECTED_NODE, *DEFAULT_CLASS)
 """Annotations of these kinds that placement looks at."""
 
 

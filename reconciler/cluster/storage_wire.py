@@ -27,6 +27,8 @@ from reconciler.model.runtime_classes import RuntimeClass
 from reconciler.model.storage import PersistentVolume, StorageClass, VolumeClaim, VolumeLimits
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""On a claim: the node of its first pod, for which its volume is being made."""
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 _OLDER_ZONE, _OLDER_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 PLACE_LABELS = (ZONE_LABEL, REGION_LABEL, _OLDER_ZONE, _OLDER_REGION)
@@ -39,6 +41,7 @@ class _VolumeAffinityWire(Wire, frozen=True):
 
 class _CsiWire(Wire, frozen=True):
     driver: str = ""
+    volume_handle: str = ""
 
 
 class _ClaimRefWire(Wire, frozen=True):
@@ -100,6 +103,7 @@ class _AllocatableWire(Wire, frozen=True):
 class _NodeDriverWire(Wire, frozen=True):
     name: str = ""
     allocatable: _AllocatableWire | None = None
+    topology_keys: tuple[str, ...] | None = None
 
 
 class _CsiNodeSpecWire(Wire, frozen=True):
@@ -140,6 +144,7 @@ def persistent_volume(_resource: Resource, volume: VolumeWire, _data: Any) -> Pe
         access_modes=spec.access_modes or (),
         claim=(spec.claim_ref.namespace, spec.claim_ref.name) if spec.claim_ref is not None else None,
         driver=spec.csi.driver if spec.csi is not None else "",
+        handle=spec.csi.volume_handle if spec.csi is not None else "",
     )
 
 
@@ -168,6 +173,7 @@ def volume_claim(_resource: Resource, claim: VolumeClaimWire, _data: Any) -> Vol
         requested=_bytes(spec.resources.requests if spec.resources is not None else None),
         access_modes=spec.access_modes or (),
         controller=controller_of(metadata).uid,
+        selected_node=(metadata.annotations or {}).get(SELECTED_NODE) or "",
     )
 
 
@@ -198,6 +204,7 @@ def volume_limits(_resource: Resource, node: CsiNodeWire, _data: Any) -> VolumeL
                 if driver.allocatable is not None and driver.allocatable.count is not None
             )
         ),
+        tuple(sorted((driver.name, driver.topology_keys or ()) for driver in node.spec.drivers or ())),
     )
 
 

@@ -139,6 +139,7 @@ class PodConditionWire(Wire, frozen=True):
 
 class PodStatusWire(Wire, frozen=True):
     phase: str | None = None
+    nominated_node_name: str | None = None
     resource_claim_statuses: tuple[GeneratedClaimWire, ...] | None = None
     conditions: tuple[PodConditionWire, ...] | None = None
     container_statuses: tuple[ContainerStatusWire, ...] | None = None
@@ -225,6 +226,8 @@ class ResourceQuotaWire(Wire, frozen=True):
 
 class DisruptionSpecWire(Wire, frozen=True):
     selector: LabelSelectorWire | None = None
+    max_unavailable: int | str | None = None
+    min_available: int | str | None = None
 
 
 class DisruptionStatusWire(Wire, frozen=True):

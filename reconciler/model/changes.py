@@ -82,13 +82,27 @@ class NodeClaimChanges:
 
 
 @dataclass(frozen=True, slots=True)
+class DomainCount:
+    """Chunks of a demand on one node (or NodeClaim, while there is no node), and what it has of one label that their spread or
+    affinity goes by. values: several while that is open, none where it lacks the label."""
+
+    bin: str
+    key: str
+    values: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class DemandOutcome:
+    """domains: by the labels that its spread constraints and pod affinity go by, the hostname left out."""
+
     demand: Demand
     on_existing: int
     on_new: int
     unplaced: int
     excuses: tuple[Excuse, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    domains: tuple[DomainCount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +160,8 @@ HOURS_PER_MONTH = 730
 
 @dataclass(frozen=True, slots=True)
 class PendingOutcome:
+    """Pods by where they would go."""
+
     placed_on_existing: int = 0
     placed_on_new: int = 0
     unplaced: int = 0
@@ -156,7 +172,8 @@ class Plan:
     """Everything one pass would change, with its reasons. No durations in it: equal input gives equal bytes.
 
     blocked: reasons why nothing may be deleted or released in this pass (an incomplete read, a force-push hold).
-    back_offs: what the inventory should remember afterwards. occupied: what each existing bin holds. local_budgets: budgets in local time and their form in UTC.
+    back_offs: what the inventory should remember afterwards. occupied: what each existing bin holds. pending: pods that wait,
+    without those of nodes that are being deleted. local_budgets: budgets in local time and their form in UTC.
     """
 
     revision: str | None

@@ -32,6 +32,7 @@ class Demand:
     check-capacity); whole: all or nothing; recreation: KeepMinimum counts chunks against allocatable less daemons;
     explanation: how the size came about, in words, one fact a line; replicas, template: what status shows;
     pod_template: name of the PodTemplate the shape came from and its generation, for status.
+    leaves: the node that this pod runs on and that is being deleted, so that it needs another place; "" for all else.
     """
 
     ref: ObjectRef
@@ -47,9 +48,11 @@ class Demand:
     pod_template: tuple[str, int | None] | None = None
     fulfilment: str = "placeholder"
     limited_by: str = ""
+    leaves: str = ""
 
     @property
     def is_pending_pod(self) -> bool:
+        """Also of a pod that will be pending once its node is gone (`leaves`)."""
         return self.ref.kind == POD_KIND
 
     def with_shapes(self, shape_of: Callable[[ChunkGroup], PodShape]) -> Demand:

@@ -13,7 +13,8 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:
     """terms: its required node affinity, of which one must hold (() holds anywhere); labels: those for zone and region;
-    claim: (namespace, name) it is meant for or bound to; driver: its CSI driver, "" for other kinds."""
+    claim: (namespace, name) it is meant for or bound to; driver: its CSI driver, "" for other kinds; handle: what that driver calls
+    it, the same for volumes that are one and the same to it."""
 
     name: str
     terms: tuple[NodeSelectorTerm, ...] = ()
@@ -23,13 +24,15 @@ class PersistentVolume:
     access_modes: tuple[str, ...] = ()
     claim: tuple[str, str] | None = None
     driver: str = ""
+    handle: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeClaim:
     """volume: the PersistentVolume it names, "" while it has none; bound: to that volume, both ways; lost: its volume is
     gone; storage_class: None when the field is absent (the default class), "" for none; requested: bytes; controller: UID of
-    its controlling owner, the pod whose ephemeral volume it was made for, "" for none."""
+    its controlling owner, the pod whose ephemeral volume it was made for, "" for none; selected_node: for which its volume is being
+    made, "" for none."""
 
     namespace: str
     name: str
@@ -41,6 +44,7 @@ class VolumeClaim:
     requested: int = 0
     access_modes: tuple[str, ...] = ()
     controller: str = ""
+    selected_node: str = ""
 
     @property
     def is_for_one_pod(self) -> bool:
@@ -64,10 +68,12 @@ class StorageClass:
 
 @dataclass(frozen=True, slots=True)
 class VolumeLimits:
-    """How many volumes of each CSI driver a node can have attached (its CSINode), by driver."""
+    """What a node's CSINode says, by CSI driver. limits: how many of its volumes the node can have attached; topology: labels by which
+    the driver tells from where a volume is reached, () for from everywhere."""
 
     node: str
     limits: tuple[tuple[str, int], ...] = ()
+    topology: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,12 +66,14 @@ class ResourceQuota:
 
 @dataclass(frozen=True, slots=True)
 class PodDisruptionBudget:
-    """allowed: `status.disruptionsAllowed`, so many of its pods may be evicted now; selector None: matches nothing."""
+    """allowed: `status.disruptionsAllowed`, so many of its pods may be evicted now; selector None: matches nothing;
+    allows_none: by what is written none of its pods may ever go (`maxUnavailable: 0` or `0%`, `minAvailable: 100%`)."""
 
     namespace: str
     name: str
     selector: LabelSelector | None = None
     allowed: int = 0
+    allows_none: bool = False
 
     def covers(self, pod: Pod) -> bool:
         matches = self.selector is not None and self.selector.matches(dict(pod.shape.labels))
@@ -86,7 +88,8 @@ class ClusterView:
     sorted by namespace and name. apis: (group, kind) → versions served, preferred first; empty where unknown (offline).
     catalog: instance types that came with the cluster (a snapshot's, the embedded cluster's), else empty. reduced: objects
     may lack fields that planning does not need (a snapshot leaves them out), so that an absent field says nothing.
-    findings: what the user should know of where the view comes from (files of a snapshot that are not read).
+    findings: what the user should know of where the view comes from (files of a snapshot that are not read). nominated: pods for
+    which kube-scheduler has chosen a node, once `with_nominated` has put those on it that it takes.
     """
 
     revision: str = ""
@@ -110,3 +113,4 @@ class ClusterView:
     catalog: tuple[InstanceType, ...] = ()
     reduced: bool = False
     findings: tuple[Finding, ...] = ()
+    nominated: tuple[Pod, ...] = ()

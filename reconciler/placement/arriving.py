@@ -101,7 +101,7 @@ def arrival_of(claim: NodeClaim, offers: Mapping[str, PoolOffers], columns: Reso
     room = pool.room[types].min(axis=0) if promised is None else promised - load
     known = asked.only(pool.offerings.table.keys)
     # That we ask for something else than what ran out keeps nobody from launching it.
-    others = [labels for labels in pool.offerings.backed_off if known.match(labels)]
+    others = [labels for labels in pool.offerings.others_may_buy if known.match(labels)]
     labels = _row_labels(pool, pool.offerings.table.matching(known), others) | _labels(asked, claim)
     # The other spellings of a zone come with the node.
     labels |= {key: labels[stable] for key, stable in STABLE_KEYS.items() if stable in labels and key not in labels}

@@ -100,7 +100,9 @@ class Balance:
                 for position, domain in put.touched.labels:
                     self._coming.setdefault(position, []).append((put, domain))
                 for position in put.touched.hosts:
-                    self._coming.setdefault(position, []).append((put, put.bin))
+                    host = self._state.decided(put.bin, HOSTNAME_LABEL)
+                    assert host is not None
+                    self._coming.setdefault(position, []).append((put, host))
         return self._coming.get(counter, ())
 
 

@@ -48,7 +48,7 @@ class Batch:
     pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
     allocatable less daemons; opens_nodes: new nodes may be made; whole: batches of one demand share the number, None when
     each stands alone; preferences: needs with wishes made rules, firmest first, for new nodes; allowance: of its demand;
-    part, counted: as which part of what is on a node its chunks count, and the part that counts against the room for them (see
+    brings: of those that share volumes, which ones a node lacks before its chunks come (see sharing), None where that is all one; part, counted: as which part of what is on a node its chunks count, and the part that counts against the room for them (see
     loops and `Recreation`)."""
 
     number: int
@@ -61,6 +61,7 @@ class Batch:
     whole: int | None
     preferences: tuple[Needs, ...] = ()
     allowance: Allowance = UNLIMITED
+    brings: frozenset[str] | None = None
     count: int = field(init=False, default=0)
     part: int = field(init=False, default=EMPTY)
     counted: int = field(init=False, default=USED)
@@ -93,6 +94,11 @@ class Batch:
         if own is None or per_node is None:
             return per_node if own is None else own
         return min(own, per_node)
+
+
+def rank_of(batch: Batch) -> tuple[bool, int]:
+    """Pending pods come first, then higher priorities."""
+    return (not batch.pods, -batch.priority)
 
 
 def batches_of(demands: Sequence[Demand], needs: Callable[[PodShape], Needs], *, include_pending: bool) -> list[Batch]:

@@ -101,5 +101,5 @@ def _with_the_last(
 
 def _carried_out(state: State, steps: Sequence[Step], search: Search) -> dict[int, int]:
     for step in steps:
-        step.destination.put(state, step.batch)
+        step.destination.put(state)
     return search.missing

@@ -28,6 +28,7 @@ from reconciler.placement.arriving import (
 )
 from reconciler.placement.candidates import PoolOffers
 from reconciler.placement.daemons import Daemon
+from reconciler.placement.hostnames import Hostnames, hostnames_of
 from reconciler.placement.label_table import Amounts, Cell, LabelTable, Mask
 from reconciler.placement.shapes import Needs, NodeTerm, tolerated
 from reconciler.placement.tally import Flock
@@ -78,7 +79,8 @@ class PlacedFlock:
 @dataclass(frozen=True, slots=True)
 class Frame:
     """Bins without the pods on them: what is the same for as long as nodes and NodeClaims are. base: allocatable; index: number
-    of a node's bin by its name; holding: what bins were made or held for, in words; placed: flocks and where they were found last, by identity, with their version."""
+    of a node's bin by its name; holding: what bins were made or held for, in words; hostnames: which host each is; placed: flocks
+    and where they were found last, by identity, with their version."""
 
     origins: list[BinOrigin]
     table: LabelTable
@@ -87,6 +89,7 @@ class Frame:
     usable: Mask
     index: dict[str, int]
     holding: dict[int, str]
+    hostnames: Hostnames
     placed: dict[int, tuple[int, PlacedFlock]] = field(default_factory=dict)
 
     def place(self, flock: Flock) -> PlacedFlock:
@@ -106,7 +109,8 @@ class Bins:
     """Existing bins, nodes by name and then NodeClaims by name. Arrays have one row a bin.
 
     room: allocatable less daemon pods (those there and those to come); running: what other pods take; rank: HELD,
-    PLACEHOLDER or OTHER; holding: what bins were made or held for, in words, by number; flocks: bound pods with their bins.
+    PLACEHOLDER or OTHER; holding: what bins were made or held for, in words, by number; hostnames: which host each is by its
+    label; flocks: bound pods with their bins.
     """
 
     origins: list[BinOrigin]
@@ -117,6 +121,7 @@ class Bins:
     usable: Mask
     ports: dict[int, tuple[HostPort, ...]]
     holding: dict[int, str]
+    hostnames: Hostnames
     flocks: list[PlacedFlock]
     _masks: dict[tuple[object, ...], Mask] = field(default_factory=dict)
 
@@ -182,14 +187,16 @@ def frame_of(
         replace(origin, excuse="is about to be replaced") if origin.name in leaving and not origin.excuse else origin
         for origin in origins
     ]
+    rows = [origin.labels for origin in origins]
     return Frame(
         origins=origins,
-        table=LabelTable([origin.labels for origin in origins]),
+        table=LabelTable(rows),
         base=np.array(rooms, dtype=np.int64).reshape(len(origins), len(columns.names)),
         rank=np.array([_rank(origin) for origin in origins], dtype=np.int64),
         usable=np.array([not origin.excuse for origin in origins], dtype=np.bool_),
         index={origin.name: number for number, origin in enumerate(origins) if origin.node is not None},
         holding={number: words for number, origin in enumerate(origins) if (words := origin.held_for)},
+        hostnames=hostnames_of(rows, sum(origin.node is not None for origin in origins)),
     )
 
 
@@ -203,6 +210,7 @@ def bins_of(frame: Frame, flocks: Sequence[Flock], daemons: Sequence[Daemon], co
         usable=frame.usable,
         ports={},
         holding=frame.holding,
+        hostnames=frame.hostnames,
         flocks=[frame.place(flock) for flock in flocks],
     )
     _count_pods(bins, columns)

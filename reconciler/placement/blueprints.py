@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.candidates import NoRows, PoolOffers
 from reconciler.placement.counters import Inclusion
 from reconciler.placement.label_table import Amounts, Cell, Mask
 from reconciler.placement.loops import Numbers
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import ABSENT, Requirements
 from reconciler.placement.shapes import NodeTerm, tolerated
 
 
@@ -78,6 +79,27 @@ class Blueprint:
             return False
         both = int((rows & self.rows).sum())
         return None if 0 < both < int(self.rows.sum()) else both > 0
+
+    def is_sure_of(self, inclusion: Inclusion) -> bool:
+        """Whether a spread constraint looks at nodes of it whatever they come to be."""
+        if not all(key == HOSTNAME_LABEL or self._has(key) for key in inclusion.keys):
+            return False
+        if inclusion.tolerations is not None and not tolerated(self.offers.taints, inclusion.tolerations):
+            return False
+        return inclusion.terms is None or any(self._is_sure_to_meet(term) for term in inclusion.terms)
+
+    def _has(self, key: str) -> bool:
+        if key in self.offers.offerings.table.keys:
+            return bool(self.offers.offerings.table.having(key)[self.rows].all())
+        values = self.own.get(key)
+        return values is not None and not values.absent
+
+    def _is_sure_to_meet(self, term: NodeTerm) -> bool:
+        rows = self.offers.rows_for(term.stable)
+        if isinstance(rows, NoRows) or not rows[self.rows].all():
+            return False
+        asked = term.stable.without(self.offers.offerings.table.keys)
+        return all((self.own.get(key) or ABSENT).is_within(values) for key, values in asked.entries)
 
     def cheapest(self, used: Amounts) -> Numbers:
         """For each row of what nodes hold, the place in `types` of the cheapest that holds it; one must."""

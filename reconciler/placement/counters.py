@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector, Toleration
-from reconciler.placement.label_table import Mask
+from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.shapes import NodeTerm
 
 Domain = str | int
-"""A label value; for hostnames the number of the bin."""
+"""A label value; for hostnames the number of the bin, or of the first that has its hostname (see hostnames)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,11 @@ class Inclusion:
 
 
 class Hosts:
-    """Counts by bin of every counter on hostnames: a row is a counter, a column a bin (existing bins, then planned ones)."""
+    """Counts by bin of every counter on hostnames: a row is a counter, a column a bin (existing bins, then planned ones). Bins that
+    share a hostname all have what counts on any of them. sharing: by bin, itself among them; empty where no two do."""
 
-    def __init__(self) -> None:
+    def __init__(self, sharing: Mapping[int, Amounts]) -> None:
+        self.sharing = sharing
         self.table: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
         self._rows = 0
 
@@ -114,7 +116,7 @@ class Counter:
             self.counts[domain] = self.counts.get(domain, 0) + amount
         else:
             assert isinstance(domain, int)
-            self.hosts.table[self.host_row, domain] += amount
+            self.hosts.table[self.host_row, self.hosts.sharing.get(domain, domain)] += amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +139,13 @@ class ApartRule:
 
 @dataclass(frozen=True, slots=True)
 class TogetherRule:
-    """Affinity: a counted pod must be in the domain; the first of pods that select themselves may go anywhere."""
+    """Affinity: a counted pod must be in the domain; the first of pods that select themselves may go anywhere. claim: in
+    words, the one whose volume its pods wait for, "" for affinity that pods ask for themselves."""
 
     counter: int
     key: str
     counts_itself: bool
+    claim: str = ""
 
 
 Rule = SpreadRule | ApartRule | TogetherRule

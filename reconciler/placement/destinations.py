@@ -12,7 +12,7 @@ import numpy as np
 
 from reconciler.placement.batches import Batch
 from reconciler.placement.blueprints import Blueprint
-from reconciler.placement.counters import Rule, TogetherRule
+from reconciler.placement.counters import Rule
 from reconciler.placement.enlarge import growable
 from reconciler.placement.fill import existing_fits, most_with_minimums
 from reconciler.placement.host_caps import Task, host_caps
@@ -21,6 +21,7 @@ from reconciler.placement.make import by_weight, empty_node, grow, most_on_new
 from reconciler.placement.options import options_of
 from reconciler.placement.requirements import ANYWHERE, Requirements
 from reconciler.placement.shapes import Wish
+from reconciler.placement.sharing import may_open
 from reconciler.placement.sizing import Options
 from reconciler.placement.spread import Combination, Shares, combinations_of
 from reconciler.placement.state import State
@@ -29,15 +30,18 @@ from reconciler.placement.state import State
 @dataclass(frozen=True, slots=True)
 class Destination:
     """bin: existing bins by their number, planned ones after them, one past the last for a new node; extra: what it adds to
-    the price, in billionths of a USD an hour; blueprint: what a planned node is to be then; kind: number of a new one's type."""
+    the price, in billionths of a USD an hour; blueprint: what a planned node is to be then; kind: number of a new one's type; batch: as
+    which it goes there (see sharing)."""
 
+    batch: Batch
     bin: int
     extra: int
     blueprint: Blueprint | None = None
     kind: int | None = None
 
-    def put(self, state: State, batch: Batch) -> None:
+    def put(self, state: State) -> None:
         """Places one chunk."""
+        batch = self.batch
         if self.blueprint is None:
             state.put_existing(batch, self.bin, 1)
         elif self.kind is None:
@@ -59,13 +63,24 @@ def destinations_of(
 ) -> list[Destination]:
     """For one chunk, as things are; existing bins first, in the order in which they are preferred. closed, in_any_order: see
     `Shares.allowed`."""
-    domains = _domains(state, batch, course, closed, in_any_order=in_any_order)
+    if state.usage.taken(batch.needs.shape.sharing):
+        return []
+    found: list[Destination] = []
+    for variant in state.usage.variants(batch):
+        domains = _domains(state, variant, course, closed, in_any_order=in_any_order)
+        found += _destinations_of(state, variant, course, domains, per_node=per_node)
+    return found
+
+
+def _destinations_of(
+    state: State, batch: Batch, course: Course, domains: Sequence[Combination] | None, *, per_node: int | None
+) -> list[Destination]:
     task = Task(
         batch,
         ANYWHERE,
         course,
         bare=bool(state.planned.count),
-        single=_is_first(state, course.host_company),
+        single=bool(state.topology.founding(course.host_company)),
         per_node=per_node,
     )
     found = list(_existing(state, task, course.keys, domains))
@@ -75,11 +90,6 @@ def destinations_of(
             if new:
                 return found + new
     return found
-
-
-def _is_first(state: State, company: Sequence[TogetherRule]) -> bool:
-    """Whether a chunk wants company of its own kind that is nowhere yet."""
-    return bool(company) and state.topology.nobody_yet(company)
 
 
 def closed_to(state: State, batch: Batch, course: Course, *, per_node: int | None) -> dict[Combination, int]:
@@ -106,9 +116,10 @@ def _domains(
         return None
     judged: Sequence[Rule] = course.on_labels
     combinations = combinations_of(state, batch, course.keys)
-    if _is_first(state, course.company):
-        together = {rule.key for rule in course.company}
-        judged = [rule for rule in judged if not isinstance(rule, TogetherRule)]
+    founding = state.topology.founding(course.company)
+    if founding:
+        together = {rule.key for rule in founding}
+        judged = [rule for rule in judged if rule not in founding]
         combinations = [item for item in combinations if None not in {item.value(key) for key in together}]
     return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed(closed, in_any_order=in_any_order)
 
@@ -129,7 +140,7 @@ def _existing(
     for number in order.tolist():
         labels = state.bins.origins[number].labels
         if allowed is None or tuple(labels.get(key) for key in keys) in allowed:
-            yield Destination(number, 0)
+            yield Destination(task.batch, number, 0)
 
 
 def _planned(state: State, task: Task, wish: Wish, domains: Sequence[Combination] | None) -> Iterator[Destination]:
@@ -150,11 +161,13 @@ def _planned(state: State, task: Task, wish: Wish, domains: Sequence[Combination
             able = (free >= batch.needs.request).all(axis=1) & (blueprint.room >= planned.used[index]).all(axis=1)
             if able.any() and most_with_minimums(state, blueprint, index, batch, 1):
                 extra = int(blueprint.type_prices[able.argmax()] - planned.price[index])
-                yield Destination(state.base + index, extra, blueprint=blueprint)
+                yield Destination(batch, state.base + index, extra, blueprint=blueprint)
 
 
 def _new(state: State, task: Task, wish: Wish, domains: Sequence[Combination] | None) -> Iterator[Destination]:
     """The cheapest type of each pool among the heaviest that can make a node, in each domain."""
+    if not may_open(task.batch):
+        return
     state.weights = state.weights or by_weight(state)
     for where in _wheres(domains):
         placed = Task(task.batch, where, task.course, bare=True, single=task.single, per_node=task.per_node)
@@ -177,5 +190,5 @@ def _cheapest_of_pools(state: State, batch: Batch, options: Options) -> list[Des
         blueprint = empty_node(state, pool, options)
         if most_on_new(blueprint, batch, 1):
             number = state.base + state.planned.count
-            cheapest[pool] = Destination(number, price, blueprint, kind - state.blueprints.type_base[pool])
+            cheapest[pool] = Destination(batch, number, price, blueprint, kind - state.blueprints.type_base[pool])
     return list(cheapest.values())

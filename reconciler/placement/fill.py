@@ -28,9 +28,20 @@ def fill_existing(state: State, task: Task, count: int, only: Mask | None = None
     if fits is None:
         return 0
     chosen = choose(fits, state.bins.rank, state.fullness, count, single=task.single)
+    if task.course.on_hosts and state.bins.hostnames.sharing:
+        chosen = _one_of_a_host(state, chosen)
     for number, amount in chosen:
         state.put_existing(task.batch, number, amount)
     return sum(amount for _, amount in chosen)
+
+
+def _one_of_a_host(state: State, chosen: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of bins that share a hostname the first: what the rules leave for the others is seen once it has its chunks."""
+    by_host: dict[int | None, tuple[int, int]] = {}
+    for number, amount in chosen:
+        host = state.bins.hostnames.domains[number]
+        by_host.setdefault(-1 - number if host is None else host, (number, amount))
+    return list(by_host.values())
 
 
 def existing_fits(state: State, task: Task, only: Mask | None = None) -> Amounts | None:
@@ -60,7 +71,8 @@ def has_room(state: State, batch: Batch) -> bool:
     if not state.base:
         return False
     mask = state.bins.usable & state.bins.fitting(batch.needs) & state.bins.tolerated(batch.needs)
-    return bool(mask.any()) and bool(times(state.free(batch)[mask], batch.needs.request).any())
+    request = state.usage.variants(batch)[0].needs.request
+    return bool(mask.any()) and bool(times(state.free(batch)[mask], request).any())
 
 
 def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, single: bool) -> list[tuple[int, int]]:

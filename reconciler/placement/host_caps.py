@@ -71,7 +71,7 @@ def host_caps(state: State, task: Task) -> HostCaps:
     rules = rule_caps(state, task) if task.course.on_hosts else UNCAPPED
     ports = task.batch.needs.shape.host_ports
     most = task.batch.most_on_new_node(task.per_node)
-    if not ports and most is None:
+    if not ports and most is None and task.batch.brings is None:
         return rules
     base, count = state.base, state.planned.count
     more = np.full(count, PLENTY, dtype=np.int64)
@@ -83,22 +83,26 @@ def host_caps(state: State, task: Task) -> HostCaps:
     if ports:
         free = [0 if ports_clash(ports, taken) else 1 for taken in state.planned.ports]
         more = np.minimum(more, np.array(free, dtype=np.int64))
+    if task.batch.brings is not None:
+        more = np.minimum(more, state.usage.caps(task.batch, range(base, base + count)))
     return HostCaps(rules.rules, more, rules.on_empty)
 
 
 def rule_caps(state: State, task: Task) -> HostCaps:
+    founding = state.topology.founding(task.course.host_company) if task.single else ()
     if not task.bare:
-        return _rule_caps(state, task)
+        return _rule_caps(state, task, founding)
     # Where new nodes come up empty the bounds never change.
-    known = state.bare_caps.get((task.course, task.single))
+    known = state.bare_caps.get((task.course, founding))
     if known is None:
-        known = state.bare_caps[task.course, task.single] = _rule_caps(state, task)
+        known = state.bare_caps[task.course, founding] = _rule_caps(state, task, founding)
     caps: HostCaps = known
     return caps
 
 
-def _rule_caps(state: State, task: Task) -> HostCaps:
-    rules = [rule for rule in task.course.on_hosts if not (isinstance(rule, TogetherRule) and task.single)]
+def _rule_caps(state: State, task: Task, founding: Sequence[TogetherRule]) -> HostCaps:
+    """founding: rules that do not hold the first."""
+    rules = [rule for rule in task.course.on_hosts if rule not in founding]
     if not rules:
         return UNCAPPED
     rows = [state.topology.counters[rule.counter].host_row for rule in rules]
@@ -130,7 +134,13 @@ def least_on_hosts(state: State, rule: SpreadRule) -> int:
     expected = state.topology.expected.get(rule.counter, set())
     existing = np.flatnonzero(counter.included)
     planned = state.planned_hosts(counter.counted.inclusion) if state.planned.count else _NONE
-    if expected or len(existing) + len(planned) < rule.min_domains:
+    hosts = len(existing)
+    if state.bins.hostnames.sharing:
+        hosts = len({state.bins.hostnames.domains[number] for number in existing.tolist()})
+    if (expected and state.may_make_nodes()) or hosts + len(planned) < rule.min_domains:
+        return 0
+    # A planned node that may come to be where the rule does not look is not one to rely on, but may be the emptiest.
+    if rule.min_domains > 1 and hosts + state.sure_hosts(counter.counted.inclusion) < rule.min_domains:
         return 0
     table = state.topology.hosts.table[counter.host_row]
     return min((int(table[numbers].min()) for numbers in (existing, planned) if len(numbers)), default=0)
@@ -152,6 +162,11 @@ def existing_caps(state: State, task: Task, numbers: Sequence[int]) -> Amounts:
     chosen = np.array(numbers, dtype=np.int64)
     caps = np.full(len(chosen), PLENTY, dtype=np.int64)
     on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, state.base)
+    missing = state.bins.hostnames.missing
+    if missing is not None and task.course.on_hosts:
+        # kube-scheduler: anti-affinity does not see such a node; spread and affinity refuse it, the first of its kind too.
+        apart = all(isinstance(rule, ApartRule) for rule in task.course.on_hosts)
+        on_all = np.where(missing, PLENTY if apart else 0, PLENTY if on_all is None else on_all)
     if on_all is not None:
         caps = np.minimum(caps, on_all[chosen])
     if task.per_node is not None or task.batch.allowance.bins:
@@ -163,4 +178,6 @@ def existing_caps(state: State, task: Task, numbers: Sequence[int]) -> Amounts:
     if ports:
         free = [0 if ports_clash(ports, state.ports_of(number)) else 1 for number in numbers]
         caps = np.minimum(caps, np.array(free, dtype=np.int64))
+    if task.batch.brings is not None:
+        caps = np.minimum(caps, state.usage.caps(task.batch, numbers))
     return caps

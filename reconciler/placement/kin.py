@@ -16,7 +16,7 @@ class Course:
     """rules: the shape's own and those of pods that keep it off; on_labels, on_hosts: those of them on labels other than the
     hostname, and on the hostname; keys: those labels, with others on which somebody counts the chunks.
 
-    spread: those that spread; company, host_company: those that ask for company, of each; shared: whether where chunks go changes where more may go;
+    spread, host_spread: those that spread, and those of them on the hostname; company, host_company: those that ask for company, of each; shared: whether where chunks go changes where more may go;
     by_domain: whether any rule looks at more than whether something counts where they go.
     """
 
@@ -25,6 +25,7 @@ class Course:
     on_labels: tuple[Rule, ...]
     on_hosts: tuple[Rule, ...]
     spread: tuple[SpreadRule, ...]
+    host_spread: tuple[SpreadRule, ...]
     company: tuple[TogetherRule, ...]
     host_company: tuple[TogetherRule, ...]
     shared: bool
@@ -40,6 +41,7 @@ def course_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -> Course
         on_labels=on_labels,
         on_hosts=on_hosts,
         spread=tuple(rule for rule in rules if isinstance(rule, SpreadRule)),
+        host_spread=tuple(rule for rule in on_hosts if isinstance(rule, SpreadRule)),
         company=tuple(rule for rule in on_labels if isinstance(rule, TogetherRule)),
         host_company=tuple(rule for rule in on_hosts if isinstance(rule, TogetherRule)),
         shared=any(rule.counts_itself and not isinstance(rule, TogetherRule) for rule in on_labels),

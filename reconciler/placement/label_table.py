@@ -44,6 +44,12 @@ class LabelTable:
         """The value of each row, None where it is absent or not decided yet."""
         return [cell if isinstance(cell, str) else None for cell in (row.get(key) for row in self._rows)]
 
+    def having(self, key: str) -> Mask:
+        """Rows that are sure to have the label, decided or not."""
+        codes, cells = self.column(key)
+        sure = [isinstance(cell, str) or (bool(cell) and None not in _possible(cell)) for cell in cells]
+        return np.array(sure, dtype=np.bool_)[codes]
+
     def allowed(self, key: str, values: Values, *, possibly: bool = False) -> Mask:
         """Rows whose value fits; of an undecided row every value must fit, or with `possibly` one."""
         asked = (key, values, possibly)

@@ -22,6 +22,7 @@ from reconciler.placement.loops import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.options import options_of
 from reconciler.placement.serve import serve
 from reconciler.placement.shapes import Wish
+from reconciler.placement.sharing import may_open
 from reconciler.placement.sizing import Mix, Options, mix_price
 from reconciler.placement.state import State
 
@@ -29,13 +30,43 @@ from reconciler.placement.state import State
 def make_nodes(state: State, task: Task, count: int) -> int:
     """Places up to `count` chunks on planned and new nodes; returns how many."""
     placed = 0
-    from_pools = _in_steps if state.kernel is None or task.single or state.minimums else _in_strides
+    in_steps = state.kernel is None or task.single or state.minimums or task.batch.brings is not None
+    from_pools = _in_steps if in_steps else _in_strides
     state.weights = state.weights or by_weight(state)
     for wish in task.batch.needs.wishes:
         for number, pools in enumerate(state.weights):
             placed += from_pools(state, task, wish, pools, count - placed, filling=not number)
             if placed == count or (task.single and placed):
                 return placed
+    return placed
+
+
+def join_planned(state: State, task: Task, count: int) -> int:
+    """Places up to `count` chunks on nodes that are planned already, larger ones where need be; returns how many. For chunks for
+    which no node can be made any more."""
+    placed = 0
+    state.weights = state.weights or by_weight(state)
+    for wish in task.batch.needs.wishes:
+        for pools in state.weights:
+            placed += _joining(state, task, wish, pools, count - placed)
+            if placed == count or (task.single and placed):
+                return placed
+    return placed
+
+
+def _joining(state: State, task: Task, wish: Wish, pools: tuple[int, ...], count: int) -> int:
+    """With each step the emptiest host may hold more, which lets a spread constraint allow more on all of them."""
+    placed = steps = 0
+    while placed < count and not (task.single and placed):
+        if steps == STEPS_WORTH_COMPILING and state.kernel is None:
+            state.use(compiled())
+        left = count - placed
+        step = fill_planned(state, task, wish, left)
+        step = step or _enlarge(state, task, wish, pools, count=left, price=PLENTY)
+        placed += step
+        steps += 1
+        if not step:
+            break
     return placed
 
 
@@ -54,7 +85,8 @@ def _in_steps(state: State, task: Task, wish: Wish, pools: tuple[int, ...], coun
     """filling: planned nodes of whatever pool may take chunks as they are."""
     placed, steps = fill_planned(state, task, wish, count) if filling else 0, 0
     while placed < count and not (task.single and placed):
-        if steps == STEPS_WORTH_COMPILING and not state.minimums and state.use(compiled()):
+        plain = not (task.single or state.minimums) and task.batch.brings is None
+        if steps == STEPS_WORTH_COMPILING and plain and state.use(compiled()):
             return placed + _in_strides(state, task, wish, pools, count - placed, filling=False)
         options = options_of(state, task, wish, pools)
         mix, price = _priced_mix(options, count - placed, single=task.single)
@@ -104,6 +136,8 @@ def _single(options: Options, count: int) -> Mix:
 def _open(state: State, task: Task, options: Options, mix: Mix) -> int:
     """Makes the nodes of the mix until a limit stops it; returns how many chunks they hold."""
     placed = 0
+    if not may_open(task.batch):
+        return placed
     for place, alike in groupby(mix, key=itemgetter(0)):
         amounts = [amount for _, amount in alike]
         kind = int(options.types[place])

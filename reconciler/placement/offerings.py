@@ -41,7 +41,8 @@ class Offerings:
     of a USD an hour, so that sums compare exactly). known: whether the price is one, or only stands in for it when choices
     are weighed (see _weighed). reservations: by row, the name of the reservation it comes from ("" for none) and the label that says so;
     reserved: nodes left by reservation; unavailable: labels of what cannot be bought now, or is
-    backed off from (backed_off: of those only). left_out: sentences on what is not planned with."""
+    backed off from; others_may_buy: labels of what is not planned with, though a node on its way may still be launched as it.
+    left_out: sentences on what is not planned with."""
 
     types: tuple[InstanceType, ...]
     table: LabelTable
@@ -54,7 +55,7 @@ class Offerings:
     reservation_keys: tuple[str, ...] = ()
     reserved: Mapping[str, int] = field(default_factory=dict)
     unavailable: tuple[Mapping[str, str], ...] = ()
-    backed_off: tuple[Mapping[str, str], ...] = ()
+    others_may_buy: tuple[Mapping[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
 
     def types_in(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -77,7 +78,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
     rows: list[tuple[int, Offering]] = []
     reserved = _reserved(types)
     unavailable: list[Mapping[str, str]] = []
-    backed_off: list[Mapping[str, str]] = []
+    others_may_buy: list[Mapping[str, str]] = []
     uncounted = 0
     for index, kind in enumerate(types):
         own = type_labels(kind)
@@ -86,12 +87,16 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
             if not offering.available or (kind.name, offering.zone, offering.capacity_type) in back_offs:
                 unavailable.append(own | offering_labels(offering))
                 if offering.available:
-                    backed_off.append(unavailable[-1])
+                    others_may_buy.append(unavailable[-1])
                 continue
             if offering.capacity_type == RESERVED:
                 if offering.reservation_capacity is None:
                     uncounted += 1
-                if not offering.reservation_capacity or not reserved[_reservation(kind, offering)[0]]:
+                if not offering.reservation_capacity:
+                    continue
+                if not reserved[_reservation(kind, offering)[0]]:
+                    # Told elsewhere to be used up: which of the two is older nobody knows.
+                    others_may_buy.append(own | offering_labels(offering))
                     continue
             sold_as = offering_labels(offering)
             for with_system in systems:
@@ -110,7 +115,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         reservation_keys=tuple(key for _, key in held_back),
         reserved=reserved,
         unavailable=tuple(unavailable),
-        backed_off=tuple(backed_off),
+        others_may_buy=tuple(others_may_buy),
         left_out=_left_out(uncounted),
     )
 

@@ -10,8 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
-from reconciler.placement.batches import Batch
-from reconciler.placement.pack import rank_of
+from reconciler.placement.batches import Batch, rank_of
 from reconciler.placement.state import State
 
 Key = Callable[[Batch], float]

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, islice, permutations
+from itertools import groupby
 
 from reconciler.placement.balance import Balance, expect_planned
-from reconciler.placement.batches import Batch
+from reconciler.placement.batches import Batch, rank_of
 from reconciler.placement.counters import SpreadRule
 from reconciler.placement.fill import fill_existing, has_room
 from reconciler.placement.host_caps import Task
 from reconciler.placement.kin import Course
-from reconciler.placement.make import make_nodes
+from reconciler.placement.make import join_planned, make_nodes
 from reconciler.placement.requirements import ANYWHERE, Requirements
+from reconciler.placement.sharing import in_turn
 from reconciler.placement.spread import place_over_domains
-from reconciler.placement.state import State
-from reconciler.placement.stay import stay, stays_for, stays_of
-from reconciler.placement.stay_order import stay_in_pieces
+from reconciler.placement.state import Saved, State
+from reconciler.placement.staying import Staying
 
 _ATTEMPTS = 4
-_MOST_REORDERED = 4
-"""Batches that were there before, up to which all orders are tried in which they may stay."""
 
 
 class Packer:
@@ -31,8 +29,10 @@ class Packer:
         self._state = state
         self._batches = batches
         self._per_node = per_node
-        self._stays = stays_of(state)
+        self._staying = Staying(state, batches, self.broken, per_node=per_node)
         self._unplaced: dict[int, int] = {}
+        self._refused: dict[int, tuple[int, ...]] = {}
+        """What counted under the spread constraints of batches with chunks that found no place, when they last found none."""
         self.moving = 0
         """Chunks that did not stay where they were, when all were placed last; pods that wait for room are left aside."""
 
@@ -58,6 +58,7 @@ class Packer:
                 last = next(item for item in self._batches if item.number == max(broken))
                 left_out |= {item.number for item in self._batches if item is last or _same_whole(item, last)}
             self._state.put_back(saved)
+        self._place_refused(left_out)
         return self._unplaced
 
     @property
@@ -72,10 +73,10 @@ class Packer:
         self._place([item for item in self._batches if item.waits])
         left: dict[int, int] = {}
         others = [item for item in self._batches if not item.waits]
-        steady = self._all_stay(others)
+        steady = self._staying.all_of(others)
         for _, equals in groupby(others, key=rank_of):
             rank = list(equals)
-            stayed = steady or self._stay_in(rank)
+            stayed = steady or self._staying.rank(rank)
             left |= {batch.number: batch.count - stayed[batch.number] for batch in rank}
         return {number: count for number, count in left.items() if count}
 
@@ -111,8 +112,8 @@ class Packer:
         for (after_pods, _), equals in groupby(batches, key=rank_of):
             rank = list(equals)
             if after_pods and steady is None:
-                steady = self._all_stay([item for item in batches if not item.pods])
-            stayed = steady or self._stay_in(rank)
+                steady = self._staying.all_of([item for item in batches if not item.pods])
+            stayed = steady or self._staying.rank(rank)
             self.moving += sum(item.count - stayed[item.number] for item in rank if not item.waits)
             for whole, members in groupby(rank, key=lambda batch: batch.whole):
                 if whole is not None:
@@ -121,80 +122,62 @@ class Packer:
                 for batch in members:
                     wanted = batch.count - stayed[batch.number]
                     self._note(batch, wanted - self._place_batch(batch, wanted))
-            self._seek_company(rank)
-        self._seek_company(batches)
+            self._try_again(rank)
+        self._try_again(batches)
+
+    def _place_refused(self, left_out: Collection[int]) -> None:
+        """Another chance for chunks that had to expect nodes of others, empty at first, or were left out: all of those are there
+        now, with what is on them. What would unbalance somebody else is given up again."""
+        expected = self._state.topology.expected
+        again = [
+            item
+            for item in self._batches
+            if item.number in self._unplaced and not item.waits
+            if item.number in left_out or any(rule.counter in expected for rule in self._state.course(item).spread)
+        ]
+        expected.clear()
+        saved, unplaced = self._state.save(), self.unplaced
+        while again:
+            for item in again:
+                self._refused.pop(item.number, None)
+            self._try_again(again)
+            broken = self.broken()
+            if not broken:
+                return
+            to_blame = self._to_blame(broken, saved)
+            self._state.put_back(saved)
+            self._unplaced = dict(unplaced)
+            again = [item for item in again if item.number not in to_blame] if to_blame else []
+
+    def _to_blame(self, broken: Mapping[int, Sequence[SpreadRule]], since: Saved) -> set[int]:
+        """Batches whose chunks came since then and made nodes, or are under a rule that does not hold, or count in it."""
+        counters = {rule.counter for rules in broken.values() for rule in rules}
+        return {
+            put.batch.number
+            for put in self._state.puts(since)
+            if put.batch.number in broken
+            or (put.bin >= self._state.base and put.was < 0)
+            or not counters.isdisjoint(self._state.topology.counts_of(put.batch.needs))
+        }
 
     def _note(self, batch: Batch, missing: int) -> None:
         if missing:
             self._unplaced[batch.number] = missing
+            self._refused[batch.number] = self._around(batch)
         else:
             self._unplaced.pop(batch.number, None)
 
-    def _all_stay(self, batches: Sequence[Batch]) -> dict[int, int]:
-        """How many chunks of each batch stay, where nothing is new and all can: then those of a higher priority may need the
-        company of others, beside whom they came. Empty, with the state as it was, where somebody has to move or to come."""
-        if not self._stays or any(stays_for(self._stays, item) < item.count for item in batches):
-            return {}
-        saved = self._state.save()
-        stayed = self._stay_in_best_order(batches, ())
-        if all(stayed[item.number] == item.count for item in batches):
-            return stayed
-        self._state.put_back(saved)
-        return {}
+    def _around(self, batch: Batch) -> tuple[int, ...]:
+        """What has to change before chunks may go where spread constraints did not let them."""
+        spread = self._state.course(batch).spread
+        counters = self._state.topology.counters
+        return (self._state.planned.count, *(counters[rule.counter].total for rule in spread)) if spread else ()
 
-    def _stay_in(self, rank: Sequence[Batch]) -> dict[int, int]:
-        """How many chunks of each batch stay where they were; a demand that is placed as a whole stays as a whole."""
-        moving: set[int | None] = set()
-        while True:
-            if not self._stays:
-                return dict.fromkeys((batch.number for batch in rank), 0)
-            saved = self._state.save()
-            stayed = self._stay_in_best_order(rank, moving)
-            partly = {
-                batch.whole
-                for batch in rank
-                if batch.whole is not None and batch.whole not in moving and stayed[batch.number] < batch.count
-                if any(stayed[other.number] for other in rank if other.whole == batch.whole)
-            }
-            if not partly:
-                return stayed
-            self._state.put_back(saved)
-            moving |= partly
-
-    def _stay_in_best_order(self, rank: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
-        """What came in one order may not be able to stay in another: while some have to move and they are few, other orders
-        are tried."""
-        saved = self._state.save()
-        best, stayed = rank, self._stay_in_order(rank, moving)
-        known = {item.number: min(item.count, stays_for(self._stays, item)) for item in rank}
-        held = [item for item in rank if known[item.number]]
-        if not 1 < len(held) <= _MOST_REORDERED or sum(stayed.values()) >= sum(known.values()):
-            return stayed
-        most = sum(stayed.values())
-        for order in islice(permutations(held), 1, None):
-            self._state.put_back(saved)
-            now = sum(self._stay_in_order(order, moving).values())
-            if now > most:
-                most, best = now, order
-            if most == sum(known.values()):
-                break
-        self._state.put_back(saved)
-        if most < sum(known.values()):
-            pieces = [item for item in held if item.whole is None or item.whole not in moving]
-            if stay_in_pieces(self._state, pieces, self._stays, per_node=self._per_node):
-                return dict.fromkeys(stayed, 0) | {item.number: known[item.number] for item in pieces}
-        return dict.fromkeys(stayed, 0) | self._stay_in_order(best, moving)
-
-    def _stay_in_order(self, order: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
-        stayed = {batch.number: 0 for batch in order}
-        for _ in range(2):  # those that want company may come before those they want
-            for batch in order:
-                if not stayed[batch.number] and (batch.whole is None or batch.whole not in moving):
-                    stayed[batch.number] = self._stay(batch)
-        return stayed
-
-    def _stay(self, batch: Batch) -> int:
-        return stay(self._state, batch, self._state.course(batch), self._stays, per_node=self._per_node)
+    def _has_another_chance(self, batch: Batch) -> bool:
+        """Whoever wants company may have come before it; and where more count, spread may let more come."""
+        if batch.needs.shape.pod_affinity:
+            return True
+        return not batch.waits and self._refused.get(batch.number) != self._around(batch)
 
     def _place_whole(self, batches: Sequence[Batch], stayed: dict[int, int]) -> bool:
         """All chunks of a demand or none; returns whether all."""
@@ -216,24 +199,23 @@ class Packer:
     def _place_each(self, batches: Sequence[Batch]) -> bool:
         """Until one has chunks left over."""
         for batch in batches:
-            wanted = batch.count - self._stay(batch)
+            wanted = batch.count - self._staying.one(batch)
             if self._place_batch(batch, wanted) < wanted:
                 return False
         return True
 
-    def _seek_company(self, batches: Sequence[Batch]) -> None:
-        """Chunks that want to be near others may have come before those: they get another chance, until none comes of it."""
+    def _try_again(self, batches: Sequence[Batch]) -> None:
+        """Chunks that found no place, as long as that of others may help them, until none comes of it."""
         progress = True
         while progress:
             progress = False
             for whole, members in groupby(batches, key=lambda batch: batch.whole):
                 lonely = [batch for batch in members if batch.number in self._unplaced]
-                if not any(batch.needs.shape.pod_affinity for batch in lonely):
-                    continue
-                if whole is not None:
+                hopeful = [batch for batch in lonely if self._has_another_chance(batch)]
+                if hopeful and whole is not None:
                     progress = self._place_whole(lonely, dict.fromkeys(self._unplaced, 0)) or progress
                     continue
-                for batch in [item for item in lonely if item.needs.shape.pod_affinity]:
+                for batch in hopeful:
                     missing = self._unplaced[batch.number]
                     placed = self._place_batch(batch, missing)
                     progress = progress or placed > 0
@@ -245,9 +227,10 @@ class Packer:
         First without new nodes. Only if that is not enough they are placed again with them, since a node yet to come is an
         empty domain that spread constraints look at.
         """
+        state = self._state
+        count = state.usage.most(batch, count)
         if not count:
             return 0
-        state = self._state
         course = state.course(batch)
         saved = state.save() if course.by_domain else None
         placed = self._place_on(batch, course, count, opening=False) if has_room(state, batch) else 0
@@ -258,7 +241,12 @@ class Packer:
             placed = 0
         else:
             placed += self._place_preferred(batch, count - placed)
-        return placed + self._place_on(batch, course, count - placed, opening=True)
+        placed += self._place_on(batch, course, count - placed, opening=True)
+        step = 1 if course.host_spread else 0
+        while step and placed < count:
+            step = self._place_on(batch, course, count - placed, opening=True, settled=True)
+            placed += step
+        return placed
 
     def _place_preferred(self, batch: Batch, count: int) -> int:
         """Chunks that find no room, on new nodes that meet what they would rather have, as far as any can."""
@@ -274,21 +262,28 @@ class Packer:
         return placed
 
     def _nobody_yet(self, course: Course) -> bool:
-        return self._state.topology.nobody_yet((*course.company, *course.host_company))
+        """Of those that pods ask for themselves."""
+        company = (*course.company, *course.host_company)
+        return self._state.topology.nobody_yet(rule for rule in company if not rule.claim)
 
-    def _place_on(self, batch: Batch, course: Course, count: int, *, opening: bool) -> int:
+    def _place_on(self, batch: Batch, course: Course, count: int, *, opening: bool, settled: bool = False) -> int:
+        """settled: no node can be made for these chunks any more, so that spread over hosts starts at what those hold that are
+        there or planned."""
+
         def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
-            task = Task(batch, where, course, bare=may_open, single=False, per_node=self._per_node)
-            return _fill(self._state, task, amount, opening=may_open)
+            def fill_with(variant: Batch, most: int) -> int:
+                task = Task(
+                    variant, where, course, bare=may_open and not settled, single=False, per_node=self._per_node
+                )
+                return _fill(self._state, task, most, opening=may_open)
+
+            if batch.needs.shape.sharing is None:
+                return fill_with(batch, amount)
+            return in_turn(self._state.usage, batch, amount, fill_with)
 
         if course.keys:
             return place_over_domains(self._state, batch, course, fill, count=count, opening=opening)
         return fill(ANYWHERE, count, opening)
-
-
-def rank_of(batch: Batch) -> tuple[bool, int]:
-    """Pending pods come first, then higher priorities."""
-    return (not batch.pods, -batch.priority)
 
 
 def _same_whole(one: Batch, other: Batch) -> bool:
@@ -297,16 +292,20 @@ def _same_whole(one: Batch, other: Batch) -> bool:
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
     company = task.course.host_company
-    if company and state.topology.nobody_yet(company):
-        return _first_on_a_host(state, task, count, opening=opening)
     placed = 0
+    if company and state.topology.founding(company):
+        placed = _first_on_a_host(state, task, count, opening=opening)
+        if not placed or not state.bins.hostnames.sharing:
+            return placed
+    settled = opening and not task.bare
     while placed < count:
         # With each round the emptiest host may hold more, which lets a spread constraint allow more on all of them.
         step = fill_existing(state, task, count - placed)
+        step += join_planned(state, task, count - placed - step) if settled else 0
         placed += step
         if not step or not task.course.on_hosts:
             break
-    if opening and placed < count:
+    if opening and task.bare and placed < count:
         placed += make_nodes(state, task, count - placed)
     return placed
 
@@ -319,7 +318,7 @@ def _first_on_a_host(state: State, task: Task, count: int, *, opening: bool) -> 
     if placed == count or not opening:
         return placed
     state.put_back(saved)
-    made = make_nodes(state, alone, count)
+    made = make_nodes(state, alone, count) if task.bare else join_planned(state, alone, count)
     if made >= placed:
         return made
     state.put_back(saved)

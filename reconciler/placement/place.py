@@ -15,18 +15,20 @@ from functools import partial
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
-from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
-from reconciler.model.pods import DEFAULT_SCHEDULER
+from reconciler.model.placement import Excuse, Holding, OccupiedBin, Placement, Unplaced
+from reconciler.model.pods import DEFAULT_SCHEDULER, PodShape
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
-from reconciler.placement.attachments import with_attachments
+from reconciler.placement.attachments import Attached, with_attachments
 from reconciler.placement.batches import UNLIMITED, Batch, batches_of
 from reconciler.placement.best import place_best
 from reconciler.placement.bins import Bins, bins_of, frame_of
-from reconciler.placement.candidates import Told, pool_offers, usable
+from reconciler.placement.candidates import pool_offers, usable
 from reconciler.placement.checker.violations import violations
+from reconciler.placement.claim_excuses import claim_excuses, obstacle_excuse
 from reconciler.placement.daemons import daemons_of
-from reconciler.placement.excuses import Circumstances, excuses_of, unused
+from reconciler.placement.excuses import Circumstances, excuses_of
 from reconciler.placement.kernel import WORTH_COMPILING, compiled
 from reconciler.placement.memory import Memory
 from reconciler.placement.minimums import within_minimums
@@ -34,9 +36,11 @@ from reconciler.placement.offer import Offerer
 from reconciler.placement.offerings import BackOff, offerings_of
 from reconciler.placement.optimizing.optimal import optimal_placement
 from reconciler.placement.overlay_conflicts import overlays_in_force
+from reconciler.placement.pool_excuses import unused
 from reconciler.placement.pool_limits import PoolLimits
 from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
 from reconciler.placement.shapes import KnownNeeds
+from reconciler.placement.sharing import Usage
 from reconciler.placement.spot.accounts import limits_of, totals_of
 from reconciler.placement.spot.allowances import Allowances, within_share
 from reconciler.placement.spot.offers import offered_within_share
@@ -153,6 +157,8 @@ def _place(
         options.chunks_per_node,
     )
 
+    shapes = {(demand.ref, index): group.shape for demand in demands for index, group in enumerate(demand.groups)}
+
     def attempt(
         most_nodes: Mapping[str, int], allowances: Allowances, *, on_demand: bool
     ) -> tuple[_Attempt, dict[str, int]]:
@@ -172,11 +178,11 @@ def _place(
             batches=allowed,
             memory=memory,
             most_nodes=most_nodes,
-            told=attached.told,
+            attached=attached,
         )
         state.topology.assumptions.update(attached.assumptions)
         missing = place_best(state, allowed, per_node=options.chunks_per_node)
-        unplaced = _unplaced(state, allowed, missing, circumstances)
+        unplaced = _unplaced(state, allowed, missing, circumstances, shapes)
         placement, short = _placement(state, allowed, unplaced, options, on_demand=on_demand)
         return _Attempt(state, allowed, unplaced, placement, allowances, on_demand), short
 
@@ -215,9 +221,9 @@ def _state(
     batches: Sequence[Batch],
     memory: Memory,
     most_nodes: Mapping[str, int],
-    told: Told,
+    attached: Attached,
 ) -> State:
-    sold = (tuple(instance_types), options.back_offs)
+    sold, told = (tuple(instance_types), options.back_offs), attached.told
     catalogue = memory.once("catalogue", sold, lambda: offerings_of(instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
     overlaid = (sold[0], tuple(node_pools), tuple(overlays))
@@ -245,13 +251,16 @@ def _state(
     topology.assumptions.update(catalogue.left_out)
     topology.assumptions.update(in_force.left_out)
     topology.assumptions.update(_not_judged(batches))
+    if topology.looks_at_hosts:
+        topology.assumptions.update(frame.hostnames.sentences)
     reservations = reservations_of(catalogue, view)
     limits = PoolLimits(node_pools, view, instance_types, reservations.left, most_nodes)
     offers = usable_offers(list(every.values()), [pool for pool in node_pools if usable(pool)], reservations)
     topology.assumptions.update(unknown_prices(offers))
     kernel = compiled() if len(batches) >= WORTH_COMPILING else None
     shared_out = options.chunks_per_node is not None or any(batch.allowance is not UNLIMITED for batch in batches)
-    return State(bins, offers, topology, limits, columns, kernel=kernel, shared_out=shared_out)
+    usage = Usage(columns.names, attached.in_use, frame.index)
+    return State(bins, offers, topology, limits, columns, kernel=kernel, shared_out=shared_out, usage=usage)
 
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:
@@ -279,19 +288,29 @@ def _foreign_words(scheduler: str, opens_nodes: bool, count: int) -> str:  # noq
 
 
 def _unplaced(
-    state: State, batches: Sequence[Batch], missing: dict[int, int], circumstances: Circumstances
+    state: State,
+    batches: Sequence[Batch],
+    missing: dict[int, int],
+    circumstances: Circumstances,
+    shapes: Mapping[tuple[ObjectRef, int], PodShape],
 ) -> list[Unplaced]:
-    """Of several members of a batch the last in order go without."""
+    """Of several members of a batch the last in order go without. shapes: by demand and group, since those of a batch are alike
+    but for what their claims are called."""
     unplaced = []
     for number in sorted(missing):
         batch = batches[number]
-        excuses = excuses_of(state, batch, circumstances)
+        shared: tuple[Excuse, ...] | None = None
         left = missing[number]
         for member in reversed(batch.members):
             count = min(left, member.size)
-            if count:
-                unplaced.append(Unplaced(member.demand, member.group, count, excuses))
-                left -= count
+            if not count:
+                break
+            shape = shapes[member.demand, member.group]
+            own, enough = ((obstacle_excuse(shape),), True) if shape.obstacle else claim_excuses(shape)
+            if shared is None and not enough:
+                shared = excuses_of(state, batch, circumstances)
+            unplaced.append(Unplaced(member.demand, member.group, count, own if enough else (*(shared or ()), *own)))
+            left -= count
     return sorted(unplaced, key=lambda item: (item.demand, item.group))
 
 

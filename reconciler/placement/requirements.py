@@ -107,6 +107,12 @@ class Values:
         bounds = Values(complement=True, at_least=at_least, at_most=at_most)
         return Values(frozenset(name for name in names if bounds.allows(name)), absent=absent, min_values=min_values)
 
+    def is_within(self, other: Values) -> bool:
+        """Whether the other allows all of these, as far as they can be listed."""
+        if self.complement or (self.absent and not other.absent):
+            return self == other
+        return all(other.allows(name) for name in self.names)
+
     def example(self) -> str | None:
         """One concrete value, the same every time; None when nothing but absence is allowed."""
         if not self.complement:

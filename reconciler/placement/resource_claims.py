@@ -140,7 +140,7 @@ class _Judge:
         if not has_claims(shape):
             return shape
         amounts: dict[str, int] = {}
-        terms = shape.attachment_terms
+        terms, places = shape.attachment_terms, list(shape.attachment_places)
         left: list[str] = []
         try:
             wanted = list(self._wanted(shape))
@@ -149,7 +149,9 @@ class _Judge:
         for name, what, asked in wanted:
             try:
                 if isinstance(asked, ResourceClaim):
-                    terms = _joined(terms, self._node_with(what, asked))
+                    node = self._node_with(what, asked)
+                    terms = _joined(terms, node)
+                    places.append((what, _joined((), node)))
                 else:
                     self._count(what, asked, amounts)
             except _NotJudgedError as why:
@@ -157,7 +159,12 @@ class _Judge:
                 left.append(name)
         requests = shape.requests + Resources.of(amounts)
         return replace(
-            shape, requests=requests, attachment_terms=terms, resource_claims=tuple(left), resource_claim_templates=()
+            shape,
+            requests=requests,
+            attachment_terms=terms,
+            attachment_places=tuple(places),
+            resource_claims=tuple(left),
+            resource_claim_templates=(),
         )
 
     def _wanted(self, shape: PodShape) -> Iterable[tuple[str, str, ClaimSpec | ResourceClaim]]:

@@ -107,7 +107,7 @@ class Search:
                 return
             if self._is_hopeless(left, step.destination.extra):
                 continue
-            step.destination.put(self._state, step.batch)
+            step.destination.put(self._state)
             self._steps.append(step)
             left[step.batch.number] -= 1
             key = self._key()
@@ -166,11 +166,9 @@ class Search:
 
     def _is_alone(self, batch: Batch) -> bool:
         """Whether no rule has to do with its chunks, so that it is all one when they come."""
-        return (
-            not self._takes_turns
-            and not self._courses[batch.number].rules
-            and not self._state.topology.counts_of(batch.needs)
-        )
+        if self._takes_turns or batch.needs.shape.sharing is not None:
+            return False
+        return not self._courses[batch.number].rules and not self._state.topology.counts_of(batch.needs)
 
     def _is_hopeless(self, left: Counter[int], extra: int) -> bool:
         if any(self._best.missing):
@@ -184,7 +182,8 @@ class Search:
         state, batches = self._state, self._batches
         wanted = np.zeros(len(state.columns.names), dtype=np.int64)
         for number, count in left.items():
-            wanted += batches[number].needs.request * count
+            # Of those that share volumes one may find them all where it goes.
+            wanted += state.usage.variants(batches[number])[0].needs.request * count
         # Chunks that count against what runs there take no room of their own.
         kind = next((batch for batch in batches if batch.keeps_minimum), batches[0])
         free = np.maximum(state.free(kind), 0)[state.bins.usable].sum(axis=0)

@@ -51,11 +51,11 @@ class Needs:
     def affinity_terms(self) -> tuple[NodeTerm, ...]:
         """The terms by selector and affinity alone, which is what spread constraints look at; not where volumes are."""
         shape = self.shape
-        return tuple(_terms(shape, ())) if shape.attachment_terms or shape.obstacle else self.terms
+        return tuple(terms_of(shape, ())) if shape.attachment_terms or shape.obstacle else self.terms
 
 
 def needs_of(shape: PodShape, request: Amounts) -> Needs:
-    terms = () if shape.obstacle else tuple(_terms(shape, shape.attachment_terms))
+    terms = () if shape.obstacle else tuple(terms_of(shape, shape.attachment_terms))
     return Needs(shape, request, terms, tuple(_wishes(shape, terms)))
 
 
@@ -91,7 +91,7 @@ class KnownNeeds:
         return self._alike[parts]
 
 
-def _terms(shape: PodShape, places: Sequence[NodeSelectorTerm]) -> Iterable[NodeTerm]:
+def terms_of(shape: PodShape, places: Sequence[NodeSelectorTerm]) -> Iterable[NodeTerm]:
     for term in shape.required_node_terms or (NodeSelectorTerm(),):
         if shape.required_node_terms and not term.expressions and not term.fields:
             continue  # an empty term matches no node

@@ -6,7 +6,7 @@ it takes and the shares are reckoned again, so that the skew is right for what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -174,18 +174,22 @@ class Shares:
 
 def place_over_domains(state: State, batch: Batch, course: Course, fill: Fill, *, count: int, opening: bool) -> int:
     """Places up to `count` chunks under rules on labels, existing bins before new nodes."""
-    if course.company and state.topology.nobody_yet(course.company):
-        return _first_together(state, batch, course, fill, count=count, opening=opening)
+    founding = state.topology.founding(course.company) if course.company else ()
+    if founding:
+        return _first_together(state, batch, course, founding, fill, count=count, opening=opening)
     combinations = combinations_of(state, batch, course.keys)
     if not course.shared:
         return _place_freely(state, course.on_labels, combinations, fill, count=count, opening=opening)
     return _place_in_shares(state, course.on_labels, combinations, fill, count=count, opening=opening)
 
 
-def _first_together(state: State, batch: Batch, course: Course, fill: Fill, *, count: int, opening: bool) -> int:
-    """Pods that want each other's company and have none yet: the domain that takes most of them, the first of equals."""
-    together = {rule.key for rule in course.company}
-    others = [rule for rule in course.on_labels if not isinstance(rule, TogetherRule)]
+def _first_together(
+    state: State, batch: Batch, course: Course, founding: Collection[Rule], fill: Fill, *, count: int, opening: bool
+) -> int:
+    """Pods that want each other's company and have none yet: the domain that takes most of them, the first of equals. founding: the
+    rules that say so."""
+    together = {rule.key for rule in founding}
+    others = [rule for rule in course.on_labels if rule not in founding]
     place_others = _place_in_shares if course.shared else _place_freely
     groups: dict[tuple[str | None, ...], list[Combination]] = {}
     for combination in combinations_of(state, batch, course.keys):
@@ -218,7 +222,11 @@ def _place_in_shares(
                 caps[combination] = placed
                 short = True
         if not short:
-            return sum(shares.values())
+            placed = sum(shares.values())
+            if placed == count or not caps:
+                return placed
+            # What a domain took was found out while others took more of what all have together, such as a pool's limit.
+            return placed + _place_one_by_one(state, rules, combinations, fill, count=count - placed, opening=opening)
         state.put_back(saved)
     return _place_one_by_one(state, rules, combinations, fill, count=count, opening=opening)
 

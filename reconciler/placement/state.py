@@ -17,7 +17,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.bins import Bins
 from reconciler.placement.blueprints import Blueprint, Blueprints
 from reconciler.placement.candidates import PoolOffers
-from reconciler.placement.counters import Domain, Inclusion
+from reconciler.placement.counters import Domain, Inclusion, TogetherRule
 from reconciler.placement.kernel import Kernel
 from reconciler.placement.kin import Course
 from reconciler.placement.label_table import Amounts
@@ -27,6 +27,7 @@ from reconciler.placement.planned import PlannedNodes
 from reconciler.placement.pool_limits import NOTHING, PoolLimits
 from reconciler.placement.running_limits import RunningLimits
 from reconciler.placement.shapes import Needs
+from reconciler.placement.sharing import Usage
 from reconciler.placement.sizing import Options
 from reconciler.placement.topology import Topology
 
@@ -75,7 +76,7 @@ Saved = NewType("Saved", int)
 
 class State:
     """kernel: compiled loops to use in place of numpy, for large placements; shared_out: a node may hold only so much of one
-    demand, so that what it holds is counted."""
+    demand, so that what it holds is counted; usage: what running pods share with those to be placed."""
 
     def __init__(
         self,
@@ -87,6 +88,7 @@ class State:
         *,
         kernel: Kernel | None = None,
         shared_out: bool = True,
+        usage: Usage | None = None,
     ) -> None:
         self.bins = bins
         self.base = len(bins)
@@ -95,6 +97,7 @@ class State:
         self.topology = topology
         self.limits = limits
         self.columns = columns
+        self.usage = usage or Usage(columns.names)
         self.empty = np.zeros_like(bins.room)
         self.minimum = np.zeros_like(bins.room)
         self.running = bins.running.copy()
@@ -117,7 +120,7 @@ class State:
         self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
         """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see
         spread)."""
-        self.bare_caps: dict[tuple[Course, bool], Any] = {}
+        self.bare_caps: dict[tuple[Course, tuple[TogetherRule, ...]], Any] = {}
         """What rules allow on new nodes (see host_caps)."""
         self.weights: list[tuple[int, ...]] = []
         """Numbers of pools by weight, once they were sorted (see make)."""
@@ -179,6 +182,13 @@ class State:
         if self.limits.is_limited(pool):
             self.limits.charge(pool, more, instead_of, nodes=nodes)
             self._steps.append(Charge(pool, more, instead_of, nodes))
+
+    def may_make_nodes(self) -> bool:
+        """Whether the limits of any pool leave room for one more node."""
+        return any(
+            number not in self.limited or self.running_limits.new_types(number).any()
+            for number in range(len(self.offers))
+        )
 
     def course(self, batch: Batch) -> Course:
         """The topology rules that its chunks are under: their shape's own and those of pods that keep it off."""
@@ -292,16 +302,19 @@ class State:
             counters[position].add(domain, more)
         for position in put.touched.hosts:
             counters[position].add(put.bin, more)
+        sharing = put.batch.needs.shape.sharing
+        if sharing is not None:
+            self.usage.count(put.bin, sharing, more)
         if self._shared_out:
             bins = self.demand_bins.setdefault(put.batch.demand, {})
             bins[put.bin] = bins.get(put.bin, 0) + more
 
     def decided(self, number: int, key: str) -> Domain | None:
         """The domain of a bin, None while it is open or without that label."""
-        if key == HOSTNAME_LABEL:
-            return number
         if number < self.base:
             return self.topology.domains(key)[number]
+        if key == HOSTNAME_LABEL:
+            return number
         return self.planned.decided(number - self.base, key)
 
     def planned_domains(self, key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
@@ -342,6 +355,15 @@ class State:
         # One that comes to be where the constraint does not look is not seen at all.
         judges = [term.stable.get(key) for term in inclusion.terms]
         return frozenset(value for value in known if any(item is None or item.allows(value) for item in judges))
+
+    def sure_hosts(self, inclusion: Inclusion | None) -> int:
+        """How many planned nodes a spread constraint looks at, whatever they come to be."""
+        lines = self.blueprints.list
+        return sum(
+            there
+            for number, there in self.planned.census.items()
+            if there and (inclusion is None or lines[number].is_sure_of(inclusion))
+        )
 
     def planned_hosts(self, inclusion: Inclusion | None) -> Amounts:
         """Numbers of the bins that are planned nodes which a spread constraint sees."""

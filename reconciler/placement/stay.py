@@ -7,6 +7,7 @@ whom is only preferred (see fill).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,31 +53,46 @@ def stay(
     stays: Stays,
     *,
     per_node: int | None,
+    loosely: bool = False,
 ) -> int:
     """Places chunks where the batch's demand had them; returns how many. None stay if that would break a spread rule, which
-    can only be judged over all of them."""
+    can only be judged over all of them. loosely: spread is not looked at, since the caller will judge it over all batches."""
+    if loosely:
+        course = replace(course, spread=(), host_spread=(), on_hosts=_others(course.on_hosts))
     known = stays.get(stay_key(batch), [])
-    if batch.pods or not known:
+    if batch.pods or not known or batch.needs.shape.sharing is not None:  # pods alone have volumes
         return 0
     rules = course.rules
     saved = state.save()
-    placed = 0
-    for number, count in known:
-        only = np.zeros(state.base, dtype=np.bool_)
-        only[number] = True
-        amount = min(count, batch.count - placed, _allowed(state, batch, rules, number))
-        if amount > 0:
-            first = any(isinstance(rule, TogetherRule) and _is_first(state, rules) for rule in rules)
-            task = Task(batch, Requirements(), course, bare=False, single=first, per_node=per_node)
-            placed += fill_existing(state, task, amount, only)
+    placed, step, left = 0, 1, dict(known)
+    while step:
+        # With each round the emptiest host may hold more, which lets a spread constraint allow more on all of them.
+        step = 0
+        for number, count in left.items():
+            only = np.zeros(state.base, dtype=np.bool_)
+            only[number] = True
+            amount = min(count, batch.count - placed - step, _allowed(state, batch, rules, number))
+            if amount > 0:
+                first = _founding(state, rules)
+                task = Task(batch, Requirements(), course, bare=False, single=bool(first), per_node=per_node)
+                stayed = fill_existing(state, task, amount, only)
+                left[number] -= stayed
+                step += stayed
+        placed += step
+        if not course.host_spread:
+            break
     if unbalanced(state, batch, course.spread, since=saved):
         state.put_back(saved)
         return 0
     return placed
 
 
-def _is_first(state: State, rules: Sequence[Rule]) -> bool:
-    return state.topology.nobody_yet(rule for rule in rules if isinstance(rule, TogetherRule))
+def _others(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules if not isinstance(rule, SpreadRule))
+
+
+def _founding(state: State, rules: Sequence[Rule]) -> tuple[TogetherRule, ...]:
+    return state.topology.founding([rule for rule in rules if isinstance(rule, TogetherRule)])
 
 
 def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:
@@ -85,7 +101,7 @@ def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> 
     if any(isinstance(labels.get(key), tuple) for key in state.topology.deciding_keys(batch.needs)):
         return 0
     allowed = PLENTY
-    first = _is_first(state, rules)
+    first = _founding(state, rules)
     for rule in rules:
         if rule.key == HOSTNAME_LABEL:
             continue
@@ -96,5 +112,5 @@ def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> 
             allowed = 0 if isinstance(rule, SpreadRule | TogetherRule) else allowed
         elif not isinstance(rule, SpreadRule):
             counted = state.topology.counters[rule.counter].count(cell)
-            allowed = min(allowed, allowed_on(rule, counted, 0, first))
+            allowed = min(allowed, allowed_on(rule, counted, 0, rule in first))
     return allowed

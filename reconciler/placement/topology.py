@@ -7,10 +7,11 @@ differ only in what they request are under the same rules: what is worked out fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
@@ -29,7 +30,7 @@ from reconciler.placement.counters import (
     TogetherRule,
 )
 from reconciler.placement.kin import Course, Kin, course_of
-from reconciler.placement.label_table import Mask
+from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.requirements import Requirements
 from reconciler.placement.shapes import KnownNeeds, Needs, NodeTerm
 
@@ -45,7 +46,7 @@ class Topology:
         self._namespaces = namespaces
         self._needs = needs
         self.counters: list[Counter] = []
-        self.hosts = Hosts()
+        self.hosts = Hosts(bins.hostnames.sharing)
         self.hosts.reach(len(bins))
         self._own: dict[tuple[int, bool], tuple[Rule, ...]] = {}
         """The rules that shapes bring themselves, by number of kin, with and without chunks only."""
@@ -62,6 +63,11 @@ class Topology:
         self.assumptions: set[str] = set()
         self.expected: dict[int, set[Domain]] = {}
         """Domains by counter that are not there but turned out to come with nodes for other demands (see balance)."""
+
+    @property
+    def looks_at_hosts(self) -> bool:
+        """Whether any rule goes by the hostname."""
+        return any(counter.host_row >= 0 for counter in self.counters)
 
     def watch(self, needs: Needs, *, chunks_only: bool = False) -> None:
         self.own_rules(needs, chunks_only=chunks_only)
@@ -110,6 +116,9 @@ class Topology:
             counter = self._counter(Counted(term.topology_key, together))
             itself = all(selection.selects(shape) for selection in together)
             rules.append(TogetherRule(counter, term.topology_key, itself))
+        for key, mark in shape.sharing.company if shape.sharing is not None else ():
+            waiting = Selection(frozenset({shape.namespace}), (LabelSelector(((mark, ""),)),))
+            rules.append(TogetherRule(self._counter(Counted(key, (waiting,))), key, counts_itself=True, claim=mark))
         return rules
 
     def _inclusion(self, *parts: *_InclusionParts) -> Inclusion:
@@ -155,6 +164,12 @@ class Topology:
         wanted."""
         return all(rule.counts_itself and not self.counters[rule.counter].total for rule in company)
 
+    def founding(self, company: Sequence[TogetherRule]) -> tuple[TogetherRule, ...]:
+        """Those of these rules that ask for company of a chunk's own kind which is nowhere yet, so that they do not hold the first:
+        all of what pods ask for themselves or none of it (as kube-scheduler has it), and of each volume that is waited for."""
+        held = {rule.claim for rule in company if not rule.counts_itself or self.counters[rule.counter].total}
+        return tuple([rule for rule in company if rule.claim not in held])
+
     def deciding_keys(self, needs: Needs) -> tuple[str, ...]:
         """Labels (hostname apart) on which a new node for this shape must be decided, since somebody counts it there."""
         kin = self._kin_of(needs.kin, needs.shape)
@@ -196,7 +211,7 @@ class Topology:
             return None
         mask = np.ones(len(self._bins), dtype=np.bool_)
         for key in inclusion.keys:
-            mask &= np.array([domain is not None for domain in self.domains(key)], dtype=np.bool_)
+            mask &= self._bins.table.having(key) if key != HOSTNAME_LABEL else True
         if inclusion.terms is not None:
             mask &= self._bins.meeting(inclusion.terms)
         return mask if inclusion.tolerations is None else mask & self._bins.tolerating(inclusion.tolerations)
@@ -205,7 +220,7 @@ class Topology:
         """The domain of each existing bin, None where the label is absent or not decided."""
         if key not in self._domains:
             known: Iterable[Domain | None] = (
-                range(len(self._bins)) if key == HOSTNAME_LABEL else self._bins.table.domains(key)
+                self._bins.hostnames.domains if key == HOSTNAME_LABEL else self._bins.table.domains(key)
             )
             self._domains[key] = list(known)
         return self._domains[key]
@@ -277,8 +292,7 @@ class Topology:
         if counter.included is not None:
             rows, counts = rows[counter.included[rows]], counts[counter.included[rows]]
         if counter.host_row >= 0:
-            counter.total += int(counts.sum())
-            self.hosts.table[counter.host_row, rows] += counts
+            self._count_on_hosts(counter, rows, counts)
             return
         codes, cells = self._bins.table.column(counter.counted.key)
         by_cell = np.zeros(len(cells), dtype=np.int64)
@@ -286,6 +300,18 @@ class Topology:
         for cell, amount in zip(cells, by_cell.tolist(), strict=True):
             if amount and isinstance(cell, str):
                 counter.add(cell, amount)
+
+    def _count_on_hosts(self, counter: Counter, rows: NDArray[np.intp], counts: Amounts) -> None:
+        hostnames = self._bins.hostnames
+        if hostnames.missing is not None:
+            named = ~hostnames.missing[rows]
+            rows, counts = rows[named], counts[named]
+        if hostnames.sharing:
+            for number, amount in zip(rows.tolist(), counts.tolist(), strict=True):
+                counter.add(number, amount)
+            return
+        counter.total += int(counts.sum())
+        self.hosts.table[counter.host_row, rows] += counts
 
     def counted_domain(self, counter: int, number: int) -> Domain | None:
         """The domain in which a pod on an existing bin counts, None when it does not."""

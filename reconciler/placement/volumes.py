@@ -1,5 +1,5 @@
 """Where a pod can be for the sake of its volumes: alternatives of node requirements, or why it can be nowhere. Used by
-attachments.
+attachments and shared_claims.
 
 As kube-scheduler judges it (its VolumeBinding, VolumeZone and VolumeRestrictions plugins): a bound volume holds the pod to
 the volume's node affinity and zone; a claim that waits for its first consumer to where its class may make a volume, or where
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim
@@ -32,6 +33,12 @@ class Volumes:
         self._classes = {item.name: item for item in storage.classes}
         defaults = [item.name for item in storage.classes if item.default]
         self._default = max(defaults, default="")
+        self._topology: dict[str, set[str]] = {}
+        for node in storage.limits:
+            for driver, keys in node.topology:
+                self._topology.setdefault(driver, set()).update(keys)
+        self.unknown: set[str] = set()
+        """Claims of which nothing told from where their volumes will be reached."""
         self.competing: set[str] = set()
         """Classes whose volumes lie ready in a number that several claims may compete for."""
 
@@ -54,10 +61,34 @@ class Volumes:
             return self._bound(claim)
         return self._unbound(claim)
 
-    def has_no_volume(self, namespace: str, name: str) -> bool:
-        """Of a claim that is there: is its volume still to be made or found?"""
+    def deciding_labels(self, namespace: str, name: str) -> frozenset[str]:
+        """Labels of the node of a claim's first pod that decide from where its volume is reached: nodes that have the same reach it
+        as well. None where nothing is left to be decided, or no label has a say."""
         claim = self._claims.get((namespace, name))
-        return claim is not None and not claim.volume
+        if claim is None or claim.volume or claim.selected_node:
+            return frozenset()
+        found = self._classes[self._class_name(claim)]
+        ready = list(self._ready(claim, found))
+        keys = {key for volume in ready for key in _keys_of(volume)}
+        if found.provisioner == NO_PROVISIONER:
+            return frozenset(keys) if len(ready) > 1 else frozenset()
+        return frozenset(keys | self._topology_of(claim, found))
+
+    def _topology_of(self, claim: VolumeClaim, found: StorageClass) -> set[str]:
+        """As the driver's nodes tell it in their CSINodes; else what its class names; else the zone."""
+        known = self._topology.get(found.provisioner)
+        if known is not None:
+            return known
+        named = {item.key for term in found.topologies for item in term.expressions}
+        if not named:
+            self.unknown.add(str(claim))
+        return named or {ZONE_LABEL}
+
+    def volume(self, namespace: str, name: str) -> str:
+        """What the driver knows the claim's volume by (several may be one and the same to it), the claim's name while it has none."""
+        claim = self._claims.get((namespace, name))
+        volume = self._volumes.get(claim.volume) if claim is not None and claim.volume else None
+        return f"{namespace}/{name}" if volume is None else f"{volume.driver}/{volume.handle or volume.name}"
 
     def driver(self, namespace: str, name: str) -> str:
         """The CSI driver that attaches the claim's volume, "" when that cannot be told."""
@@ -93,6 +124,8 @@ class Volumes:
             raise Obstacle(f"{claim}: there is no storage class {name}")
         if not found.waits:
             raise Obstacle(f"{claim} is not bound yet, and its storage class {name} binds before pods are placed")
+        if claim.selected_node:
+            return self._being_made(claim, found)
         ready = [place for volume in self._ready(claim, found) for place in _places_of(volume)]
         if found.provisioner != NO_PROVISIONER:
             return (*ready, *found.topologies) if found.topologies else ANYWHERE
@@ -101,6 +134,15 @@ class Volumes:
         self.competing.add(name)
         return tuple(ready)
 
+    def _being_made(self, claim: VolumeClaim, found: StorageClass) -> tuple[NodeSelectorTerm, ...]:
+        """Until there is a volume kube-scheduler takes no pod of the claim to any other node than that of the first."""
+        if found.provisioner == NO_PROVISIONER:
+            raise Obstacle(
+                f"{claim} waits for a volume for node {claim.selected_node}, and its storage class makes none"
+            )
+        there = (Requirement("metadata.name", Operator.IN, (claim.selected_node,)),)
+        return tuple(NodeSelectorTerm(term.expressions, there) for term in found.topologies or ANYWHERE)
+
     def _ready(self, claim: VolumeClaim, found: StorageClass) -> Iterable[PersistentVolume]:
         """Volumes that are there and nobody's, and would do for the claim."""
         for volume in self._volumes.values():
@@ -108,6 +150,12 @@ class Volumes:
             large = volume.capacity >= claim.requested and set(claim.access_modes) <= set(volume.access_modes)
             if free and large and volume.storage_class == found.name:
                 yield volume
+
+
+def _keys_of(volume: PersistentVolume) -> set[str]:
+    terms = volume.terms or ANYWHERE
+    named = {HOSTNAME_LABEL} if any(term.fields for term in terms) else set()
+    return named | {item.key for term in terms for item in term.expressions} | {key for key, _ in volume.labels}
 
 
 def _places_of(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:

@@ -7,6 +7,7 @@ from reconciler.model.findings import Code, Severity
 DRIFTED = Code("drifted", Severity.WARNING)
 POOL_NOT_THERE = Code("pool-not-there", Severity.ERROR)
 PLACEMENT_REJECTED = Code("placement-rejected", Severity.ERROR)
+SHARED_HOSTNAME = Code("shared-hostname", Severity.WARNING)
 STATIC_POOL_CHANGE = Code("static-pool-change", Severity.ERROR)
 STATIC_POOL_BLOCKED = Code("static-pool-blocked", Severity.WARNING)
 

@@ -16,23 +16,43 @@ from reconciler.plan.limits import Cut
 
 PROVISIONING = "Provisioning"
 BEYOND_A_CAP = "beyond a cap"
+MOST_OF_A_REASON = 5
+"""Sentences with one reason: of a cluster with many NodePools, some are enough to see what is wrong."""
 
 
 @dataclass(slots=True)
 class _Tally:
-    """on_its_way: those of `existing` whose node is not ready to take pods yet."""
+    """on_its_way: those of `existing` whose node is not ready to take pods yet; excuses: by reason and words; cap: in words, of
+    chunks that one holds back."""
 
     existing: int = 0
     on_its_way: int = 0
     new: int = 0
     unplaced: int = 0
-    excuses: dict[str, Excuse] = field(default_factory=dict)
+    cap: str = ""
+    excuses: dict[tuple[str, str], Excuse] = field(default_factory=dict)
 
     def excuse(self, excuse: Excuse) -> None:
-        """One row a reason: counts are added up, the first example stays."""
-        known = self.excuses.get(excuse.reason)
-        count = excuse.count + (0 if known is None else known.count)
-        self.excuses[excuse.reason] = Excuse(excuse.reason, count, excuse.example if known is None else known.example)
+        """Groups of a demand that say the same of the same candidates say it once."""
+        key = (excuse.reason, excuse.example)
+        known = self.excuses.get(key)
+        if known is None or known.count < excuse.count:
+            self.excuses[key] = excuse
+
+    def rows(self) -> tuple[Excuse, ...]:
+        """Most frequent first. Of one reason the first sentences only; the last of them has the candidates of the others too."""
+        rows: dict[str, list[Excuse]] = {}
+        for item in sorted(self.excuses.values(), key=_order):
+            alike = rows.setdefault(item.reason, [])
+            if len(alike) < MOST_OF_A_REASON:
+                alike.append(item)
+            else:
+                alike[-1] = replace(alike[-1], count=alike[-1].count + item.count)
+        return tuple(sorted((item for alike in rows.values() for item in alike), key=_order))
+
+
+def _order(excuse: Excuse) -> tuple[int, str, str]:
+    return (-excuse.count, excuse.reason, excuse.example)
 
 
 class Tallies:
@@ -59,11 +79,16 @@ class Tallies:
             tally.unplaced += rest.count
             for excuse in rest.excuses:
                 tally.excuse(excuse)
+        waiting: dict[tuple[ObjectRef, str], int] = {}
         for cut in cuts:
+            words = f"a node in NodePool {cut.node.node_pool} waits: {cut.cap}"
             for holding in cut.node.holdings:
-                tally = self._of(holding.demand)
-                tally.unplaced += holding.count
-                tally.excuse(Excuse(BEYOND_A_CAP, 1, f"a node in NodePool {cut.node.node_pool} waits: {cut.cap}"))
+                self._of(holding.demand).unplaced += holding.count
+                waiting[holding.demand, words] = waiting.get((holding.demand, words), 0) + 1
+        for (demand, words), count in waiting.items():
+            tally = self._of(demand)
+            tally.cap = tally.cap or words
+            tally.excuse(Excuse(BEYOND_A_CAP, count, words))
 
     def _of(self, ref: ObjectRef) -> _Tally:
         return self._tallies.setdefault(ref, _Tally())
@@ -79,7 +104,7 @@ class Tallies:
             on_existing=tally.existing,
             on_new=tally.new,
             unplaced=tally.unplaced,
-            excuses=tuple(sorted(tally.excuses.values(), key=lambda item: (-item.count, item.reason, item.example))),
+            excuses=tally.rows(),
             conditions=(*demand.conditions, *provisioning),
         )
 
@@ -107,8 +132,8 @@ def _provisioning(demand: Demand, tally: _Tally) -> tuple[Condition, ...]:
     ]
     if missing:
         message = f"of {demand.desired:,} chunks, {', '.join(missing)}"
-        if BEYOND_A_CAP in tally.excuses:
-            message = f"{message}; {tally.excuses[BEYOND_A_CAP].example}"
+        if tally.cap:
+            message = f"{message}; {tally.cap}"
         return (_condition(ConditionStatus.FALSE, "RequiresNewCapacity", message),)
     return (_condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"all {demand.desired:,} chunks have room"),)
 
@@ -118,7 +143,8 @@ def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:
 
 
 def pending_outcome(outcomes: Sequence[DemandOutcome]) -> PendingOutcome:
-    pods = [outcome for outcome in outcomes if outcome.demand.is_pending_pod]
+    """Of pods that wait for a node; not of those whose node is being deleted."""
+    pods = [outcome for outcome in outcomes if outcome.demand.is_pending_pod and not outcome.demand.leaves]
     return PendingOutcome(
         placed_on_existing=sum(outcome.on_existing for outcome in pods),
         placed_on_new=sum(outcome.on_new for outcome in pods),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -20,10 +20,13 @@ from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, launch_record
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.disruption_budgets import budget_outcomes, pool_states
+from reconciler.plan.domains import domain_counts, topology_keys
 from reconciler.plan.drift import Drift
 from reconciler.plan.hold import holds
+from reconciler.plan.hostnames import hostname_findings
 from reconciler.plan.limits import Capped, PlanCaps, cap_notes, within_caps
 from reconciler.plan.names import creations
+from reconciler.plan.nominated import nominated_notes
 from reconciler.plan.objects import object_changes
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import prune
@@ -91,7 +94,13 @@ def make_plan(inputs: PlanInputs) -> Plan:
         blocked=bool(blocked),
     )
     tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
-    outcomes = [tallies.outcome(demand) for demand in inputs.demands]
+    domains = domain_counts(topology_keys(inputs.demands), bins, created)
+    outcomes = [
+        replace(tallies.outcome(demand), domains=domains[demand.ref])
+        if demand.ref in domains
+        else tallies.outcome(demand)
+        for demand in inputs.demands
+    ]
     applied = (*objects.changes, *pruning.changes)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     cost = cost_of(
@@ -106,7 +115,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.now)
     record = launch_record(view, inputs.now)
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
-    notes = [*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)]
+    notes = [*nominated_notes(view), *objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)]
     if not inputs.instance_types and placement.unplaced:
         notes.append(
             "no instance type is known, so that no node can be planned: name a catalog with --catalog "
@@ -126,7 +135,9 @@ def make_plan(inputs: PlanInputs) -> Plan:
         schedules=tuple(state_at(schedule, inputs.now) for schedule in inputs.schedules),
         budgets=budget_outcomes(inputs.node_pools, pool_states(bins), inputs.now),
         cost=cost,
-        findings=tuple(sorted({*inputs.findings, *objects.findings, *static}, key=_finding_order)),
+        findings=tuple(
+            sorted({*inputs.findings, *objects.findings, *static, *hostname_findings(view.nodes)}, key=_finding_order)
+        ),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
         local_budgets=inputs.local_budgets,

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from reconciler.model.durations import parse_duration
-from reconciler.model.errors import Invalid
+from reconciler.model.evictions import is_kept
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import DO_NOT_DISRUPT, NodePool
+from reconciler.model.nodes import NodePool
 from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, PodDisruptionBudget
@@ -53,7 +52,7 @@ def static_pool_findings(
 
 def _reason(pod: Pod, spent: Iterable[PodDisruptionBudget], now: datetime) -> str:
     """Why it cannot be evicted now; "": it can."""
-    if _is_kept(pod, now):
+    if is_kept(pod, now):
         return "do-not-disrupt"
     return next((f"PodDisruptionBudget {budget.name}" for budget in spent if budget.covers(pod)), "")
 
@@ -75,15 +74,3 @@ def _finding(pool: NodePool, nodes: int, blocked: Mapping[str, Sequence[str]]) -
         ObjectRef("karpenter.sh", "NodePool", "", pool.name),
         hint=hint,
     )
-
-
-def _is_kept(pod: Pod, now: datetime) -> bool:
-    """`true`, or (Karpenter 1.14) a duration since the pod's start; its creation is what is known of that."""
-    text = dict(pod.annotations).get(DO_NOT_DISRUPT)
-    if text is None or text == "true":
-        return text is not None
-    try:
-        duration = parse_duration(text)
-    except Invalid:
-        return False  # Karpenter passes over what is neither
-    return pod.created is None or now - pod.created < duration

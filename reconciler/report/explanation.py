@@ -12,6 +12,7 @@ from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
+from reconciler.report.domains import bin_words, domain_lines, domain_totals
 from reconciler.report.machine import demand_row, finding_row, timestamp
 from reconciler.report.text import Paint, finding_lines, plain
 from reconciler.report.words import candidates, counted
@@ -49,6 +50,8 @@ def explanation(plan: Plan, name: str) -> Explanation:
         hint = f"did you mean {' or '.join(near)}?" if near else "`headroom plan` lists every demand"
         if name.startswith("Pod/") and not any(text.startswith("Pod/") for text in names):
             hint = "pending pods are explained with --include-pending"
+        if name.startswith("Pod/"):
+            hint = next((note for note in plan.notes if f"{name} " in note), hint)
         raise Invalid(f"{name!r} {what}", hint=hint)
     ref = matching[0].demand.ref
     bins = [
@@ -79,7 +82,19 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
         "now": timestamp(found.plan.now),
         "demand": demand_row(found.outcome),
         "bins": [
-            {"node": item.node, "new": item.new, "nodePool": item.node_pool, "count": item.count} for item in found.bins
+            {
+                "node": item.node,
+                "new": item.new,
+                "nodePool": item.node_pool,
+                "count": item.count,
+                "labels": {count.key: list(count.values) for count in found.outcome.domains if count.bin == item.node},
+            }
+            for item in found.bins
+        ],
+        "domains": [
+            {"key": key, "value": value, "count": count}
+            for key, values in domain_totals(found.outcome).items()
+            for value, count in values.items()
         ],
         "findings": [finding_row(finding) for finding in found.findings],
     }
@@ -90,16 +105,20 @@ def explanation_text(found: Explanation, *, paint: Paint = plain) -> str:
     demand = outcome.demand
     where = f"  {paint('dim', f'{demand.source.file}:{demand.source.line}')}" if demand.source else ""
     lines = [paint("bold", str(demand.ref)) + where]
-    size = "not ready" if demand.desired is None else counted(demand.desired, "chunk")
+    noun = "pod" if demand.is_pending_pod else "chunk"
+    size = "not ready" if demand.desired is None else counted(demand.desired, noun)
     lines += [f"  size: {size}", *(f"    {fact}" for fact in demand.explanation)]
     for group in demand.groups:
         requests = ", ".join(f"{name} {text}" for name, text in group.shape.requests.quantities().items())
-        lines.append(f"    each chunk asks for {requests}")
+        lines.append(f"    each {noun} asks for {requests}")
     for item in found.bins:
         kind = f"new node in NodePool {item.node_pool}" if item.new else "node that is there"
-        lines.append(f"  {counted(item.count, 'chunk')} in {item.node} ({kind})")
+        labels = bin_words(outcome, item.node)
+        lines.append(f"  {counted(item.count, noun)} in {item.node} ({kind}{f'; {labels}' if labels else ''})")
+    if len(found.bins) > 1:
+        lines += [f"  {line}" for line in domain_lines(outcome)]
     if outcome.unplaced:
-        lines.append(paint("red", f"  {counted(outcome.unplaced, 'chunk')} unplaced:"))
+        lines.append(paint("red", f"  {counted(outcome.unplaced, noun)} unplaced:"))
         lines += [f"    {excuse.reason} ({candidates(excuse)}): {excuse.example}" for excuse in outcome.excuses]
     lines += [
         f"  {condition.type}={condition.status} {condition.reason}{f': {condition.message}' if condition.message else ''}"

@@ -25,6 +25,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.placement import Excuse, Holding, OccupiedBin
 from reconciler.report.indented import indented
 from reconciler.report.local_budgets import local_budgets_row
+from reconciler.report.pending import leaving_nodes
 
 PLAN_SCHEMA = "headroom.dev/plan/v1"
 FINDINGS_SCHEMA = "headroom.dev/findings/v1"
@@ -84,6 +85,15 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     }
     if plan.include_pending:
         document["existing"] = [_occupied(place) for place in plan.occupied]
+        document["leaving"] = [
+            {
+                "node": item.node,
+                "placedOnExisting": item.pods.placed_on_existing,
+                "placedOnNew": item.pods.placed_on_new,
+                "unplaced": item.pods.unplaced,
+            }
+            for item in leaving_nodes(plan)
+        ]
     return document
 
 

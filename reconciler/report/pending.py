@@ -1,14 +1,15 @@
-"""Pending pods in a plan: what would be launched for them, at what price, and which are left. Used by text and page.
+"""Pending pods in a plan, and those of nodes that are being deleted: what would be launched for them, at what price, and which
+are left. Used by text, page and machine.
 
 Only a plan made with `--include-pending` plans nodes for them; headroom itself never makes one: that is Karpenter's business.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.changes import NodeClaimCreation, Plan
+from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome, Plan
 from reconciler.model.demand import POD_KIND
 from reconciler.model.placement import Excuse
 from reconciler.report.words import MOST_ZONES, counted, excuse_words, hourly, is_paid, launch_price, listed
@@ -48,6 +49,14 @@ class Launch:
     def kinds(self) -> str:
         """`2 × m-16x and 2 × m-4x; on-demand in zone-a`."""
         return f"{listed(f'{count:,} × {name}' for name, count in self.types)}; {self.places}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingNode:
+    """A node that is being deleted, and where its pods would go."""
+
+    node: str
+    pods: PendingOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +121,53 @@ def left_over(plan: Plan) -> tuple[LeftOver, ...]:
     return tuple(sorted(rows, key=lambda row: (-len(row.names), row.names)))
 
 
+def leaving_nodes(plan: Plan) -> tuple[LeavingNode, ...]:
+    """Nodes that are being deleted of which pods need another place, by name; those of a plan with `--include-pending`."""
+    by_node: dict[str, list[DemandOutcome]] = {}
+    for outcome in plan.demands:
+        if outcome.demand.leaves:
+            by_node.setdefault(outcome.demand.leaves, []).append(outcome)
+    return tuple(LeavingNode(node, _places_of(outcomes)) for node, outcomes in sorted(by_node.items()))
+
+
+def _places_of(outcomes: Iterable[DemandOutcome]) -> PendingOutcome:
+    total = PendingOutcome()
+    for outcome in outcomes:
+        total = _added(total, PendingOutcome(outcome.on_existing, outcome.on_new, outcome.unplaced))
+    return total
+
+
+def _added(one: PendingOutcome, other: PendingOutcome) -> PendingOutcome:
+    return PendingOutcome(
+        one.placed_on_existing + other.placed_on_existing,
+        one.placed_on_new + other.placed_on_new,
+        one.unplaced + other.unplaced,
+    )
+
+
+def _size(pods: PendingOutcome) -> int:
+    return pods.placed_on_existing + pods.placed_on_new + pods.unplaced
+
+
+def _whose(leaving: Sequence[LeavingNode]) -> str:
+    """`2 pods of node-3, which is being deleted`, `9 pods of 2 nodes that are being deleted (node-3 and node-4)`."""
+    pods = counted(sum(_size(item.pods) for item in leaving), "pod")
+    names = [item.node for item in leaving]
+    if len(names) == 1:
+        return f"{pods} of {names[0]}, which is being deleted"
+    rest = len(names) - MOST_NAMES
+    shown = listed([*names[:MOST_NAMES], *([f"{rest:,} more"] if rest > 0 else [])])
+    return f"{pods} of {counted(len(names), 'node')} that are being deleted ({shown})"
+
+
 def pending_words(plan: Plan) -> str:
-    """One sentence on all pending pods; "" when there are none."""
+    """One sentence on all pending pods, and on those of nodes that are being deleted; "" when there are none."""
+    leaving = leaving_nodes(plan)
     pending = plan.pending
-    total = pending.placed_on_existing + pending.placed_on_new + pending.unplaced
+    waiting = [counted(_size(pending), "pending pod")] if _size(pending) else []
+    for item in leaving:
+        pending = _added(pending, item.pods)
+    total = _size(pending)
     if not total:
         return ""
     there = pending.placed_on_existing
@@ -132,4 +184,4 @@ def pending_words(plan: Plan) -> str:
         one = pending.unplaced == 1
         missing = "needs a node that is not there yet" if one else "need nodes that are not there yet"
         parts.append(f"{pending.unplaced:,} {'can be placed nowhere' if plan.include_pending else missing}")
-    return f"{counted(total, 'pending pod')}: {', '.join(parts)}"
+    return f"{listed([*waiting, *([_whose(leaving)] if leaving else [])])}: {', '.join(parts)}"

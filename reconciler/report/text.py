@@ -8,6 +8,7 @@ from datetime import tzinfo
 from reconciler.model.changes import HOURS_PER_MONTH, Action, ChangeSet, DemandOutcome, ObjectChange, Outcome, Plan
 from reconciler.model.findings import Finding, Severity
 from reconciler.report.difference import Difference
+from reconciler.report.domains import domain_lines, own_domains
 from reconciler.report.local_budgets import changing_local_budgets, local_budget_lines
 from reconciler.report.pending import launches, left_over, pending_words
 from reconciler.report.words import (
@@ -80,6 +81,7 @@ def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
         source = outcome.demand.source
         where = f"  {paint('dim', f'{source.file}:{source.line}')}" if source else ""
         lines.append(f"  {outcome.demand.ref!s:<{width}}  {_demand_words(outcome, paint)}{where}")
+        lines += [f"      {paint('dim', line)}" for line in domain_lines(outcome)]
         lines += [f"      {paint('yellow', excuse_words(excuse))}" for excuse in outcome.excuses]
     return lines + _rest(outcomes)
 
@@ -103,12 +105,14 @@ def _demand_words(outcome: DemandOutcome, paint: Paint) -> str:
 def _change_lines(plan: Plan, paint: Paint) -> list[str]:
     claims = plan.node_claims
     lines: list[str] = []
+    labels = own_domains(plan)
     for creation in claims.create[:MOST_ROWS]:
         lines.append(
             f"  {paint('green', '+')} NodeClaim {creation.name}  {offered(creation)}",
         )
+        own = f" with {labels[creation.name]}" if creation.name in labels else ""
         lines.append(
-            paint("dim", f"      in NodePool {creation.planned.node_pool}, for {held(creation.planned.holdings)}")
+            paint("dim", f"      in NodePool {creation.planned.node_pool}{own}, for {held(creation.planned.holdings)}")
         )
     lines += _rest(claims.create)
     for sign, style, verb, actions in (

@@ -85,16 +85,17 @@ def held(holdings: Iterable[Holding]) -> str:
 
 
 _CANDIDATES = {
+    **dict.fromkeys(("node full", "node too small", "node labels", "node taints", "node not available"), "node"),
     "instance type too small": "instance type",
     "NodePool limit": "instance type",
     "offering not available": "offering",
 }
-"""What several candidates were that gave an excuse; of all others, nodes."""
+"""What several candidates were that gave an excuse, where they are all of a kind."""
 
 
 def candidates(excuse: Excuse) -> str:
     """`12 nodes`, `4 instance types`; a single one may be a NodePool as well."""
-    noun = "candidate" if excuse.count == 1 else _CANDIDATES.get(excuse.reason, "node")
+    noun = _CANDIDATES.get(excuse.reason, "candidate") if excuse.count > 1 else "candidate"
     return counted(excuse.count, noun)
 
 

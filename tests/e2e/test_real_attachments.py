@@ -27,7 +27,7 @@ pytestmark = pytest.mark.e2e
 SPACE = "attachments"
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 DRIVER, GPUS = "disk.example.com", "gpu.example.com"
-COMPETING = {"once": 1, "attached": 1, "train": 2}
+COMPETING = {"once": 1, "attached": 1, "train": 2, "filling": 1}
 """Pods by the first part of their name, of which so many can be placed."""
 NEVER_TRIED = {"no-claim"}
 """The scheduler does not even queue a pod whose resource claim is not there."""
@@ -53,8 +53,11 @@ def node(name: str, zone: str) -> Document:
     }
 
 
-def disk(name: str, *terms: tuple[str, str], labels: Mapping[str, str] | None = None) -> list[Document]:
-    """A volume that holds its pods to one of the terms, and a claim of the same name that is bound to it."""
+def disk(
+    name: str, *terms: tuple[str, str], labels: Mapping[str, str] | None = None, handle: str = ""
+) -> list[Document]:
+    """A volume that holds its pods to one of the terms, and a claim of the same name that is bound to it. handle: what its driver
+    knows it by."""
     return [
         {
             **named("v1", "PersistentVolume", name, labels=dict(labels or {})),
@@ -63,7 +66,7 @@ def disk(name: str, *terms: tuple[str, str], labels: Mapping[str, str] | None = 
                 "accessModes": ["ReadWriteOnce"],
                 "storageClassName": "slow",
                 "claimRef": {"namespace": SPACE, "name": name},
-                "csi": {"driver": DRIVER, "volumeHandle": name},
+                "csi": {"driver": DRIVER, "volumeHandle": handle or name},
                 **(
                     {"nodeAffinity": {"required": {"nodeSelectorTerms": [_term(*item) for item in terms]}}}
                     if terms
@@ -102,12 +105,18 @@ def storage_class(name: str, mode: str) -> Document:
     }
 
 
-def pod(name: str, *claims: str, devices: str = "") -> Document:
+def csi_node(name: str, count: int) -> Document:
+    driver = {"name": DRIVER, "nodeID": name, "topologyKeys": [ZONE], "allocatable": {"count": count}}
+    return {**named("storage.k8s.io/v1", "CSINode", name), "spec": {"drivers": [driver]}}
+
+
+def pod(name: str, *claims: str, devices: str = "", cpu: str = "0") -> Document:
     volumes = [{"name": item, "persistentVolumeClaim": {"claimName": item}} for item in claims]
-    spec: Document = {"containers": [{"name": "main", "image": "pause"}], "volumes": volumes}
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
+    spec: Document = {"containers": [container], "volumes": volumes}
     if devices:
         spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": devices}]
-        spec["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+        container["resources"] = {"claims": [{"name": "gpu"}]}
     return {**named("v1", "Pod", name, namespace=SPACE), "spec": spec}
 
 
@@ -115,7 +124,6 @@ def surroundings() -> list[Document]:
     once = disk("once", (ZONE, "zone-b"))
     for part in once:
         part["spec"]["accessModes"] = ["ReadWriteOncePod"]
-    driver = {"name": DRIVER, "nodeID": "a", "topologyKeys": [ZONE], "allocatable": {"count": 1}}
     return [
         named("v1", "Namespace", SPACE),
         storage_class("slow", "WaitForFirstConsumer"),
@@ -131,7 +139,14 @@ def surroundings() -> list[Document]:
         *once,
         claim("not-bound", storage_class="at-once"),
         claim("no-class", storage_class="gone"),
-        {**named("storage.k8s.io/v1", "CSINode", "a"), "spec": {"drivers": [driver]}},
+        *disk("on-d", (HOST, "d")),
+        *disk("on-d-0", (HOST, "d")),
+        *disk("on-d-1", (HOST, "d")),
+        *disk("same-0", (HOST, "e"), handle="same"),
+        *disk("same-1", (HOST, "e"), handle="same"),
+        csi_node("a", 1),
+        csi_node("d", 2),
+        csi_node("e", 1),
     ]
 
 
@@ -160,7 +175,10 @@ def devices() -> list[Document]:
 
 
 def pods() -> list[Document]:
+    """Those that share volumes come before those that compete for what these leave: they ask for more."""
     return [
+        *(pod(f"shared-{index}", "on-d", cpu=f"{3 - index}") for index in range(3)),
+        *(pod(f"same-{index}", f"same-{index}", cpu="1") for index in range(2)),
         pod("in-b", "in-b"),
         pod("in-q-or-c", "in-q-or-c"),
         pod("in-q", "in-q"),
@@ -175,6 +193,7 @@ def pods() -> list[Document]:
         pod("once-1", "once"),
         pod("attached-0", "on-a-0"),
         pod("attached-1", "on-a-1"),
+        *(pod(f"filling-{index}", f"on-d-{index}") for index in range(2)),
         *(pod(f"train-{index}", devices=f"gpu-{index}") for index in range(3)),
         pod("no-claim", devices="gone"),
     ]
@@ -183,11 +202,11 @@ def pods() -> list[Document]:
 def test_the_scheduler_binds_what_we_place_and_nothing_else(plane: ControlPlane) -> None:
     for document in surroundings() + devices():
         plane.api.create(document)
-    for name in "abc":
+    for name in "abcde":
         plane.api.create(node(name, f"zone-{name}"))
         plane.api.patch("v1", "Node", name, {"spec": {"taints": []}})
     with opened(plane.kubeconfig()) as cluster:
-        eventually(lambda: len(cluster.view().nodes) == 3 and cluster.view().complete, within=60, what="all is read")
+        eventually(lambda: len(cluster.view().nodes) == 5 and cluster.view().complete, within=60, what="all is read")
         view = with_pods(cluster.view(), pods())
     demands = pending_demands(view, include_pending=False)
     placement = place(view, node_pools=(), instance_types=(), demands=demands)
@@ -201,6 +220,41 @@ def test_the_scheduler_binds_what_we_place_and_nothing_else(plane: ControlPlane)
     assert alone(bound) == alone(ours)
     assert competing(bound) == competing(ours) == COMPETING
     assert {"in-b": "b", "in-q-or-c": "c", "labelled-b-or-c": "c"}.items() <= bound.items()
+    assert {"shared-0": "d", "shared-1": "d", "shared-2": "d", "same-0": "e", "same-1": "e"}.items() <= bound.items()
+
+    share_with_those_that_run(plane, bound)
+
+
+def share_with_those_that_run(plane: ControlPlane, bound: Mapping[str, str]) -> None:
+    """Node d attaches no more volumes, and those that it has do for more pods."""
+    taken = next(name for name in bound if name.startswith("filling-"))
+    other = "filling-1" if taken == "filling-0" else "filling-0"
+    more = [pod("late-shared", "on-d"), pod("late-both", "on-d", taken.replace("filling", "on-d"))]
+    more += [pod("late-other", "on-d", other.replace("filling", "on-d"))]
+    with opened(plane.kubeconfig()) as cluster:
+        eventually(
+            lambda: len([item for item in cluster.view().pods if item.node_name]) == len(bound),
+            within=60,
+            what="what is bound is read",
+        )
+        for document in more:
+            plane.api.create(document)
+        eventually(
+            lambda: {item.name for item in cluster.view().pods} >= {item["metadata"]["name"] for item in more},
+            within=60,
+            what="the pods that came are read",
+        )
+        view = cluster.view()
+    late = {item["metadata"]["name"] for item in more}
+    view = replace(view, pods=tuple(replace(item, node_name=None) if item.name in late else item for item in view.pods))
+    demands = pending_demands(view, include_pending=False)
+    placement = place(view, node_pools=(), instance_types=(), demands=demands)
+    ours = {holding.demand.name: item.node for item in placement.occupied for holding in item.holdings}
+
+    now = settled(plane)
+
+    assert {name: at for name, at in now.items() if name in late} == {"late-shared": "d", "late-both": "d"}
+    assert {name: at for name, at in ours.items() if name in late} == {"late-shared": "d", "late-both": "d"}
 
 
 def with_pods(view: ClusterView, documents: Sequence[Document]) -> ClusterView:

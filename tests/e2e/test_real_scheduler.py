@@ -1,6 +1,6 @@
 """Placements beside the real kube-scheduler: it binds every pod that we said fits, and none that we said does not.
 
-For some hundred generated worlds, half of them with volumes, the nodes that are there and those that were planned are created on a real API server, all
+For some hundred generated worlds, most of them with volumes, devices and claims made for pods, the nodes that are there and those that were planned are created on a real API server, all
 at once. Then come the pods: first those that were placed, each with a resource request that only its bin can meet, so that
 the real scheduler has the last word on every other rule, with all the nodes in sight. They come in the order in which
 demands are placed, one group after the other: a pod that counts for a spread rule without being under it may tip the
@@ -15,26 +15,37 @@ go wholly or not at all (one of them must stay pending, not all).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from reconciler.cluster.resources import PODS
+from reconciler.cluster.view import ViewStore
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
-from reconciler.model.placement import Holding, Placement
+from reconciler.model.placement import Holding
+from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.place import place
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
-from tests.e2e.world_documents import node_document, planned_document, pod_document
-from tests.e2e.world_volumes import class_documents, storage_documents, worlds_with_volumes
-from tests.unit.placement.worlds import World
+from tests.e2e.world_claims import (
+    asks_for_devices,
+    device_class_documents,
+    made_for,
+    planned_slice_documents,
+    slice_documents,
+    status_with_claims,
+    worlds_with_claims,
+)
+from tests.e2e.world_documents import node_document, planned_document, pod_document, resized
+from tests.e2e.world_volumes import class_documents, storage_documents
+from tests.unit.placement.worlds import World, with_hostname
 
 pytestmark = pytest.mark.e2e
 
@@ -46,7 +57,7 @@ Item = TypeVar("Item")
 @dataclass(frozen=True)
 class Staged:
     """One world in the cluster. placed: documents of pods, one list a round; unplaced: likewise, all at once; wholes: names of unplaced pods, one list for each demand
-    that goes wholly or not at all."""
+    that goes wholly or not at all. shapes: of pods that are placed or unplaced, by name; resizes: statuses of bound pods, likewise."""
 
     name: str
     world: World
@@ -56,6 +67,8 @@ class Staged:
     placed: list[list[Document]]
     unplaced: list[Document]
     wholes: list[set[str]]
+    shapes: dict[str, PodShape]
+    resizes: dict[str, Document]
 
 
 @cache
@@ -71,49 +84,53 @@ def generated() -> tuple[World, ...]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(world=worlds_with_volumes())
+    @given(world=worlds_with_claims())
     def collect(world: World) -> None:
         found.append(world)
 
     collect()
-    return tuple(_as_pods(world) for world in found)
+    return tuple(_as_pods(number, world) for number, world in enumerate(found))
 
 
-def _as_pods(world: World) -> World:
-    """Nodes that are not up and daemons yet to come have tests of their own; here what is there is what counts."""
+def _as_pods(number: int, world: World) -> World:
+    """Nodes that are not up and daemons yet to come have tests of their own; here what is there is what counts. In every fourth
+    world nodes share a hostname or have none."""
     nodes = tuple(replace(node, ready=True) for node in world.view.nodes)
+    if number % 4 == 0:
+        hostnames = ("same", "same", None, "same")
+        nodes = tuple(with_hostname(*item) for item in zip(nodes, hostnames, strict=False))
     demands = tuple(replace(demand, recreation=Recreation.KEEP_EMPTY) for demand in world.demands)
     return replace(world, view=replace(world.view, nodes=nodes, daemon_sets=()), demands=demands)
 
 
-def placed(world: World) -> Placement:
-    return place(world.view, node_pools=world.node_pools, instance_types=world.instance_types, demands=world.demands)
-
-
 def staged(number: int, world: World) -> Staged:
     name = f"world-{number:03}"
-    placement = placed(world)
+    placement = world.placed()
     nodes = [node_document(name, node) for node in world.view.nodes]
     bins: list[tuple[str, tuple[Holding, ...]]] = [
         (item.node, item.holdings) for item in placement.occupied if item.node is not None
     ]
+    by_ref = {demand.ref: demand for demand in world.demands}
+    slices = slice_documents(name, world.view)
+    shapes: dict[str, PodShape] = {}
     for index, planned in enumerate(placement.planned):
         nodes.append(planned_document(name, index, planned, world.node_pools, world.instance_types))
         bins.append((f"planned-{index}", planned.holdings))
+        if any(asks_for_devices(by_ref[item.demand].groups[item.group].shape) for item in planned.holdings):
+            labels = nodes[-1]["metadata"]["labels"].items()
+            slices += planned_slice_documents(name, f"planned-{index}", labels, world.view)
     bound = [pod_document(name, pod.name, pod.shape, bound_to=pod.node_name) for pod in world.view.pods]
-    by_ref = {demand.ref: demand for demand in world.demands}
+    resizes = {pod["metadata"]["name"]: resized(pod, number + index) for index, pod in enumerate(bound)}
     rounds: dict[tuple[ObjectRef, int], list[Document]] = {
         (demand.ref, group): [] for demand in _in_order(world.demands) for group in range(len(demand.groups))
     }
     for bin_name, holdings in bins:
         for holding in holdings:
             shape = by_ref[holding.demand].groups[holding.group].shape
-            rounds[holding.demand, holding.group] += [
-                pod_document(
-                    name, f"{holding.demand.name}-{holding.group}-{bin_name}-{index}", shape, meant_for=bin_name
-                )
-                for index in range(holding.count)
-            ]
+            for index in range(holding.count):
+                pod = f"{holding.demand.name}-{holding.group}-{bin_name}-{index}"
+                rounds[holding.demand, holding.group].append(pod_document(name, pod, shape, meant_for=bin_name))
+                shapes[pod] = shape
     unplaced: list[Document] = []
     wholes: dict[str, set[str]] = {}
     for missing in placement.unplaced:
@@ -122,11 +139,23 @@ def staged(number: int, world: World) -> Staged:
             continue
         for index in range(missing.count):
             pod = f"{missing.demand.name}-{missing.group}-unplaced-{index}"
-            unplaced.append(pod_document(name, pod, demand.groups[missing.group].shape))
+            shapes[pod] = demand.groups[missing.group].shape
+            unplaced.append(pod_document(name, pod, shapes[pod]))
             if demand.whole:
                 wholes.setdefault(missing.demand.name, set()).add(pod)
-    storage = storage_documents(name, world.view.storage)
-    return Staged(name, world, nodes, storage, bound, list(rounds.values()), unplaced, list(wholes.values()))
+    storage = [*storage_documents(name, world.view.storage), *slices]
+    return Staged(
+        name,
+        world,
+        nodes,
+        storage,
+        bound,
+        list(rounds.values()),
+        unplaced,
+        list(wholes.values()),
+        shapes,
+        resizes,
+    )
 
 
 def _in_order(demands: Iterable[Demand]) -> list[Demand]:
@@ -152,10 +181,10 @@ def stages(plane: ControlPlane, turned: list[Staged]) -> list[Staged]:
     found = [staged(number, world) for number, world in enumerate(generated())]
     _each(lambda stage: plane.api.create(_namespace(stage.name)), found)
     _each(lambda node: _create_node(plane, node), (node for stage in found for node in stage.nodes))
-    _each(plane.api.create, class_documents())
+    _each(plane.api.create, (*class_documents(), *device_class_documents()))
     _each(plane.api.create, (item for stage in found for item in stage.storage))
-    _each(plane.api.create, (pod for stage in found for pod in stage.bound))
-    _come(plane, [stage.placed for stage in found])
+    _each(lambda item: _run(plane, *item), ((stage, pod) for stage in found for pod in stage.bound))
+    _come(plane, found, [stage.placed for stage in found])
     there = _pods(plane)
     waiting = [
         stage
@@ -164,8 +193,8 @@ def stages(plane: ControlPlane, turned: list[Staged]) -> list[Staged]:
     ]
     for stage in waiting:
         for pod in _placed(stage):
-            plane.api.delete("v1", "Pod", pod["metadata"]["name"], namespace=stage.name)
-    _come(plane, [stage.placed[::-1] for stage in waiting])
+            _delete(plane, stage, pod)
+    _come(plane, waiting, [stage.placed[::-1] for stage in waiting])
     turned += waiting
     return found
 
@@ -174,10 +203,53 @@ def _placed(stage: Staged) -> list[Document]:
     return [pod for pods in stage.placed for pod in pods]
 
 
-def _come(plane: ControlPlane, rounds: Iterable[list[list[Document]]]) -> None:
+def _come(plane: ControlPlane, stages: Sequence[Staged], rounds: Iterable[list[list[Document]]]) -> None:
     for pods in zip_longest(*rounds, fillvalue=[]):
-        _each(plane.api.create, chain.from_iterable(pods))
+        _each(
+            lambda item: _create_pod(plane, *item),
+            ((stage, pod) for stage, some in zip(stages, pods, strict=True) for pod in some),
+        )
         _settle(plane)
+
+
+def _create_pod(plane: ControlPlane, stage: Staged, document: Document) -> None:
+    """With what controllers would make for it."""
+    pod = document["metadata"]["name"]
+    uid = plane.api.create(document)["metadata"]["uid"]
+    for item in made_for(stage.name, pod, stage.shapes[pod], stage.world.view, uid):
+        plane.api.create(item)
+    if asks_for_devices(stage.shapes[pod]):
+        body = status_with_claims(pod, stage.shapes[pod])
+        plane.api.patch("v1", "Pod", pod, body, namespace=stage.name, subresource="status")
+
+
+def _run(plane: ControlPlane, stage: Staged, document: Document) -> None:
+    """A pod that is there already, and is being resized."""
+    pod = document["metadata"]["name"]
+    plane.api.create(document)
+    plane.api.patch("v1", "Pod", pod, stage.resizes[pod], namespace=stage.name, subresource="status")
+
+
+def _delete(plane: ControlPlane, stage: Staged, document: Document) -> None:
+    """With what was made for it, which nobody here would let go."""
+    pod = document["metadata"]["name"]
+    plane.api.delete("v1", "Pod", pod, namespace=stage.name)
+    for item in made_for(stage.name, pod, stage.shapes[pod], stage.world.view, ""):
+        of = (item["apiVersion"], item["kind"], item["metadata"]["name"])
+        plane.api.patch(*of, {"metadata": {"finalizers": None}}, namespace=stage.name)
+        plane.api.delete(*of, namespace=stage.name)
+
+
+def test_pods_that_are_resized_are_read_as_what_they_are_said_to_count_for(
+    plane: ControlPlane, stages: list[Staged]
+) -> None:
+    store = ViewStore()
+    store.replace(PODS, plane.api.list("v1", "Pod"))
+    found = {(pod.namespace, pod.name): pod.shape.requests for pod in store.view().pods}
+    meant = {(stage.name, pod.name): pod.shape.requests for stage in stages for pod in stage.world.view.pods}
+
+    assert len(meant) > WORLDS
+    assert {key: found[key] for key in meant} == meant
 
 
 def test_every_pod_that_fits_is_bound(plane: ControlPlane, stages: list[Staged]) -> None:
@@ -196,7 +268,7 @@ def test_the_order_of_demands_is_one_in_which_they_are_bound_nearly_always(
 
 
 def test_no_pod_that_does_not_fit_is_bound(plane: ControlPlane, stages: list[Staged]) -> None:
-    _each(plane.api.create, (pod for stage in stages for pod in stage.unplaced))
+    _each(lambda item: _create_pod(plane, *item), ((stage, pod) for stage in stages for pod in stage.unplaced))
     _settle(plane)
     pods = _pods(plane)
     wrong = {}

@@ -28,6 +28,8 @@ from reconciler.model.quantity import PODS
 from reconciler.model.requirements import LabelSelector, Requirement, Taint, Toleration
 
 WORLD_LABEL = "headroom.test/world"
+MADE_VOLUME = "scratch"
+"""The name of a pod's ephemeral volume."""
 _SEATS = "1000"
 
 Document = dict[str, Any]
@@ -61,7 +63,8 @@ def planned_document(
         ZONE_LABEL: zone,
         CAPACITY_TYPE_LABEL: capacity_type,
     }
-    return _node(world, f"planned-{number}", labels, kind.allocatable.quantities(), pool.template.taints)
+    own = f"planned-{number}"
+    return _node(world, own, {**labels, HOSTNAME_LABEL: own}, kind.allocatable.quantities(), pool.template.taints)
 
 
 def pod_document(
@@ -87,7 +90,11 @@ def pod_document(
         "tolerations": [_toleration(item) for item in shape.tolerations],
         "topologySpreadConstraints": [_spread(item) for item in shape.topology_spread],
         "affinity": _affinity(shape),
-        "volumes": [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in shape.volume_claims],
+        "volumes": _volumes(shape),
+        "resourceClaims": [
+            {"name": name, "resourceClaimTemplateName": name}
+            for name in (*shape.resource_claim_templates, *(item.template for item in shape.generated_claims))
+        ],
     }
     if bound_to is not None:
         spec["nodeName"] = node_name(world, bound_to)
@@ -99,8 +106,40 @@ def pod_document(
     }
 
 
+def resized(pod: Document, number: int) -> Document:
+    """The pod's status while it is resized so that it counts for what it asks for now; which way changes from one to the next. The
+    pod is made to ask for more or less where that is so."""
+    (container,) = pod["spec"]["containers"]
+    counted = container["resources"]["requests"]
+    cpu, more, less = counted["cpu"], {**counted, "cpu": "64"}, {**counted, "cpu": "10m"}
+    asked, has, aside, pending = (
+        (counted, less, less, "Deferred"),
+        (less, counted, less, ""),
+        (less, less, counted, ""),
+        (more, counted, less, "Infeasible"),
+    )[number % 4]
+    assert cpu not in {"64", "10m"}
+    container["resources"]["requests"] = asked
+    reasons = [{"type": "PodResizePending", "status": "True", "reason": pending}] if pending else []
+    status = {"name": container["name"], "resources": {"requests": has}, "allocatedResources": aside}
+    running = {"image": "pause", "imageID": "", "ready": True, "restartCount": 0, "state": {"running": {}}}
+    return {"status": {"phase": "Running", "conditions": reasons, "containerStatuses": [{**running, **status}]}}
+
+
 def node_name(world: str, name: str) -> str:
     return f"{world}-{name}"
+
+
+def _volumes(shape: PodShape) -> list[Document]:
+    made = {name for name, _ in shape.ephemeral_claims}
+    named = [
+        {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+        for claim in shape.volume_claims
+        if claim not in made
+    ]
+    template = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    ephemeral = {"volumeClaimTemplate": {"spec": {**template, "storageClassName": "disks"}}}
+    return [*named, *({"name": MADE_VOLUME, "ephemeral": ephemeral} for _ in made)]
 
 
 def _seat(name: str) -> str:
@@ -110,12 +149,14 @@ def _seat(name: str) -> str:
 def _node(
     world: str, name: str, labels: Mapping[str, str], allocatable: Mapping[str, str], taints: Sequence[Taint]
 ) -> Document:
+    """labels: a hostname, if it has one, is the world's own as names are."""
     full = node_name(world, name)
+    hostname = {HOSTNAME_LABEL: node_name(world, labels[HOSTNAME_LABEL])} if HOSTNAME_LABEL in labels else {}
     room = {**allocatable, _seat(name): _SEATS}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": full, "labels": {**labels, HOSTNAME_LABEL: full, WORLD_LABEL: world}},
+        "metadata": {"name": full, "labels": {**labels, **hostname, WORLD_LABEL: world}},
         "spec": {"taints": [{"key": item.key, "value": item.value, "effect": item.effect} for item in taints]},
         "status": {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
     }

@@ -19,7 +19,7 @@ from reconciler.model.requirements import Requirement
 from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim
 from tests.e2e.world_documents import node_name
 from tests.properties.wide_volumes import DISKS, LABELS, REACHES
-from tests.unit.placement.worlds import World, worlds
+from tests.unit.placement.worlds import World, plain_worlds
 
 CLASSES = (StorageClass("at-once", DISKS), StorageClass("disks", DISKS, waits=True))
 NAMES = ("data-0", "data-1", "data-2")
@@ -32,7 +32,7 @@ Document = dict[str, Any]
 @st.composite
 def worlds_with_volumes(draw: st.DrawFn) -> World:
     """Half of them have some; groups share claims."""
-    world: World = draw(worlds())
+    world: World = draw(plain_worlds())
     if draw(st.booleans()):
         return world
     volumes = tuple(
@@ -81,14 +81,15 @@ def class_documents() -> list[Document]:
 
 
 def storage_documents(world: str, storage: Storage) -> list[Document]:
-    """Volumes have names of their own within the world only."""
+    """Volumes have names of their own within the world only. Claims that are made for one pod come with it."""
+    made = {(item.namespace, item.name) for item in storage.claims if item.controller}
     return [
-        *(_volume(world, item) for item in storage.volumes),
-        *(_claim(world, item) for item in storage.claims),
+        *(volume_document(world, item) for item in storage.volumes if item.claim not in made),
+        *(claim_document(world, item) for item in storage.claims if not item.controller),
     ]
 
 
-def _volume(world: str, item: PersistentVolume) -> Document:
+def volume_document(world: str, item: PersistentVolume) -> Document:
     assert item.claim is not None
     spec: Document = {
         "capacity": {"storage": "1Gi"},
@@ -131,7 +132,7 @@ def _expressions(world: str, items: Sequence[Requirement]) -> list[Document]:
     ]
 
 
-def _claim(world: str, item: VolumeClaim) -> Document:
+def claim_document(world: str, item: VolumeClaim) -> Document:
     volume = {"volumeName": f"{world}-{item.volume}"} if item.volume else {}
     return {
         "apiVersion": "v1",

@@ -20,16 +20,17 @@ from reconciler.model.quantity import Resources
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A node as one way has it, there or to be made. bound: pods on it before."""
+    """A node as one way has it, there or to be made. hostname: its label, which another may carry too, or None where it has none;
+    bound: pods on it before."""
 
-    name: str
+    hostname: str | None
     zone: str
     room: Resources
     bound: tuple[PodShape, ...] = ()
     price: float = 0.0
 
-    def label(self, key: str) -> str:
-        return self.name if key == HOSTNAME_LABEL else self.zone
+    def label(self, key: str) -> str | None:
+        return self.hostname if key == HOSTNAME_LABEL else self.zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +150,22 @@ def _is_apart(pod: PodShape, spot: Spot, spots: Sequence[Spot], on: Sequence[Seq
             for owner, met in ((pod, other), (other, pod)):
                 for term in owner.pod_anti_affinity:
                     near = spot.label(term.topology_key) == other_spot.label(term.topology_key)
-                    if near and _matches(term, met):
+                    if near and spot.label(term.topology_key) is not None and _matches(term, met):
                         return False
     return True
 
 
 def _has_company(pod: PodShape, spot: Spot, spots: Sequence[Spot], on: Sequence[Sequence[PodShape]]) -> bool:
-    """The first pod of its like needs none: nobody matches anywhere, and it matches all of its own terms."""
+    """The first pod of its like needs none: nobody matches anywhere, and it matches all of its own terms. Nodes must have the labels."""
     terms = pod.pod_affinity
+    if any(spot.label(term.topology_key) is None for term in terms):
+        return False
     company = [
         (other_spot, other)
         for other_spot, others in zip(spots, on, strict=True)
         for other in others
         if all(_matches(term, other) for term in terms)
+        if any(other_spot.label(term.topology_key) is not None for term in terms)
     ]
     if not company:
         return all(_matches(term, pod) for term in terms)
@@ -184,10 +188,12 @@ def _is_balanced(number: int, spot: Spot, way: Way, on: Sequence[Sequence[PodSha
                 if constraint.selector is not None and constraint.selector.matches(dict(other.labels))
             ]
             domain = other_spot.label(constraint.topology_key)
-            counts[domain] = counts.get(domain, 0) + len(matching)
+            if domain is not None:
+                counts[domain] = counts.get(domain, 0) + len(matching)
         itself = constraint.selector is not None and constraint.selector.matches(dict(pod.labels))
-        least = min(counts.values()) if len(counts) >= (constraint.min_domains or 1) else 0
-        if counts[spot.label(constraint.topology_key)] + itself - least > constraint.max_skew:
+        own = spot.label(constraint.topology_key)
+        least = min(counts.values(), default=0) if len(counts) >= (constraint.min_domains or 1) else 0
+        if own is None or counts[own] + itself - least > constraint.max_skew:
             return False
     return True
 

@@ -11,8 +11,11 @@ from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from tests.builders import demand, instance_type, node, pod, shape
+from tests.unit.placement.worlds import with_hostname
 
 ZONES = ("zone-a", "zone-b")
+ODD_HOSTNAMES = 0.2
+"""The part of scenarios in which nodes may share a hostname or have none."""
 NODE_CPU, NODE_MEMORY = "3", "8Gi"
 
 
@@ -45,7 +48,10 @@ def scenario(number: int) -> Scenario:
         count = random.randint(1, left)
         demands.append(demand(f"demand-{len(demands)}", count=count, pod_shape=_shape(random)))
         left -= count
-    return Scenario(ClusterView(nodes=nodes, pods=bound), tuple(demands), _types(random))
+    types = _types(random)
+    if random.random() < ODD_HOSTNAMES:  # drawn last, so that a number stays the scenario that it was
+        nodes = tuple(with_hostname(item, random.choice((item.name, "same", "same", None))) for item in nodes)
+    return Scenario(ClusterView(nodes=nodes, pods=bound), tuple(demands), types)
 
 
 def _types(random: Random) -> tuple[InstanceType, ...]:

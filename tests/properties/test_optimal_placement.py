@@ -18,7 +18,6 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.violations import violations
 from reconciler.placement.optimizing import filling
 from reconciler.placement.optimizing.kinds import Movable, movable
 from reconciler.placement.place import PlacementOptions, place
@@ -27,13 +26,7 @@ from tests.unit.placement.worlds import ZONES, World, catalogue, worlds
 
 
 def placed(world: World, *, optimal: bool, chunks_per_node: int | None = None) -> Placement:
-    return place(
-        world.view,
-        node_pools=world.node_pools,
-        instance_types=world.instance_types,
-        demands=world.demands,
-        options=PlacementOptions(include_pending=True, chunks_per_node=chunks_per_node, optimal=optimal),
-    )
+    return world.under(include_pending=True, chunks_per_node=chunks_per_node, optimal=optimal).placed()
 
 
 def price(placement: Placement) -> float:
@@ -46,14 +39,7 @@ def test_breaks_no_rule_and_is_never_dearer(world: World, most: int | None) -> N
     fast = placed(world, optimal=False, chunks_per_node=most)
     optimal = placed(world, optimal=True, chunks_per_node=most)
 
-    found = violations(
-        world.view,
-        node_pools=world.node_pools,
-        instance_types=world.instance_types,
-        demands=world.demands,
-        placement=optimal,
-    )
-    assert found == ()
+    assert world.broken_rules(optimal) == ()
     assert price(optimal) <= price(fast) + 1e-9
     assert optimal.occupied == fast.occupied
     assert optimal.unplaced == fast.unplaced

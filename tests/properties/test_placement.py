@@ -9,36 +9,13 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.placement import Placement
-from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
 from tests.unit.placement.worlds import World, carried_out, worlds
-
-
-def placed(world: World, *, chunks_per_node: int | None = None) -> Placement:
-    return place(
-        world.view,
-        node_pools=world.node_pools,
-        instance_types=world.instance_types,
-        demands=world.demands,
-        options=PlacementOptions(chunks_per_node=chunks_per_node),
-    )
-
-
-def broken_rules(world: World, placement: Placement) -> tuple[str, ...]:
-    return violations(
-        world.view,
-        node_pools=world.node_pools,
-        instance_types=world.instance_types,
-        demands=world.demands,
-        placement=placement,
-    )
 
 
 @settings(max_examples=300, deadline=None)
 @given(world=worlds())
 def test_breaks_no_rule(world: World) -> None:
-    assert broken_rules(world, placed(world)) == ()
+    assert world.broken_rules(world.placed()) == ()
 
 
 @settings(max_examples=60, deadline=None)
@@ -57,7 +34,7 @@ def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, seed: in
         tuple(lots.sample(world.demands, len(world.demands))),
     )
 
-    assert placed(shuffled) == placed(world)
+    assert shuffled.placed() == world.placed()
 
 
 @settings(max_examples=200, deadline=None)
@@ -65,23 +42,23 @@ def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, seed: in
 def test_placing_again_over_what_came_of_it_changes_nothing(world: World) -> None:
     # Pending pods and demands that open no nodes may well use a node that came for another demand.
     world = replace(world, demands=tuple(demand for demand in world.demands if demand.opens_nodes))
-    first = placed(world)
+    first = world.placed()
     after = carried_out(world, first)
 
-    second = placed(after)
+    second = after.placed()
 
     assert second.planned == ()
     assert second.unplaced == first.unplaced or sum(item.count for item in second.unplaced) <= sum(
         item.count for item in first.unplaced
     )
-    assert broken_rules(after, second) == ()
-    assert placed(carried_out(after, second)).occupied == second.occupied
+    assert after.broken_rules(second) == ()
+    assert carried_out(after, second).placed().occupied == second.occupied
 
 
 @settings(max_examples=60, deadline=None)
 @given(world=worlds(), most=st.integers(1, 3))
 def test_no_node_holds_more_of_a_demand_than_is_allowed(world: World, most: int) -> None:
-    placement = placed(world, chunks_per_node=most)
+    placement = world.under(chunks_per_node=most).placed()
 
     bins = [item.holdings for item in placement.occupied] + [item.holdings for item in placement.planned]
     pods = {demand.ref for demand in world.demands if demand.is_pending_pod}

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from reconciler.model.placement import Placement
 from reconciler.placement import kernel
 from reconciler.placement.kernel import Kernel
-from reconciler.placement.place import PlacementOptions, place
 from tests.unit.placement.worlds import World, worlds
 
 COMPILED = kernel.compiled()
@@ -21,13 +20,7 @@ def placed_with(loops: Kernel | None, world: World, chunks_per_node: int | None)
         patch("reconciler.placement.place.WORTH_COMPILING", 0),
         patch("reconciler.placement.place.compiled", lambda: loops),
     ):
-        return place(
-            world.view,
-            node_pools=world.node_pools,
-            instance_types=world.instance_types,
-            demands=world.demands,
-            options=PlacementOptions(chunks_per_node=chunks_per_node, include_pending=True),
-        )
+        return world.under(chunks_per_node=chunks_per_node, include_pending=True).placed()
 
 
 @settings(max_examples=200, deadline=None)

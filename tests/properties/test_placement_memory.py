@@ -7,21 +7,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.placement import Placement
 from reconciler.placement.memory import Memory
-from reconciler.placement.place import PlacementOptions, place
 from tests.unit.placement.worlds import World, carried_out, worlds
-
-
-def placed(world: World, memory: Memory | None, *, include_pending: bool = False) -> Placement:
-    return place(
-        world.view,
-        node_pools=world.node_pools,
-        instance_types=world.instance_types,
-        demands=world.demands,
-        options=PlacementOptions(include_pending=include_pending),
-        memory=memory,
-    )
 
 
 @settings(max_examples=150, deadline=None)
@@ -30,17 +17,18 @@ def test_a_pass_with_a_memory_answers_as_one_without(world: World, other: World,
     memory = Memory()
     fewer_pods = replace(world, view=replace(world.view, pods=world.view.pods[gone:]))
     other_demands = replace(world, demands=world.demands[:-1])
-    carried = carried_out(world, placed(world, None))
+    carried = carried_out(world, world.placed())
 
     for item in (world, fewer_pods, world, other_demands, carried, other, world):
-        assert placed(item, memory) == placed(item, None)
-    assert placed(world, memory, include_pending=True) == placed(world, None, include_pending=True)
+        assert item.placed(memory) == item.placed()
+    with_pending = world.under(include_pending=True)
+    assert with_pending.placed(memory) == with_pending.placed()
 
 
 @settings(max_examples=30, deadline=None)
 @given(world=worlds())
 def test_nothing_is_worked_out_again_when_nothing_changed(world: World) -> None:
     memory = Memory()
-    first = placed(world, memory)
+    first = world.placed(memory)
 
-    assert placed(replace(world, view=replace(world.view, pods=(*world.view.pods,))), memory) is first
+    assert replace(world, view=replace(world.view, pods=(*world.view.pods,))).placed(memory) is first

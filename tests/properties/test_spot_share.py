@@ -14,8 +14,6 @@ from reconciler.model.placement import Placement, PlannedNode
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import most_on_one_offering
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.unit.placement.worlds import ZONES, World, carried_out, worlds
 
@@ -23,25 +21,8 @@ Thing = TypeVar("Thing")
 SHARES = st.sampled_from([0.05, 0.2, 0.34, 0.5, 0.75])
 
 
-def placed(world: World, share: float, *, optimal: bool = False) -> Placement:
-    return place(
-        world.view,
-        node_pools=world.node_pools,
-        instance_types=world.instance_types,
-        demands=world.demands,
-        options=PlacementOptions(spot_share=share, optimal=optimal),
-    )
-
-
-def broken_rules(world: World, placement: Placement, share: float) -> tuple[str, ...]:
-    return violations(
-        world.view,
-        node_pools=world.node_pools,
-        instance_types=world.instance_types,
-        demands=world.demands,
-        placement=placement,
-        spot_share=share,
-    )
+def placed(world: World, share: float) -> Placement:
+    return world.under(spot_share=share).placed()
 
 
 def spot_only(world: World) -> World:
@@ -69,12 +50,13 @@ def on_demand_only(world: World) -> World:
 def test_breaks_no_rule_and_says_what_it_cannot_keep(
     world: World, share: float, *, optimal: bool, only_spot: bool
 ) -> None:
-    world = spot_only(world) if only_spot else world
+    world = (spot_only(world) if only_spot else world).under(optimal=optimal)
     # What goes wrong without a share is for test_placement to find.
-    assume(not broken_rules(world, placed(world, 1.0, optimal=optimal), 1.0))
-    placement = placed(world, share, optimal=optimal)
+    assume(not world.broken_rules(world.placed()))
+    world = world.under(spot_share=share)
+    placement = world.placed()
 
-    assert broken_rules(world, placement, share) == ()
+    assert world.broken_rules(placement) == ()
     assert {str(item) for item in placement.crowded} <= set(placement.assumptions)
 
 
@@ -185,6 +167,6 @@ def test_a_refill_goes_where_the_demand_is_thinnest(count: int, share: float) ->
     second = placed(left, share)
 
     assert second.crowded == ()
-    assert broken_rules(left, second, share) == ()
+    assert left.under(spot_share=share).broken_rules(second) == ()
     kept = {claim.name for claim in left.view.node_claims}
     assert {item.node_claim for item in second.occupied} == kept, "what is there stays"

@@ -1,7 +1,9 @@
-"""Devices of generated worlds: slices of nodes, classes that can be counted and such that cannot, claims and templates of claims.
-Used by wide_worlds."""
+"""Devices of generated worlds: slices of nodes, classes that can be counted and such that cannot, claims, templates of claims and
+claims that were made from these. Used by wide_worlds."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -16,6 +18,7 @@ from reconciler.model.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from reconciler.model.pods import GeneratedClaim, PodShape
 
 DRIVER = "gpu.example.com"
 NAMESPACES = ("shop", "bank")
@@ -38,6 +41,8 @@ SPECS = {
 }
 COUNTED = ("big", "small", "both")
 """Judged side by side; the others share devices with these."""
+OWNERS = ("pod-0", "pod-1", "pod-2")
+"""UIDs of pods for which claims were made; of other pods they are yet to come."""
 
 
 @st.composite
@@ -62,6 +67,20 @@ def _slices(draw: st.DrawFn, nodes: tuple[str, ...]) -> tuple[ResourceSlice, ...
     return tuple(found)
 
 
+def made_name(uid: str) -> str:
+    return f"{uid}-gpu"
+
+
+def _made(draw: st.DrawFn, namespace: str, uid: str, free: list[DeviceName]) -> ResourceClaim:
+    """A claim that was made for the pod, nearly always; it may have its device already, taken from the free ones."""
+    owner = draw(st.sampled_from((*[uid] * 8, "another", "")))
+    name = draw(st.sampled_from((*COUNTED * 4, *SPECS)))
+    allocated: tuple[DeviceName, ...] = ()
+    if free and draw(st.integers(0, 3)) == 0:
+        allocated = (free.pop(draw(st.integers(0, len(free) - 1))),)
+    return ResourceClaim(namespace, made_name(uid), SPECS[name], allocated, owner)
+
+
 @st.composite
 def devices(draw: st.DrawFn, nodes: tuple[str, ...]) -> Devices:
     """nodes: names of those that may have some."""
@@ -75,6 +94,7 @@ def devices(draw: st.DrawFn, nodes: tuple[str, ...]) -> Devices:
             had = draw(st.sampled_from(every))
             every.remove(had)
             claims.append(ResourceClaim(namespace, "had", SPECS["one"], (had,)))
+        claims += [_made(draw, namespace, uid, every) for uid in OWNERS if draw(st.booleans())]
     templates = tuple(
         ResourceClaimTemplate(namespace, name, spec) for namespace in NAMESPACES for name, spec in SPECS.items()
     )
@@ -83,9 +103,37 @@ def devices(draw: st.DrawFn, nodes: tuple[str, ...]) -> Devices:
 
 
 def claims_of_a_pod() -> st.SearchStrategy[tuple[str, ...]]:
-    return st.sampled_from(((), (), ("had",), ("big",), ("small",), ("one",), ("strange",), ("gone",)))
+    """One that was made for a pod may be named by others, and by the very same pod."""
+    made = made_name(OWNERS[0])
+    few = (("had",), ("big",), ("small",), ("one",), ("strange",), ("gone",), (made,))
+    return st.sampled_from((*[()] * 20, *few))
+
+
+def claims_of_a_bound_pod() -> st.SearchStrategy[tuple[str, ...]]:
+    return st.sampled_from(((), (), (), ("had",), ("one",), (made_name(OWNERS[0]),)))
 
 
 def templates_of_a_pod() -> st.SearchStrategy[tuple[str, ...]]:
-    names = st.sampled_from((*COUNTED, *COUNTED, *SPECS, "gone"))
+    names = st.sampled_from((*COUNTED * 6, *SPECS, "gone"))
     return st.one_of(st.just(()), names.map(lambda name: (name,)), st.just(("big", "small")))
+
+
+@st.composite
+def with_devices(draw: st.DrawFn, plain: PodShape, uid: str) -> PodShape:
+    """The shape of the pod of that UID with devices. The controller may have been at work for it: then claims stand in the place of
+    templates, which may have changed since."""
+    templates = draw(templates_of_a_pod())
+    made: tuple[GeneratedClaim, ...] = ()
+    if draw(st.booleans()):
+        numbers = range(len(templates))
+        made = tuple(
+            GeneratedClaim(template, made_name(uid) + f"-{number}" * (number > 0), uid)
+            for number, template in zip(numbers, templates, strict=True)
+        )
+        templates = ()
+    return replace(
+        plain,
+        resource_claims=draw(claims_of_a_pod()),
+        resource_claim_templates=templates,
+        generated_claims=made,
+    )

@@ -1,12 +1,14 @@
-"""Storage of generated worlds: claims that are bound, waiting, lost or missing, volumes that lie ready, and nodes that attach only
-so many. Used by wide_worlds."""
+"""Storage of generated worlds: claims that are bound, waiting, lost or missing, shared, or made for one pod, volumes that lie ready,
+and nodes that attach only so many. Used by wide_worlds."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
-from reconciler.model.pods import NodeSelectorTerm
+from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import (
     NO_PROVISIONER,
@@ -20,6 +22,8 @@ from reconciler.model.storage import (
 DISKS, FILES = "disk.example.com", "files.example.com"
 NAMES = ("data-0", "data-1", "data-2", "data-3")
 MISSING = "missing"
+OWNERS = ("pod-0", "pod-1", "pod-2")
+"""UIDs of pods for whose ephemeral volumes claims were made; of other pods they are yet to come."""
 NAMESPACES = ("shop", "bank")
 
 
@@ -45,35 +49,44 @@ REACHES = (
     (NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("node-1",)),)),),
     (NodeSelectorTerm(),),
 )
-"""Node affinities of volumes; the last holds nowhere."""
+"""Node affinities of volumes; the last holds nowhere, the first four in some zone."""
+SOUND = ("bound", "bound", "waiting")
+ANY = ("bound", "bound", "bound", "waiting", "waiting", "odd", "gone")
+"""States of claims: those that a pod can be placed with, and all of them."""
 LABELS = ((), (), (), ((ZONE_LABEL, "zone-b"),), ((ZONE_LABEL, "zone-a__zone-c"),))
-MODES = (("ReadWriteOnce",), ("ReadWriteOnce",), ("ReadWriteMany",), ("ReadWriteOncePod",))
+MODES = (("ReadWriteOnce",), ("ReadWriteOnce",), ("ReadWriteMany",), ("ReadWriteMany",), ("ReadWriteOncePod",))
 
 
-def _volume(draw: st.DrawFn, name: str, modes: tuple[str, ...], storage_class: str) -> PersistentVolume:
+def _volume(
+    draw: st.DrawFn, name: str, modes: tuple[str, ...], storage_class: str, states: tuple[str, ...] = ANY
+) -> PersistentVolume:
     return PersistentVolume(
         name,
-        terms=draw(st.sampled_from(REACHES)),
+        terms=draw(st.sampled_from(REACHES[:4] if states == SOUND else REACHES)),
         labels=draw(st.sampled_from(LABELS)),
         storage_class=storage_class,
         capacity=draw(st.sampled_from((10, 100))),
         access_modes=modes,
         driver=draw(st.sampled_from((DISKS, DISKS, FILES, ""))),
+        handle=draw(st.sampled_from(("", "", "one-and-the-same"))),
     )
 
 
-def _claim(draw: st.DrawFn, namespace: str, name: str) -> tuple[VolumeClaim, PersistentVolume | None]:
+def _claim(
+    draw: st.DrawFn, namespace: str, name: str, states: tuple[str, ...]
+) -> tuple[VolumeClaim, PersistentVolume | None]:
     """A claim, and the volume it is bound to."""
     modes = draw(st.sampled_from(MODES))
     plain = VolumeClaim(namespace, name, storage_class="disks", requested=50, access_modes=modes)
     bound = VolumeClaim(
         namespace, name, f"pv-{namespace}-{name}", bound=True, storage_class="disks", access_modes=modes
     )
-    volume = _volume(draw, bound.volume, modes, "disks")
+    volume = _volume(draw, bound.volume, modes, "disks", states)
     waiting = tuple(
         VolumeClaim(namespace, name, storage_class=item, requested=50, access_modes=modes)
-        for item in ("disks", "files", "ready", "ready", None)
+        for item in ("disks", "disks", "files", "ready", None)
     )
+    being_made = replace(waiting[0], selected_node=draw(st.sampled_from(("node-0", "node-1", "gone"))))
     odd = (
         VolumeClaim(namespace, name, bound.volume, storage_class="disks", access_modes=modes),
         VolumeClaim(namespace, name, storage_class="disks", lost=True, access_modes=modes),
@@ -83,32 +96,47 @@ def _claim(draw: st.DrawFn, namespace: str, name: str) -> tuple[VolumeClaim, Per
             for item in ("at-once", "gone", "")
         ),
     )
-    match draw(st.sampled_from(("bound", "bound", "bound", "waiting", "waiting", "odd", "gone"))):
+    match draw(st.sampled_from(states)):
         case "bound":
             return bound, volume
         case "waiting":
-            return draw(st.sampled_from(waiting)), None
+            return draw(st.sampled_from((*waiting, *waiting, being_made))), None
         case "odd":
             return draw(st.sampled_from(odd)), None
         case _:
             return (bound, None) if draw(st.booleans()) else (plain, None)
 
 
+def ephemeral_name(uid: str) -> str:
+    return f"{uid}-scratch"
+
+
+def _ephemeral_claim(
+    draw: st.DrawFn, namespace: str, uid: str, states: tuple[str, ...]
+) -> tuple[VolumeClaim, PersistentVolume | None]:
+    """Made for the pod, nearly always; else one of that name stood in the way."""
+    controller = draw(st.sampled_from((*[uid] * 8, "another", "")))
+    claim, volume = _claim(draw, namespace, ephemeral_name(uid), states)
+    return replace(claim, controller=controller), volume
+
+
 @st.composite
 def storages(draw: st.DrawFn, nodes: tuple[str, ...]) -> Storage:
     """nodes: names of those that may limit what they attach."""
+    states = draw(st.sampled_from((SOUND, SOUND, SOUND, ANY)))
     claims: list[VolumeClaim] = []
     volumes: list[PersistentVolume] = []
     for namespace in NAMESPACES:
-        for name in NAMES:
-            claim, volume = _claim(draw, namespace, name)
-            claims.append(claim)
-            volumes += [volume] if volume is not None else []
+        drawn = [_claim(draw, namespace, name, states) for name in NAMES]
+        drawn += [_ephemeral_claim(draw, namespace, uid, states) for uid in OWNERS]
+        claims += [claim for claim, _ in drawn]
+        volumes += [volume for _, volume in drawn if volume is not None]
     for index in range(draw(st.integers(0, 2))):
         kind = draw(st.sampled_from(("ready", "ready", "disks")))
         volumes.append(_volume(draw, f"ready-{index}", draw(st.sampled_from(MODES)), kind))
+    topology = draw(st.sampled_from(((), ((DISKS, (ZONE_LABEL,)), (FILES, ())), ((DISKS, (HOSTNAME_LABEL,)),))))
     limits = tuple(
-        VolumeLimits(name, ((DISKS, draw(st.integers(0, 2))), (FILES, draw(st.integers(1, 3)))))
+        VolumeLimits(name, ((DISKS, draw(st.integers(0, 3))), (FILES, draw(st.integers(1, 4)))), topology)
         for name in nodes
         if draw(st.booleans())
     )
@@ -121,6 +149,16 @@ def storages(draw: st.DrawFn, nodes: tuple[str, ...]) -> Storage:
 
 
 def claims_of_a_pod() -> st.SearchStrategy[tuple[str, ...]]:
-    one = st.sampled_from(NAMES).map(lambda name: (name,))
-    several = st.lists(st.sampled_from((*NAMES, MISSING)), min_size=1, max_size=3, unique=True).map(tuple)
-    return st.one_of(st.just(()), one, one, several)
+    """Several pods often have the first one, and one that was made for a pod may have more users."""
+    one = st.sampled_from((NAMES[0], *NAMES)).map(lambda name: (name,))
+    names = (*NAMES, *NAMES, *NAMES, MISSING, ephemeral_name(OWNERS[0]))
+    several = st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True).map(tuple)
+    return st.one_of(st.just(()), one, one, one, several)
+
+
+@st.composite
+def with_volumes(draw: st.DrawFn, plain: PodShape, uid: str) -> PodShape:
+    """The shape of the pod of that UID with volumes, some of which are its own while it lives."""
+    named = draw(claims_of_a_pod())
+    own = draw(st.sampled_from(((), (), ((ephemeral_name(uid), uid),))))
+    return replace(plain, volume_claims=tuple(sorted({*named, *(name for name, _ in own)})), ephemeral_claims=own)

@@ -3,27 +3,25 @@
 Beside plain worlds these have spread over capacity types, minDomains, inclusion policies, matchLabelKeys and soft rules; affinity
 across namespaces; required and preferred terms with every operator; extended resources and RuntimeClasses; pools with minValues,
 startup taints, labels and custom labels, static ones among them; offerings that are sold out or reserved; overlays of price and
-capacity; nodes that are young or leaving and NodeClaims on their way; volumes and devices; and every option of a placement.
+capacity; nodes that are young or leaving, their NodeClaims being deleted or they themselves gone while pods are still on them, and
+NodeClaims on their way; volumes, shared or of one pod only, and devices; and every option of a placement.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
 from reconciler.model.demand import POD_KIND, ChunkGroup, Demand
 from reconciler.model.nodes import INITIALIZED_LABEL, Node, NodeClaim
-from reconciler.model.overlays import NodeOverlay
-from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.storage import Storage
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
-from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import PlacementOptions
 from tests.builders import shape
 from tests.properties import wide_catalogue, wide_devices, wide_nodes, wide_volumes
 from tests.properties.wide_shapes import changed
@@ -32,39 +30,6 @@ from tests.unit.placement.worlds import World, pools, shapes, worlds
 NAMESPACES: Mapping[str, Mapping[str, str]] = {"shop": {"team": "red"}, "bank": {"team": "blue"}}
 SMALL = shape("100m", "128Mi", labels={"app": "web"})
 STARTUP = (wide_catalogue.STARTUP,)
-
-
-@dataclass(frozen=True, repr=False)
-class WideWorld(World):
-    overlays: tuple[NodeOverlay, ...] = ()
-    options: PlacementOptions = field(default_factory=PlacementOptions)
-
-    def __repr__(self) -> str:
-        view = self.view
-        more = (view.node_claims, view.storage, view.devices, self.overlays, self.options)
-        return "\n".join([super().__repr__(), *map(str, more)])
-
-    def placed(self, *, optimal: bool = False) -> Placement:
-        return place(
-            self.view,
-            node_pools=self.node_pools,
-            instance_types=self.instance_types,
-            demands=self.demands,
-            overlays=self.overlays,
-            options=replace(self.options, optimal=optimal),
-        )
-
-    def broken_rules(self, placement: Placement) -> tuple[str, ...]:
-        return violations(
-            self.view,
-            node_pools=self.node_pools,
-            instance_types=self.instance_types,
-            demands=self.demands,
-            placement=placement,
-            overlays=self.overlays,
-            spot_share=self.options.spot_share,
-            back_offs=self.options.back_offs,
-        )
 
 
 @st.composite
@@ -81,11 +46,18 @@ def _options(draw: st.DrawFn) -> PlacementOptions:
 
 @st.composite
 def _nodes(draw: st.DrawFn, world: World) -> tuple[tuple[Node, ...], tuple[NodeClaim, ...]]:
-    nodes = tuple(draw(wide_nodes.node(item, STARTUP)) for item in world.view.nodes)
+    nodes = world.view.nodes
+    if draw(st.integers(0, 3)):
+        nodes = tuple(draw(wide_nodes.node(item, STARTUP)) for item in nodes)
     claims = [
         wide_nodes.claim_of(item, number, STARTUP, world.instance_types)
         for number, item in enumerate(nodes)
         if item.label(INITIALIZED_LABEL) is None and draw(st.booleans())
+    ]
+    claims += [
+        replace(wide_nodes.claim_of(item, number, STARTUP, world.instance_types), deleting=True)
+        for number, item in enumerate(nodes)
+        if item.label(INITIALIZED_LABEL) is not None and draw(st.integers(0, 7)) == 0
     ]
     claims += [
         draw(wide_nodes.node_claim(number, world.node_pools, world.instance_types))
@@ -95,28 +67,28 @@ def _nodes(draw: st.DrawFn, world: World) -> tuple[tuple[Node, ...], tuple[NodeC
 
 
 @st.composite
-def _attaching(draw: st.DrawFn, plain: PodShape, kinds: str) -> PodShape:
-    """The shape with claims to volumes, to devices or both."""
+def _attaching(draw: st.DrawFn, plain: PodShape, kinds: str, uid: str) -> PodShape:
+    """The shape of the pod of that UID with claims to volumes, to devices or both."""
     found = plain
     if kinds in {"volumes", "both"}:
-        found = replace(found, volume_claims=draw(wide_volumes.claims_of_a_pod()))
+        found = draw(wide_volumes.with_volumes(found, uid))
     if kinds in {"devices", "both"}:
-        found = replace(
-            found,
-            resource_claims=draw(wide_devices.claims_of_a_pod()),
-            resource_claim_templates=draw(wide_devices.templates_of_a_pod()),
-        )
+        found = draw(wide_devices.with_devices(found, uid))
     return found
 
 
 @st.composite
 def _bound(draw: st.DrawFn, pod: Pod, kinds: str) -> Pod:
     found = draw(changed(pod.shape))
-    found = draw(_attaching(found, "volumes" if kinds in {"volumes", "both"} else "none"))
+    if kinds in {"volumes", "both"}:
+        found = draw(wide_volumes.with_volumes(found, pod.name))
+    if kinds in {"devices", "both"}:
+        found = replace(found, resource_claims=draw(wide_devices.claims_of_a_bound_pod()))
     daemon = draw(st.integers(0, 7)) == 0
     return replace(
         pod,
         shape=found,
+        node_name="gone" if draw(st.integers(0, 15)) == 0 else pod.node_name,
         namespace=found.namespace,
         deleting=draw(st.integers(0, 9)) == 0,
         owner_kind="DaemonSet" if daemon else pod.owner_kind,
@@ -133,7 +105,7 @@ def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
         for group in item.groups:
             wide = draw(changed(group.shape))
             if item.is_pending_pod:
-                wide = draw(_attaching(wide, kinds))
+                wide = draw(_attaching(wide, kinds, item.ref.name))
             elif kinds in {"devices", "both"}:
                 wide = replace(wide, resource_claim_templates=draw(wide_devices.templates_of_a_pod()))
             groups.append(ChunkGroup(wide, group.count))
@@ -145,16 +117,24 @@ def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
             )
         )
     for number in range(draw(st.integers(1, 4))) if kinds != "none" else ():
-        plain = draw(st.one_of(st.just(SMALL), st.just(SMALL), shapes().flatmap(changed)))
-        wide = draw(_attaching(plain, kinds))
+        plain = draw(st.one_of(*[st.just(SMALL)] * 4, shapes().flatmap(changed)))
+        wide = draw(_attaching(plain, kinds, f"pod-{number}"))
         ref = ObjectRef("", POD_KIND, wide.namespace, f"pod-{number}")
         priority = draw(st.sampled_from([0, 0, 5]))
-        found.append(Demand(ref, (ChunkGroup(wide, 1),), 1, priority=priority, opens_nodes=draw(st.booleans())))
+        found.append(
+            Demand(
+                ref,
+                (ChunkGroup(wide, 1),),
+                1,
+                priority=priority,
+                opens_nodes=draw(st.sampled_from([True, True, False])),
+            )
+        )
     return tuple(found)
 
 
 @st.composite
-def wide_worlds(draw: st.DrawFn) -> WideWorld:
+def wide_worlds(draw: st.DrawFn) -> World:
     plain = draw(worlds())
     found = plain.node_pools or draw(pools())
     world = replace(
@@ -162,7 +142,7 @@ def wide_worlds(draw: st.DrawFn) -> WideWorld:
         node_pools=tuple(draw(wide_catalogue.pool(item)) for item in found),
         instance_types=tuple(draw(wide_catalogue.kind(item)) for item in plain.instance_types),
     )
-    kinds = draw(st.sampled_from(["none", "none", "volumes", "devices", "both"]))
+    kinds = draw(st.sampled_from(["none", "none", "volumes", "volumes", "devices", "devices", "both"]))
     nodes, claims = draw(_nodes(world))
     names = tuple(item.name for item in nodes)
     pods = tuple(draw(_bound(item, kinds)) for item in world.view.pods)
@@ -184,4 +164,4 @@ def wide_worlds(draw: st.DrawFn) -> WideWorld:
         for item in draw(_demands(world, kinds))
     )
     overlays = draw(wide_catalogue.overlays())
-    return WideWorld(view, world.node_pools, world.instance_types, demands, overlays, options)
+    return World(view, world.node_pools, world.instance_types, demands, overlays, options)

@@ -75,7 +75,7 @@ class Residents:
     def domains(self, key: str) -> Sequence[str | None]:
         """Of each site, by number."""
         if key not in self._domains:
-            self._domains[key] = [site.name if key == HOSTNAME_LABEL else label_of(site, key) for site in self.sites]
+            self._domains[key] = [_domain(site, key) for site in self.sites]
         return self._domains[key]
 
     def matched(self, selector: LabelSelector) -> list[tuple[int, str]]:
@@ -102,6 +102,13 @@ class Residents:
             for folk, namespace in self.matched(selector)
             if _is_meant(term, owner.namespace, namespace, namespaces)
         )
+
+
+def _domain(site: Site, key: str) -> str | None:
+    """A node that is still to come will have a hostname that no other has."""
+    if key == HOSTNAME_LABEL and not site.exists:
+        return f"\0{site.name}"
+    return label_of(site, key)
 
 
 def _is_meant(term: PodAffinityTerm, own: str, other: str, namespaces: Namespaces) -> bool:

@@ -121,11 +121,22 @@ def _spread(residents: Residents, fields: _Fields, alike: _Alike, constraint: To
     keys = frozenset(item.topology_key for item in shape.topology_spread if item.when_unsatisfiable == "DoNotSchedule")
     field = fields.of(residents, alike, constraint, keys)
     counted = _counted(residents, field, shape, constraint)
-    decided = [residents.domains(key) for key in keys]
-    if any(domains[resident.site] == OPEN for resident in counted for domains in decided):
+    domains = residents.domains(constraint.topology_key)
+    bare = sorted({residents.sites[chunk.site].name for chunk in alike.chunks if domains[chunk.site] is None})
+    if bare:
+        yield f"spread over {constraint.topology_key}: {', '.join(bare)} is without that label"
+    if any(_undecided(residents, resident.site, key, constraint) for resident in counted for key in sorted(keys)):
         yield f"spread over {constraint.topology_key}: a node that counts is not decided"
     elif _too_skewed(residents, field, alike, constraint, counted):
         yield f"spread over {constraint.topology_key} exceeds maxSkew {constraint.max_skew}"
+
+
+def _undecided(residents: Residents, site: int, key: str, constraint: TopologySpread) -> bool:
+    """In which domain a node is that counts; of the labels of other constraints all that matters is that it has them."""
+    if residents.domains(key)[site] != OPEN:
+        return False
+    options = residents.sites[site].options.get(key, frozenset())
+    return key == constraint.topology_key or not options or None in options
 
 
 def _counted(residents: Residents, field: _Field, shape: PodShape, constraint: TopologySpread) -> list[Resident]:

@@ -89,6 +89,7 @@ def _together(residents: Residents, shape: PodShape, kin: int, namespaces: Names
         for folk in sorted(meant)
         for resident in residents.of_folk(folk)
         if not (resident.tenant.chunk and resident.kin == kin) and not resident.tenant.leaving
+        if any(residents.domains(term.topology_key)[resident.site] is not None for term in shape.pod_affinity)
     ]
     # Chunks that need no company may come after those that started a domain of their own.
     anywhere = any(not resident.tenant.chunk for resident in others)

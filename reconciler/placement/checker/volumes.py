@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reconciler.model.nodes import NODEPOOL_LABEL
+from reconciler.model.nodes import NODEPOOL_LABEL, REGION_LABEL, ZONE_LABEL
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import (
@@ -17,7 +17,7 @@ from reconciler.model.storage import (
     VolumeClaim,
 )
 from reconciler.placement.checker.examples import Examples, possible_types
-from reconciler.placement.checker.sites import Site, label_of, surely_holds, term_holds
+from reconciler.placement.checker.sites import OPEN, Site, label_of, stable_label, surely_holds, term_holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class Shelves:
     default: StorageClass | None = None
     limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By node and driver."""
+    topology: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By driver, the labels that its nodes are told apart by."""
 
     @classmethod
     def of(cls, storage: Storage) -> Shelves:
@@ -45,6 +47,10 @@ class Shelves:
             {item.name: item for item in reversed(storage.classes)},
             next((item for item in reversed(storage.classes) if item.default), None),
             {item.node: dict(item.limits) for item in storage.limits},
+            {
+                driver: frozenset(key for item in storage.limits for key in dict(item.topology).get(driver, ()))
+                for driver in {name for item in storage.limits for name, _ in item.topology}
+            },
         )
 
     def class_of(self, claim: VolumeClaim) -> StorageClass | None:
@@ -79,13 +85,24 @@ def _can_be_made(shelves: Shelves, site: Site, claim: VolumeClaim) -> bool:
     found = shelves.class_of(claim)
     if found is None or not found.waits:
         return False
+    if claim.selected_node:
+        there = site.exists and site.name == claim.selected_node
+        return there and found.provisioner != NO_PROVISIONER and _is_allowed(found, site)
+    if any(_reaches(site, volume) for volume in _candidates(shelves, claim, found)):
+        return True
+    return found.provisioner != NO_PROVISIONER and _is_allowed(found, site)
+
+
+def _candidates(shelves: Shelves, claim: VolumeClaim, found: StorageClass) -> Iterable[PersistentVolume]:
     for volume in shelves.volumes_of.get(found.name, ()):
         ours = volume.claim in {None, (claim.namespace, claim.name)}
         enough = volume.capacity >= claim.requested and set(claim.access_modes) <= set(volume.access_modes)
-        if ours and enough and _reaches(site, volume):
-            return True
-    made = found.provisioner != NO_PROVISIONER
-    return made and (not found.topologies or any(term_holds(site, term) for term in found.topologies))
+        if ours and enough:
+            yield volume
+
+
+def _is_allowed(found: StorageClass, site: Site) -> bool:
+    return not found.topologies or any(term_holds(site, term) for term in found.topologies)
 
 
 def volume_violations(
@@ -106,22 +123,57 @@ def volume_violations(
         claim = shelves.claims.get((namespace, name))
         if claim is not None and "ReadWriteOncePod" in claim.access_modes and users[namespace, name] > 1:
             yield f"claim {namespace}/{name} is for one pod and has {users[namespace, name]}"
+    yield from _apart(shelves, sites)
     expected = _Expected(shelves, examples)
     for site in sites:
         if any(tenant.chunk and tenant.shape.volume_claims for tenant in site.tenants):
             yield from _overattached(shelves, expected, site)
 
 
+def _apart(shelves: Shelves, sites: Sequence[Site]) -> Iterable[str]:
+    """Claims that wait for a volume which no one place could give to all of their pods."""
+    users: dict[tuple[str, str], list[Site]] = {}
+    for site in sites:
+        chunks = [tenant.shape for tenant in site.tenants if tenant.chunk]
+        for key in {(shape.namespace, name) for shape in chunks for name in shape.volume_claims}:
+            users.setdefault(key, []).append(site)
+    for (namespace, name), there in sorted(users.items()):
+        claim = shelves.claims.get((namespace, name))
+        found = shelves.class_of(claim) if claim is not None and not claim.volume else None
+        if claim is None or found is None or len(there) == 1:
+            continue
+        ready = any(all(_reaches(site, volume) for site in there) for volume in _candidates(shelves, claim, found))
+        if not ready and not _is_made_for_all(shelves, found, there):
+            names = ", ".join(site.name for site in there)
+            yield f"claim {namespace}/{name} has no volume yet, and none would be reached from all of {names}"
+
+
+def _is_made_for_all(shelves: Shelves, found: StorageClass, sites: Sequence[Site]) -> bool:
+    """A volume that is made for one of the sites is reached from those that are like it in what its driver tells nodes apart by."""
+    if found.provisioner == NO_PROVISIONER or not any(_is_allowed(found, site) for site in sites):
+        return False
+    named = frozenset(item.key for term in found.topologies for item in term.expressions)
+    keys = {stable_label(key): key for key in shelves.topology.get(found.provisioner, named or frozenset({ZONE_LABEL}))}
+    if ZONE_LABEL in keys:
+        keys.pop(REGION_LABEL, None)
+    for stable, key in keys.items():
+        values = {label_of(site, key) or label_of(site, stable) for site in sites}
+        if len(values) > 1 or values & {None, OPEN}:
+            return False
+    return True
+
+
 def _overattached(shelves: Shelves, expected: _Expected, site: Site) -> Iterable[str]:
     limits = shelves.limits.get(site.name, {}) if site.exists else expected.limits(site)
-    before, claims = set(), set()
+    before, after = set(), set()
     for tenant in site.tenants:
         for name in tenant.shape.volume_claims:
-            claims.add((tenant.shape.namespace, name))
+            volume = _volume(shelves, (tenant.shape.namespace, name))
+            after.add(volume)
             if not tenant.chunk:
-                before.add((tenant.shape.namespace, name))
-    attached = Counter(_driver(shelves, shelves.claims.get(claim)) for claim in claims)
-    more = {_driver(shelves, shelves.claims.get(claim)) for claim in claims - before}
+                before.add(volume)
+    attached = Counter(driver for driver, _ in after)
+    more = {driver for driver, _ in after - before}
     for driver, limit in limits.items():
         if attached[driver] > limit and driver in more:
             yield f"{site.name}: {attached[driver]} volumes of {driver} are attached, {limit} can be"
@@ -153,6 +205,14 @@ class _Expected:
                     least[driver] = min(least.get(driver, limit), limit)
             self._least[pool, kind] = least
         return self._least[pool, kind]
+
+
+def _volume(shelves: Shelves, key: tuple[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Driver and identity: claims may come to volumes that are one and the same to their driver."""
+    claim = shelves.claims.get(key)
+    volume = shelves.volumes.get(claim.volume) if claim is not None else None
+    own = key if volume is None else (volume.handle,) if volume.handle else (volume.name, "")
+    return _driver(shelves, claim), own
 
 
 def _driver(shelves: Shelves, claim: VolumeClaim | None) -> str:

@@ -93,8 +93,8 @@ def contents(state: State) -> list[list[Put]]:
 
 
 def movable(state: State, *, per_node: int | None) -> Movable:
-    """Left as they are: nodes of capacity reservations, nodes that hold chunks which want company on their host, and nodes
-    with a chunk of which it does not show how it came there."""
+    """Left as they are: nodes of capacity reservations, nodes that hold chunks which want company on their host or share
+    volumes, and nodes with a chunk of which it does not show how it came there."""
     made = _Kinds()
     listed = made.list
     nodes: list[tuple[dict[int, int], int]] = []
@@ -135,7 +135,7 @@ def _told(
     """How a chunk came to its node: the first of its wishes that the node was made to meet, in the domains it counts in."""
     topology, batch = state.topology, put.batch
     rules = state.course(batch).rules
-    if any(isinstance(rule, TogetherRule) and rule.key == HOSTNAME_LABEL for rule in rules):
+    if batch.brings is not None or any(isinstance(rule, TogetherRule) and rule.key == HOSTNAME_LABEL for rule in rules):
         return None
     keys = {*topology.deciding_keys(batch.needs), *(rule.key for rule in rules)} - {HOSTNAME_LABEL}
     domains = []

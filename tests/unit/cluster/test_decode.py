@@ -221,6 +221,23 @@ def test_a_pod_disruption_budget_has_what_may_be_evicted_now() -> None:
     assert value(POD_DISRUPTION_BUDGETS, bare) == PodDisruptionBudget("shop", "new")
 
 
+@pytest.mark.parametrize(
+    ("spec", "none"),
+    [
+        ({"maxUnavailable": 0}, True),
+        ({"maxUnavailable": "0%"}, True),
+        ({"minAvailable": "100%"}, True),
+        ({"maxUnavailable": 1}, False),
+        ({"minAvailable": 3}, False),
+        ({"minAvailable": "99%"}, False),
+    ],
+    ids=str,
+)
+def test_a_pod_disruption_budget_that_lets_none_go_whatever_there_is(spec: dict[str, object], *, none: bool) -> None:
+    document = {"metadata": {"name": "queue", "namespace": "shop"}, "spec": spec}
+    assert value(POD_DISRUPTION_BUDGETS, document) == PodDisruptionBudget("shop", "queue", allows_none=none)
+
+
 def test_a_namespace() -> None:
     assert value(NAMESPACES, {"metadata": {"name": "shop", "labels": {"team": "red"}}}) == NamespaceLabels(
         "shop", {"team": "red"}

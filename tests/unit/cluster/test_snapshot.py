@@ -122,6 +122,19 @@ def test_the_same_cluster_in_another_order_gives_the_same_bytes(tmp_path: Path, 
     assert text_of(one) == text_of(two) if one.is_dir() else one.read_bytes() == two.read_bytes()
 
 
+def test_the_node_chosen_for_a_waiting_pod_is_captured_and_read(tmp_path: Path) -> None:
+    """Of a pod that is on a node it says nothing any more."""
+    documents = [
+        pod("waiting", node=None, phase="Pending", nominatedNodeName="node-7"),
+        pod("bound", node="node-8", nominatedNodeName="node-7"),
+    ]
+    capture(lambda resource: documents if resource is PODS else [], tmp_path)
+
+    chosen = {item.name: item.nominated_node for item in SnapshotCluster(str(tmp_path)).view().pods}
+
+    assert chosen == {"waiting": "node-7", "bound": ""}
+
+
 def test_files_are_named_by_plural_and_hold_lists_as_kubectl_prints_them(tmp_path: Path) -> None:
     capture(read, tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == [

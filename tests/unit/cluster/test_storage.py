@@ -56,7 +56,11 @@ DOCUMENTS: Mapping[Resource, Mapping[str, Any]] = {
         "metadata": {
             "namespace": "shop",
             "name": "data",
-            "annotations": {"pv.kubernetes.io/bind-completed": "yes", "x": SECRET},
+            "annotations": {
+                "pv.kubernetes.io/bind-completed": "yes",
+                "volume.kubernetes.io/selected-node": "node-1",
+                "x": SECRET,
+            },
             "ownerReferences": [
                 {"apiVersion": "v1", "kind": "Other", "name": "other", "uid": "uid-other"},
                 {"apiVersion": "v1", "kind": "Pod", "name": "db", "uid": "uid-db", "controller": True},
@@ -107,6 +111,7 @@ STORAGE = Storage(
             access_modes=("ReadWriteOnce",),
             claim=("shop", "data"),
             driver="ebs.csi.aws.com",
+            handle="vol-1",
         ),
     ),
     (
@@ -119,6 +124,7 @@ STORAGE = Storage(
             requested=8 * 2**30,
             access_modes=("ReadWriteOncePod",),
             controller="uid-db",
+            selected_node="node-1",
         ),
     ),
     (
@@ -130,7 +136,13 @@ STORAGE = Storage(
             default=True,
         ),
     ),
-    (VolumeLimits("node-1", (("ebs.csi.aws.com", 25),)),),
+    (
+        VolumeLimits(
+            "node-1",
+            (("ebs.csi.aws.com", 25),),
+            (("ebs.csi.aws.com", (ZONE,)), ("efs.csi.aws.com", ())),
+        ),
+    ),
 )
 KATA = RuntimeClass(
     "kata",

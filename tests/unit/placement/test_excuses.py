@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, ZONE_LABEL, InstanceType, NodePool
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    HOSTNAME_LABEL,
+    NODEPOOL_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    NodePool,
+)
 from reconciler.model.placement import Excuse
 from reconciler.model.pods import NodeSelectorTerm
-from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import PlacementOptions, place
-from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 TYPES = tuple(instance_type(f"m-{cpu}x", cpu=str(cpu), memory="64Gi") for cpu in (4, 8, 16))
 
@@ -44,7 +51,9 @@ def test_types_that_would_do_if_the_chunk_asked_for_a_little_less() -> None:
     alike = (*TYPES, instance_type("c-16x", cpu="16", memory="32Gi"))
     (excuse,) = excuses(demand(count=1, pod_shape=shape("16100m")), types=alike)
     assert excuse == Excuse(
-        "instance type too small", 4, "NodePool general: 2 types fit but for 200m CPU, 2 more lack more"
+        "instance type too small",
+        4,
+        "NodePool general: 2 types fit but for 200m CPU (c-16x has 15900m CPU for pods), 2 more lack more",
     )
 
 
@@ -53,14 +62,21 @@ def test_the_node_that_lacks_least() -> None:
     (excuse,) = excuses(
         replace(demand(count=1, pod_shape=shape("3500m")), opens_nodes=False), view=ClusterView(nodes=nodes)
     )
-    assert excuse == Excuse("node full", 3, "b lacks 500m CPU")
+    assert excuse == Excuse("node too small", 3, "b lacks 500m CPU even without the pods on it")
+
+
+def test_a_node_that_is_large_enough_and_full() -> None:
+    """What is free is told, so that one sees what would have to go."""
+    view = ClusterView(nodes=(node("a"), node("b")), pods=(pod("x", node="a"), pod("y", node="b"), pod("z", node="b")))
+    (excuse,) = excuses(replace(demand(count=1, pod_shape=shape("3500m")), opens_nodes=False), view=view)
+    assert excuse == Excuse("node full", 2, "a lacks 500m CPU, with 3 CPU free")
 
 
 def test_the_node_with_the_fewest_wrong_labels() -> None:
     nodes = (node("a", labels={"disk": "hdd"}), node("b", labels={"disk": "ssd"}), node("c", zone="zone-b"))
     asked = shape(node_selector={"disk": "ssd", ZONE_LABEL: "zone-b"})
     (excuse,) = excuses(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=nodes))
-    assert excuse == Excuse("node labels", 3, "b has topology.kubernetes.io/zone=zone-a")
+    assert excuse == Excuse("node labels", 3, "b has topology.kubernetes.io/zone=zone-a, not zone-b")
     lonely = ClusterView(nodes=nodes[2:])
     (excuse,) = excuses(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=lonely)
     assert excuse.example == "c has no label disk"
@@ -74,7 +90,7 @@ def test_a_node_that_is_asked_for_by_name() -> None:
     )
     assert excuse.example == "a is not the node that is asked for by name"
     (excuse,) = excuses(demand(count=1, pod_shape=asked))
-    assert excuse.example == "a node by name is asked for, which no new node can be"
+    assert excuse.example == "NodePool general: a node by name is asked for, which no new node can be"
 
 
 def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
@@ -84,7 +100,7 @@ def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
     (excuse,) = excuses(replace(nothing, opens_nodes=False), view=ClusterView(nodes=(node("a"),)))
     assert excuse == Excuse("node labels", 1, words)
     (excuse,) = excuses(nothing)
-    assert excuse == Excuse("node labels", 1, words)
+    assert excuse == Excuse("NodePool labels", 1, f"NodePool general: {words}")
 
 
 def test_a_limit_that_is_reached() -> None:
@@ -104,7 +120,8 @@ def test_what_nobody_could_ever_hold_is_rounded() -> None:
     (excuse,) = excuses(wanted)
 
     lacking = "99,999,984 CPU and about 2.0Ei memory"
-    assert excuse.example == f"NodePool general: 1 type fits but for {lacking}, 2 more lack more"
+    there = "m-16x has 15900m CPU and 65526Mi memory for pods"
+    assert excuse.example == f"NodePool general: 1 type fits but for {lacking} ({there}), 2 more lack more"
 
 
 def test_that_nothing_is_for_sale_comes_before_what_is_asked_for() -> None:
@@ -113,8 +130,8 @@ def test_that_nothing_is_for_sale_comes_before_what_is_asked_for() -> None:
     (empty,) = excuses(demand(count=1), types=())
     (other,) = excuses(demand(count=1), pools=(none_for_the_pool,))
 
-    assert empty.example == "NodePool general: nothing is for sale now"
-    assert other.example == "NodePool general: nothing is for sale now that has what the NodePool itself requires"
+    assert empty.example == "NodePool general: the catalogue has no offering that can be had now"
+    assert other.example == "NodePool general: no offering that can be had now meets its own requirements"
 
 
 def test_what_is_sold_out_or_backed_off_from() -> None:
@@ -136,13 +153,29 @@ def _only(name: str) -> NodePool:
 def test_the_label_that_no_offering_has() -> None:
     asked = replace(shape(), required_node_terms=(where(ZONE_LABEL, "zone-q"),))
     (excuse,) = excuses(demand(count=1, pod_shape=asked))
-    assert excuse.example == f"NodePool general: no offering has the {ZONE_LABEL} asked for"
+    assert excuse.example == f"NodePool general: no offering has {ZONE_LABEL}=zone-q: there are zone-a and zone-b"
     spot_in_a = instance_type("m-4x", zones=("zone-a",), capacity_types=("spot",))
     plain_in_b = instance_type("m-8x", cpu="8", zones=("zone-b",))
     together = shape(node_selector={ZONE_LABEL: "zone-b", CAPACITY_TYPE_LABEL: "spot"})
     (excuse,) = excuses(demand(count=1, pod_shape=together), types=(spot_in_a, plain_in_b))
-    assert excuse.example == "NodePool general: no offering has all the labels asked for together"
+    assert excuse.example == (
+        f"NodePool general: no offering has {CAPACITY_TYPE_LABEL}=spot and {ZONE_LABEL}=zone-b together"
+    )
     (excuse,) = excuses(demand(count=1, pod_shape=shape(node_selector={HOSTNAME_LABEL: "n-1"})))
     assert (
         excuse.example == "NodePool general makes nodes whose names are not known before, and one is asked for by name"
     )
+
+
+def test_a_taint_does_not_hide_what_else_is_in_the_way() -> None:
+    taint = Taint("dedicated", "batch", "NoSchedule")
+    words = "NodePool general has taint dedicated=batch:NoSchedule, which is not tolerated"
+    tainted = (node_pool(taints=(taint,)),)
+    (excuse,) = excuses(demand(count=1, pod_shape=shape("16100m")), pools=tainted)
+    assert excuse.example == (
+        f"{words}, and beside that 1 type fits but for 200m CPU (m-16x has 15900m CPU for pods), 2 more lack more"
+    )
+    (excuse,) = excuses(demand(count=1, pod_shape=shape(node_selector={NODEPOOL_LABEL: "gpu"})), pools=tainted)
+    assert excuse.example == f"{words}, and beside that it makes nodes with {NODEPOOL_LABEL}=general, not gpu"
+    (excuse,) = excuses(demand(count=1), pools=tainted)
+    assert excuse.example == words

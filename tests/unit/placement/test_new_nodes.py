@@ -235,7 +235,10 @@ def test_limits_count_existing_nodes_by_the_capacity_of_their_type() -> None:
 
     assert [item.instance_types for item in placement.planned] == [("small",)]
     assert placement.unplaced[0].count == 2
-    assert "NodePool general has used 10 of its cpu limit of 11, and no type is small enough" in excuses(placement)
+    assert (
+        "NodePool general has used 10 of its cpu limit of 11, and small, the smallest that would do, has 2"
+        in excuses(placement)
+    )
 
 
 def test_the_number_of_nodes_can_be_limited() -> None:
@@ -332,7 +335,7 @@ def test_a_price_in_the_cluster_that_is_none_ends_no_plan(changed: dict[str, str
 
 def test_says_what_was_nearly_enough() -> None:
     assert excuses(placed(demand(count=1, pod_shape=shape("8", "1Gi")))) == [
-        "NodePool general: 1 type fits but for 100m CPU, 1 more lacks more"
+        "NodePool general: 1 type fits but for 100m CPU (large has 7900m CPU for pods), 1 more lacks more"
     ]
 
 

@@ -195,3 +195,22 @@ def test_chunks_without_rules_take_turns_at_what_a_limit_leaves_of_the_heaviest_
         "heavy": (("zone-b",), ("reserved",)),
         "light": (("zone-a",), ("on-demand",)),
     }
+
+
+def test_a_claim_on_its_way_may_become_what_only_one_place_tells_to_be_used_up() -> None:
+    """Whoever launches it may know better, so that it is not sure to be on demand."""
+    claim = NodeClaim(
+        "general-1",
+        labels=((NODEPOOL_LABEL, "general"),),
+        requirements=(
+            Requirement(INSTANCE_TYPE_LABEL, Operator.IN, (PLAIN.name,)),
+            Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)),
+        ),
+        requests=PLAIN.capacity,
+    )
+    on_demand = replace(ONE_EACH, node_selector=((CAPACITY_TYPE_LABEL, "on-demand"),))
+    waiting = replace(demand(count=1, pod_shape=on_demand), opens_nodes=False)
+    view = ClusterView(node_claims=(claim,))
+
+    assert not placed(with_reserved(reserved(0)), waiting, view=view).unplaced
+    assert placed(with_reserved(reserved(2), reserved(0)), waiting, view=view).unplaced

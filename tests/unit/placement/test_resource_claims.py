@@ -272,9 +272,7 @@ def test_chunks_with_claims_that_are_not_judged_take_no_node_that_came_for_other
     devices = Devices((), (WHOLE,), templates=(template("odd", simple=False),))
     world = World(ClusterView(devices=devices), (node_pool(),), TYPES, (odd, web))
     for made in (1, 0, 0):
-        placement = place(
-            world.view, node_pools=world.node_pools, instance_types=world.instance_types, demands=world.demands
-        )
+        placement = world.placed()
         assert len(placement.planned) == made
         assert [(left.demand.name, left.count) for left in placement.unplaced] == [("train", 2)]
         world = carried_out(world, placement)
@@ -337,7 +335,7 @@ def test_a_pod_whose_devices_are_on_a_full_node_goes_nowhere_else() -> None:
     assert on(placement) == {"b": 1}
     assert not placement.planned
     (left,) = placement.unplaced
-    assert "b lacks 2 CPU" in {excuse.example for excuse in left.excuses}
+    assert "b lacks 2 CPU, with 1 CPU free" in {excuse.example for excuse in left.excuses}
 
 
 def test_a_claim_made_for_a_pod_counts_where_its_template_was_deleted() -> None:

@@ -115,7 +115,7 @@ def test_a_spread_over_a_label_that_nothing_has_says_that_no_domain_is_there() -
     placement = placed(ClusterView(), demand(count=1, pod_shape=web(topology_spread=spread("example.com/rack"))))
 
     assert placement.unplaced[0].excuses[0].example == (
-        "NodePool general: ruled out by spread over example.com/rack (maxSkew 1; no domain is there)"
+        "NodePool general: ruled out by spread over example.com/rack (maxSkew 1; no node has that label)"
     )
 
 
@@ -200,7 +200,7 @@ def test_without_the_company_it_wants_a_chunk_goes_nowhere() -> None:
     placement = placed(ClusterView(), demand(count=1, pod_shape=near))
 
     assert [excuse.example for excuse in placement.unplaced[0].excuses] == [
-        "NodePool general: ruled out by affinity by kubernetes.io/hostname"
+        "NodePool general: ruled out by affinity by kubernetes.io/hostname to pods with app=web, of which there are none"
     ]
 
 

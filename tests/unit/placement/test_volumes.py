@@ -139,7 +139,10 @@ def test_two_volumes_of_one_pod_must_have_a_place_in_common() -> None:
     assert planned.zones == ("zone-b",)
     apart = (volume("one", where(ZONE_LABEL, "zone-a")), volume("two", where(ZONE_LABEL, "zone-b")))
     words = excuse_of(placed(Storage(apart, claims), pending("db", with_claims("data", "logs"))))
-    assert words == "its volumes are in places that have no node in common: data, logs"
+    assert words == (
+        "its volumes are in places that have no node in common:"
+        f" PersistentVolumeClaim/shop/data where {ZONE_LABEL}=zone-a; PersistentVolumeClaim/shop/logs where {ZONE_LABEL}=zone-b"
+    )
 
 
 def test_a_waiting_claim_goes_where_its_class_can_make_a_volume() -> None:
@@ -212,27 +215,6 @@ def test_the_claim_of_an_ephemeral_volume_must_have_been_made_for_the_pod(*, con
         assert excuse_of(placement) == (
             "PersistentVolumeClaim/shop/db-tmp was not made for the pod, though its ephemeral volume's claim has that name"
         )
-
-
-def test_that_pods_share_a_claim_without_a_volume_is_said() -> None:
-    claims = (waiting("shared"), waiting("own-0"), waiting("own-1"), bound("old", "pv"))
-    storage = Storage((volume("pv"),), claims, (WAITING,))
-    demands = [pending(f"db-{number}", with_claims("shared", f"own-{number}", "old")) for number in range(2)]
-    assert placed(storage, demands[0]).assumptions == ()
-    (sentence,) = placed(storage, *demands).assumptions
-    assert sentence == (
-        "PersistentVolumeClaim/shop/shared has no volume yet and 2 pods would use it: that the volume is made where the "
-        "first of them goes, and the others must then reach it, is not judged"
-    )
-
-
-def test_a_claim_for_one_pod_is_had_by_one_pod() -> None:
-    storage = Storage((volume("pv"),), (bound("data", "pv", access_modes=("ReadWriteOncePod",)),))
-    two = (pending("db-0", with_claims("data")), pending("db-1", with_claims("data")))
-    placement = placed(storage, *two)
-    assert [left.demand.name for left in placement.unplaced] == ["db-1"]
-    taken = placed(storage, two[0], nodes=(node(),), pods=(pod("old", node="node-1", pod_shape=with_claims("data")),))
-    assert excuse_of(taken) == "PersistentVolumeClaim/shop/data is ReadWriteOncePod and another pod uses it"
 
 
 def test_a_node_takes_no_more_volumes_than_its_driver_can_attach() -> None:
@@ -351,3 +333,16 @@ def test_what_a_node_claim_promises_adds_no_volumes_to_its_node() -> None:
     placement = place(view, node_pools=(), instance_types=TYPES, demands=(asked,))
     assert placement.occupied == ()
     assert violations(view, node_pools=(), instance_types=TYPES, demands=(asked,), placement=placement) == ()
+
+
+def test_pods_that_are_placed_alike_are_each_told_of_their_own_claim() -> None:
+    volumes = tuple(volume(f"pv-{n}", where(ZONE_LABEL, "zone-a")) for n in (1, 2))
+    claims = tuple(bound(f"data-{n}", f"pv-{n}") for n in (1, 2))
+    pods = [pending(f"db-{n}", with_claims(f"data-{n}", pod_shape=shape("99"))) for n in (1, 2)]
+    found = {
+        item.demand.name: [excuse.example for excuse in item.excuses if excuse.reason == "volumes"]
+        for item in placed(Storage(volumes, claims), *pods).unplaced
+    }
+    assert found == {
+        f"db-{n}": [f"PersistentVolumeClaim/shop/data-{n} can be used only where {ZONE_LABEL}=zone-a"] for n in (1, 2)
+    }

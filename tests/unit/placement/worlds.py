@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -22,12 +22,16 @@ from reconciler.model.nodes import (
     NodeClaim,
     NodePool,
 )
+from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import OccupiedBin, Placement, PlannedNode, words_of_holdings
 from reconciler.model.pods import HostPort, NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
+from reconciler.placement.checker.violations import violations
+from reconciler.placement.memory import Memory
+from reconciler.placement.place import PlacementOptions, place
 from tests.builders import buffer_ref, instance_type, node, node_pool, pod, shape
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -38,14 +42,49 @@ APPS = ("web", "api")
 
 @dataclass(frozen=True, repr=False)
 class World:
+    """All that a placement is made from, and its checker asks for again."""
+
     view: ClusterView
     node_pools: tuple[NodePool, ...]
     instance_types: tuple[InstanceType, ...]
     demands: tuple[Demand, ...]
+    overlays: tuple[NodeOverlay, ...] = ()
+    options: PlacementOptions = field(default_factory=PlacementOptions)
+
+    def under(self, **options: Any) -> World:
+        """The same under other options, by the names that PlacementOptions gives them."""
+        return replace(self, options=replace(self.options, **options))
+
+    def placed(self, memory: Memory | None = None) -> Placement:
+        return place(
+            self.view,
+            node_pools=self.node_pools,
+            instance_types=self.instance_types,
+            demands=self.demands,
+            overlays=self.overlays,
+            options=self.options,
+            memory=memory,
+        )
+
+    def broken_rules(self, placement: Placement) -> tuple[str, ...]:
+        """What the independent checker finds wrong with a placement in this world."""
+        return violations(
+            self.view,
+            node_pools=self.node_pools,
+            instance_types=self.instance_types,
+            demands=self.demands,
+            placement=placement,
+            overlays=self.overlays,
+            spot_share=self.options.spot_share,
+            back_offs=self.options.back_offs,
+        )
 
     def __repr__(self) -> str:
         """Short, so that a failing example can be read; hypothesis asks for it by the other name."""
-        nodes = [(item.name, dict(item.labels)[ZONE_LABEL], item.ready, item.taints) for item in self.view.nodes]
+        nodes = [
+            (item.name, item.label(HOSTNAME_LABEL), dict(item.labels)[ZONE_LABEL], item.ready, item.taints)
+            for item in self.view.nodes
+        ]
         pods = [(item.name, _brief(item.shape)) for item in self.view.pods]
         asked = [
             (
@@ -59,6 +98,8 @@ class World:
             for item in self.node_pools
         ]
         lines = [nodes, pods, self.view.daemon_sets, pools, [item.name for item in self.instance_types], *asked]
+        view = self.view
+        lines += [view.node_claims, view.storage, view.devices, self.overlays, self.options]
         return "\n".join(str(line) for line in lines)
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 - IPython's protocol
@@ -161,6 +202,20 @@ def nodes_and_pods(draw: st.DrawFn) -> tuple[tuple[Node, ...], tuple[Pod, ...]]:
 
 
 @st.composite
+def named(draw: st.DrawFn, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Now and then some of them share a hostname or have none."""
+    if not nodes or draw(st.integers(0, 3)):
+        return tuple(nodes)
+    return tuple(with_hostname(item, draw(st.sampled_from([item.name, "same", "same", None]))) for item in nodes)
+
+
+def with_hostname(item: Node, hostname: str | None) -> Node:
+    others = tuple(label for label in item.labels if label[0] != HOSTNAME_LABEL)
+    own = () if hostname is None else ((HOSTNAME_LABEL, hostname),)
+    return replace(item, labels=tuple(sorted((*others, *own))))
+
+
+@st.composite
 def demands_of(draw: st.DrawFn) -> tuple[Demand, ...]:
     found = []
     for number in range(draw(st.integers(1, 4))):
@@ -188,6 +243,13 @@ def demands_of(draw: st.DrawFn) -> tuple[Demand, ...]:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
+    plain = draw(plain_worlds())
+    return replace(plain, view=replace(plain.view, nodes=draw(named(plain.view.nodes))))
+
+
+@st.composite
+def plain_worlds(draw: st.DrawFn) -> World:
+    """Each node has a hostname of its own."""
     nodes, pods = draw(nodes_and_pods())
     agent = DaemonSet("system", "agent", shape("100m", "64Mi", namespace="system"))
     view = ClusterView(nodes=nodes, pods=pods, daemon_sets=draw(st.sampled_from([(), (agent,)])))

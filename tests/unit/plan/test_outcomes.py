@@ -63,12 +63,31 @@ def test_new_and_missing_places_are_counted() -> None:
         unplaced=missing,
     )
     assert (answer.on_existing, answer.on_new, answer.unplaced) == (1, 2, 3)
-    assert answer.excuses == (Excuse("TooSmall", 10, "cpu"), Excuse("Taints", 9, "gpu"))
+    assert answer.excuses == (
+        Excuse("Taints", 9, "gpu"),
+        Excuse("TooSmall", 6, "memory"),
+        Excuse("TooSmall", 4, "cpu"),
+    )
     assert provisioning(answer) == (
         "False",
         "RequiresNewCapacity",
         "of 6 chunks, 2 on nodes to be made, 3 without a place",
     )
+
+
+def test_groups_of_a_demand_that_say_the_same_say_it_once() -> None:
+    same = (Excuse("node full", 2, "node-1 lacks 1 CPU"),)
+    missing = (Unplaced(buffer_ref(), 0, 1, same), Unplaced(buffer_ref(), 1, 1, same))
+    assert outcome(demand(count=2), unplaced=missing).excuses == same
+
+
+def test_of_many_sentences_with_one_reason_the_last_shown_counts_for_the_rest() -> None:
+    many = tuple(Excuse("NodePool limit", 1, f"NodePool {name} is at its limit") for name in "abcdefg")
+    found = outcome(demand(count=1), unplaced=(Unplaced(buffer_ref(), 0, 1, many),)).excuses
+    assert [(item.example, item.count) for item in found] == [
+        ("NodePool e is at its limit", 3),
+        *((f"NodePool {name} is at its limit", 1) for name in "abcd"),
+    ]
 
 
 def test_what_a_cap_cut_is_unplaced_and_says_which_cap() -> None:

@@ -8,7 +8,9 @@ from reconciler.model.changes import DemandOutcome, NodeClaimChanges, NodeClaimC
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.placement import Excuse, Holding
 from reconciler.model.refs import ObjectRef
+from reconciler.report.machine import plan_document
 from reconciler.report.page import plan_page
+from reconciler.report.pending import pending_words
 from reconciler.report.text import plan_text
 from reconciler.report.words import excuse_words
 from tests.builders import shape
@@ -88,6 +90,30 @@ def test_types_that_gave_an_excuse_are_called_types() -> None:
     assert excuse_words(Excuse("NodePool limit", 4, "NodePool gpu is at its nodes limit of 2")).endswith(
         "(NodePool limit: 4 instance types)"
     )
+
+
+def leaving(name: str, node: str, *, new: bool = False) -> DemandOutcome:
+    demand = Demand(pod(name), (ChunkGroup(shape(), 1),), 1, leaves=node)
+    return DemandOutcome(demand, on_existing=int(not new), on_new=int(new), unplaced=0)
+
+
+def test_pods_of_nodes_that_are_being_deleted_are_told_apart() -> None:
+    plan = what_if()
+    one = replace(plan, demands=(*plan.demands, leaving("api-1", "node-3"), leaving("api-2", "node-3", new=True)))
+    assert pending_words(one) == (
+        "14 pending pods and 2 pods of node-3, which is being deleted: 3 fit existing nodes,"
+        " 7 would go on 2 new nodes at $0.6000/h, 6 can be placed nowhere"
+    )
+    two = Plan(
+        None,
+        NOW,
+        include_pending=True,
+        demands=(leaving("a", "node-3"), leaving("b", "node-4"), leaving("c", "node-4")),
+    )
+    assert pending_words(two) == "3 pods of 2 nodes that are being deleted (node-3 and node-4): 3 fit existing nodes"
+    document = plan_document(one)
+    assert document["pending"] == {"placedOnExisting": 2, "placedOnNew": 6, "unplaced": 6}
+    assert document["leaving"] == [{"node": "node-3", "placedOnExisting": 1, "placedOnNew": 1, "unplaced": 0}]
 
 
 def test_a_price_that_is_not_known_is_not_added_up() -> None:

@@ -1,0 +1,66 @@
+"""Pods of nodes that are being deleted, as demands: they will need another place. Used by combine and the cycle.
+
+Only for the what-if of `--include-pending`: Karpenter makes room for them along with pending pods before they are evicted
+(Provisioner.Schedule). In an ordinary pass they are where they run, and pending pods once they are evicted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from reconciler.model.demand import POD_KIND, ChunkGroup, Demand
+from reconciler.model.evictions import is_kept, is_never_evicted
+from reconciler.model.nodes import DISRUPTED_TAINT
+from reconciler.model.pods import Pod
+from reconciler.model.refs import ObjectRef
+from reconciler.model.runtime_classes import admitted
+from reconciler.model.view import ClusterView
+
+
+def leaving_demands(view: ClusterView, now: datetime) -> tuple[Demand, ...]:
+    """One demand for each pod that Karpenter makes room for though it is bound, highest priority first.
+
+    Left out, as there (`IsCurrentlyReschedulable`): daemon and mirror pods, those that end already (but for a StatefulSet's,
+    which are made anew only then), and those that nobody evicts: do-not-disrupt, budgets that allow none.
+    """
+    nodes = _nodes_to_go(view)
+    pods = [pod for pod in view.pods if pod.node_name in nodes and _will_move(pod, view, now)] if nodes else []
+    pods.sort(key=lambda pod: (-pod.priority, pod.namespace, pod.name))
+    return tuple(
+        Demand(
+            ref=ObjectRef("", POD_KIND, pod.namespace, pod.name),
+            groups=(ChunkGroup(admitted(pod.shape, view.runtime_classes), 1),),
+            desired=1,
+            priority=pod.priority,
+            explanation=(f"it runs on {pod.node_name}, which is being deleted, and needs another place",),
+            leaves=pod.node_name or "",
+        )
+        for pod in pods
+    )
+
+
+def without_leaving(view: ClusterView, demands: tuple[Demand, ...]) -> ClusterView:
+    """The cluster without the pods that are to be placed elsewhere; the very same view where there are none."""
+    gone = {(demand.ref.namespace, demand.ref.name) for demand in demands if demand.leaves}
+    if not gone:
+        return view
+    return replace(view, pods=tuple(pod for pod in view.pods if (pod.namespace, pod.name) not in gone))
+
+
+def _nodes_to_go(view: ClusterView) -> set[str]:
+    """A node goes with its NodeClaim; of one that is being disrupted that has been decided, and it carries the taint."""
+    claims = {claim.node_name for claim in view.node_claims if claim.deleting}
+    return {
+        node.name
+        for node in view.nodes
+        if node.deleting or node.name in claims or any(taint.key == DISRUPTED_TAINT for taint in node.taints)
+    }
+
+
+def _will_move(pod: Pod, view: ClusterView, now: datetime) -> bool:
+    if pod.is_daemon:
+        return False
+    if pod.deleting:
+        return pod.owner_kind == "StatefulSet"
+    return not is_kept(pod, now) and not is_never_evicted(pod, view.pod_disruption_budgets)

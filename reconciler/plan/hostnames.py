@@ -1,0 +1,40 @@
+"""Findings about nodes that share a hostname. Used by plan.
+
+Rules between pods by kubernetes.io/hostname mean that label and not the node: kube-scheduler takes two nodes with one value for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.model.findings import Finding
+from reconciler.model.nodes import HOSTNAME_LABEL, Node
+from reconciler.model.refs import ObjectRef
+from reconciler.plan.codes import SHARED_HOSTNAME
+
+_MOST_NAMES = 5
+
+
+def hostname_findings(nodes: Sequence[Node]) -> tuple[Finding, ...]:
+    """One for each hostname that several nodes carry."""
+    hostnames = [value for node in nodes for key, value in node.labels if key == HOSTNAME_LABEL]
+    if len(set(hostnames)) == len(hostnames):
+        return ()
+    members: dict[str, list[str]] = {}
+    for node in nodes:
+        hostname = node.label(HOSTNAME_LABEL)
+        if hostname is not None:
+            members.setdefault(hostname, []).append(node.name)
+    return tuple(_finding(hostname, sorted(names)) for hostname, names in sorted(members.items()) if len(names) > 1)
+
+
+def _finding(hostname: str, names: Sequence[str]) -> Finding:
+    rest = len(names) - _MOST_NAMES
+    shown = ", ".join(names[:_MOST_NAMES]) + (f" and {rest:,} more" if rest > 0 else "")
+    return Finding(
+        SHARED_HOSTNAME.name,
+        SHARED_HOSTNAME.severity,
+        f"{len(names):,} nodes carry {HOSTNAME_LABEL}={hostname} ({shown}): spread, affinity and anti-affinity by it take them for one",
+        ref=ObjectRef("", "Node", "", names[0]),
+        hint="give each machine a host name of its own, and delete nodes whose machine is no more",
+    )

@@ -1,0 +1,73 @@
+"""What headroom says of pods that can be placed nowhere: one sentence a cause, as `headroom explain` prints them.
+
+Renew tests/golden/unplaceable.txt with HEADROOM_GOLDEN=write, and read each sentence aloud: does it name the nearest miss, with
+numbers and units, and does one know what to do?
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from reconciler.cli.application import application
+from tests.examples.unplaceable import cases, write_snapshot
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "unplaceable.txt"
+NODE_REASONS = frozenset(
+    {"node not available", "node labels", "node taints", "node too small", "node full", "host port taken", "topology"}
+)
+
+
+@cache
+def explained(name: str) -> Mapping[str, Any]:
+    with TemporaryDirectory() as folder:
+        snapshot, repository = Path(folder) / "snapshot", Path(folder) / "repository"
+        snapshot.mkdir()
+        repository.mkdir()
+        write_snapshot(cases()[name], snapshot)
+        words = [
+            "--include-pending",
+            "--check-placement",
+            "--repo",
+            str(repository),
+            "--cluster",
+            f"snapshot:{snapshot}",
+        ]
+        done = CliRunner().invoke(application, ["explain", "Pod/shop/it", *words, "--output=json"])
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+
+def sentences(name: str) -> list[str]:
+    rows = explained(name)["demand"]["excuses"]
+    return [f"  {row['reason']}, {row['count']}: {row['example']}" for row in rows]
+
+
+def test_every_sentence_is_the_one_in_the_golden_file() -> None:
+    text = "\n".join(line for name in cases() for line in (name, *sentences(name), ""))
+    if os.environ.get("HEADROOM_GOLDEN") == "write":
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", cases())
+def test_the_counts_add_up(name: str) -> None:
+    """Every node has one cause; but for what lies in the pod itself, which is all that is said then."""
+    found = explained(name)
+    assert found["demand"]["unplaced"] == 1
+    assert found["findings"] == []
+    excuses = found["demand"]["excuses"]
+    if [row["reason"] for row in excuses] in (["contradiction"], ["volumes"], ["resource claims"]):
+        return
+    told = [row for row in excuses if row["reason"] in NODE_REASONS and not row["example"].startswith("NodePool")]
+    assert sum(row["count"] for row in told) == len(cases()[name]["nodes"])
+    pools = cases()[name]["pools"]
+    assert {pool for pool in pools if any(f"NodePool {pool}" in row["example"] for row in excuses)} == set(pools)

@@ -1,0 +1,79 @@
+"""Small worlds about nothing but what pods attach: volumes and devices, of their own, made for them and shared, on plain nodes.
+
+In `wide_worlds` nearly every pod that has some finds no place for another reason. Used by test_attachments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from reconciler.model.demand import POD_KIND, ChunkGroup, Demand
+from reconciler.model.nodes import ZONE_LABEL
+from reconciler.model.pods import Pod, PodShape
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.placement.place import PlacementOptions
+from tests.builders import demand, node, node_pool, pod, shape
+from tests.properties import wide_devices, wide_volumes
+from tests.unit.placement.worlds import ZONES, World, catalogue
+
+
+@st.composite
+def _shape(draw: st.DrawFn, kinds: str, uid: str) -> PodShape:
+    selector = draw(st.sampled_from([{}, {}, {}, {ZONE_LABEL: "zone-b"}]))
+    found = shape(draw(st.sampled_from(["100m", "100m", "2"])), "128Mi", node_selector=selector)
+    if kinds in {"volumes", "both"}:
+        found = draw(wide_volumes.with_volumes(found, uid))
+    if kinds in {"devices", "both"}:
+        found = draw(wide_devices.with_devices(found, uid))
+    return found
+
+
+@st.composite
+def _running(draw: st.DrawFn, name: str, node_name: str, kinds: str) -> Pod:
+    """Its claims are there and have what they ask for; what templates made of it is taken and no more to be seen."""
+    found = shape("500m", "128Mi")
+    if kinds in {"volumes", "both"}:
+        found = replace(found, volume_claims=draw(wide_volumes.claims_of_a_pod()))
+    if kinds in {"devices", "both"}:
+        found = replace(found, resource_claims=draw(wide_devices.claims_of_a_bound_pod()))
+    return pod(name, node=node_name, pod_shape=found)
+
+
+@st.composite
+def attaching_worlds(draw: st.DrawFn) -> World:
+    kinds = draw(st.sampled_from(["volumes", "devices", "both"]))
+    nodes = tuple(
+        node(f"node-{number}", zone=draw(st.sampled_from(ZONES)), instance_type="medium")
+        for number in range(draw(st.integers(1, 4)))
+    )
+    names = tuple(item.name for item in nodes)
+    pods = tuple(
+        draw(_running(f"running-{number}", draw(st.sampled_from(names)), kinds))
+        for number in range(draw(st.integers(0, 3)))
+    )
+    view = ClusterView(nodes=nodes, pods=pods, storage=draw(wide_volumes.storages(names)))
+    if kinds != "volumes":
+        view = replace(view, devices=draw(wide_devices.devices(names)))
+    with_new_nodes = draw(st.booleans())
+    demands = [
+        Demand(
+            ObjectRef("", POD_KIND, "shop", f"pod-{number}"),
+            (ChunkGroup(draw(_shape(kinds, f"pod-{number}")), 1),),
+            1,
+            opens_nodes=with_new_nodes,
+        )
+        for number in range(draw(st.integers(1, 5)))
+    ]
+    if kinds != "volumes" and draw(st.booleans()):
+        templates = draw(wide_devices.templates_of_a_pod())
+        demands.append(demand(count=2, pod_shape=replace(shape("100m"), resource_claim_templates=templates)))
+    return World(
+        view,
+        (node_pool(),) if with_new_nodes else (),
+        catalogue(ZONES),
+        tuple(demands),
+        options=PlacementOptions(include_pending=with_new_nodes),
+    )

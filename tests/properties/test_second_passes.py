@@ -1,0 +1,66 @@
+"""What a pass leaves without a place, the next one does too, once the plan is carried out: nobody finds room that was there before,
+nobody leaves, and no node is made. Whichever loops look for it."""
+
+from __future__ import annotations
+
+import os
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from reconciler.model.placement import Placement
+from reconciler.placement import kernel
+from reconciler.placement.checker.violations import violations
+from reconciler.placement.kernel import Kernel
+from reconciler.placement.place import place
+from tests.properties.crowded_worlds import crowded_worlds
+from tests.unit.placement.worlds import World, carried_out
+
+EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "60"))
+"""3,000 take four minutes for each of the loops."""
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.parametrize("loops", [None, kernel.compiled()], ids=["numpy", "compiled"])
+@settings(UNHURRIED, max_examples=EXAMPLES)
+@given(world=crowded_worlds())
+def test_a_second_pass_finds_a_place_for_nobody_else(loops: Kernel | None, world: World) -> None:
+    first = placed_with(loops, world)
+    after = carried_out(world, first)
+    second = placed_with(loops, after)
+
+    assert broken_rules(world, first) == ()
+    assert broken_rules(after, second) == ()
+    assert second.planned == ()
+    assert missing(second) == missing(first)
+
+
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 3, 20))
+@given(world=crowded_worlds())
+def test_the_placement_is_the_same_whichever_loops_find_it(world: World) -> None:
+    assert placed_with(kernel.compiled(), world) == placed_with(None, world)
+
+
+def placed_with(loops: Kernel | None, world: World) -> Placement:
+    with (
+        patch("reconciler.placement.place.WORTH_COMPILING", 0),
+        patch("reconciler.placement.place.compiled", lambda: loops),
+    ):
+        return place(
+            world.view, node_pools=world.node_pools, instance_types=world.instance_types, demands=world.demands
+        )
+
+
+def broken_rules(world: World, placement: Placement) -> tuple[str, ...]:
+    return violations(
+        world.view,
+        node_pools=world.node_pools,
+        instance_types=world.instance_types,
+        demands=world.demands,
+        placement=placement,
+    )
+
+
+def missing(placement: Placement) -> int:
+    return sum(item.count for item in placement.unplaced)

@@ -1,0 +1,246 @@
+"""Chunks that spread refuses in their turn, and that may come once more nodes are there or more counts on them: found a place in
+the same pass, and not only in the next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, ZONE_LABEL, NodePool
+from reconciler.model.placement import Placement
+from reconciler.model.pods import PodShape, TopologySpread
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
+from reconciler.model.view import ClusterView
+from reconciler.placement import kernel
+from reconciler.placement.checker.violations import violations
+from reconciler.placement.kernel import Kernel
+from reconciler.placement.place import place
+from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.unit.placement.worlds import World, carried_out
+
+ZONES = ("zone-a", "zone-b", "zone-c")
+TYPES = (
+    instance_type("small", cpu="2", price=0.1, zones=ZONES, capacity_types=("on-demand", "spot")),
+    instance_type("large", cpu="8", price=0.36, zones=ZONES, capacity_types=("on-demand", "spot")),
+)
+WEB = LabelSelector((("app", "web"),))
+
+
+def over(key: str, max_skew: int = 1, min_domains: int | None = None) -> TopologySpread:
+    return TopologySpread(key, max_skew, "DoNotSchedule", WEB, min_domains=min_domains)
+
+
+def web(cpu: str, *constraints: TopologySpread, **selector: str) -> PodShape:
+    plain = shape(cpu, "64Mi", labels={"app": "web"}, node_selector=selector)
+    return replace(plain, topology_spread=constraints)
+
+
+def world(*demands: Demand, view: ClusterView = ClusterView(), pools: Sequence[NodePool]) -> World:  # noqa: B008 - immutable
+    return World(view, tuple(pools), TYPES, demands)
+
+
+def placed(asked: World) -> Placement:
+    placement = place(
+        asked.view, node_pools=asked.node_pools, instance_types=asked.instance_types, demands=asked.demands
+    )
+    found = violations(
+        asked.view,
+        node_pools=asked.node_pools,
+        instance_types=asked.instance_types,
+        demands=asked.demands,
+        placement=placement,
+    )
+    assert found == ()
+    return placement
+
+
+def missing(placement: Placement) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for item in placement.unplaced:
+        found[item.demand.name] += item.count
+    return dict(found)
+
+
+def held(placement: Placement, name: str = "web") -> list[int]:
+    """How many chunks of a demand each bin holds that holds any, fewest first."""
+    holdings = [*(item.holdings for item in placement.occupied), *(item.holdings for item in placement.planned)]
+    counts = [sum(holding.count for holding in each if holding.demand.name == name) for each in holdings]
+    return sorted(count for count in counts if count)
+
+
+def again(asked: World, first: Placement) -> Placement:
+    return placed(carried_out(asked, first))
+
+
+def limited(nodes: int, name: str = "general", **others: object) -> NodePool:
+    return node_pool(name, limits={"nodes": str(nodes)}, **others)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("loops", [None, kernel.plain(), kernel.compiled()])
+def test_nodes_of_a_pool_at_its_limit_hold_as_many_as_if_they_were_there(loops: Kernel | None) -> None:
+    """A node yet to come would be the emptiest; where none can come, those that are planned are."""
+    asked = world(demand(count=8, pod_shape=web("500m", over(HOSTNAME_LABEL))), pools=[limited(3)])
+
+    with (
+        patch("reconciler.placement.place.WORTH_COMPILING", 0),
+        patch("reconciler.placement.place.compiled", lambda: loops),
+    ):
+        first = placed(asked)
+
+    assert (missing(first), held(first)) == ({}, [2, 3, 3])
+    assert (again(asked, first).planned, held(again(asked, first))) == ((), [2, 3, 3])
+
+
+def test_nodes_hold_no_more_than_max_skew_while_another_can_be_made() -> None:
+    asked = world(demand(count=8, pod_shape=web("500m", over(HOSTNAME_LABEL))), pools=[limited(8)])
+
+    assert held(placed(asked)) == [1] * 8
+
+
+def test_too_few_nodes_for_min_domains_hold_max_skew_each() -> None:
+    constraint = over(HOSTNAME_LABEL, min_domains=4)
+    first = placed(world(demand(count=8, pod_shape=web("500m", constraint)), pools=[limited(3)]))
+
+    assert (missing(first), held(first)) == ({"web": 5}, [1, 1, 1])
+
+
+def test_a_node_that_holds_no_more_holds_back_the_others() -> None:
+    view = ClusterView(nodes=(node("tight", cpu="900m", memory="1Gi"),))
+    first = placed(world(demand(count=9, pod_shape=web("500m", over(HOSTNAME_LABEL))), view=view, pools=[limited(3)]))
+
+    assert (missing(first), held(first)) == ({"web": 4}, [1, 2, 2])
+
+
+def test_a_demand_that_is_all_or_nothing_comes_with_more_than_max_skew_on_each_node() -> None:
+    whole = replace(demand(count=8, pod_shape=web("500m", over(HOSTNAME_LABEL))), whole=True)
+
+    assert held(placed(world(whole, pools=[limited(3)]))) == [2, 3, 3]
+
+
+def test_over_zones_and_hosts_together() -> None:
+    """Each round lets one more come to one zone, and then to the other."""
+    nodes = (node("one", zone="zone-b"), node("two", zone="zone-c"))
+    bound = (pod("first", node="one", pod_shape=web("100m")),)
+    constraints = (over(ZONE_LABEL), over(HOSTNAME_LABEL))
+    asked = world(
+        demand(count=5, pod_shape=web("100m", *constraints)),
+        view=ClusterView(nodes=nodes, pods=bound),
+        pools=[limited(2)],
+    )
+
+    assert held(placed(asked)) == [2, 3]
+
+
+def test_others_that_come_later_may_let_more_come() -> None:
+    """No chunk fits on the node that is nearly full: it holds back the others until somebody else counts there."""
+    nodes = (node("one"), node("two"), node("tight", cpu="200m", zone="zone-c"))
+    spread_out = demand("a", count=12, pod_shape=web("500m", over(HOSTNAME_LABEL)))
+    later = demand("b", count=1, pod_shape=web("100m", **{ZONE_LABEL: "zone-c"}))
+    view = ClusterView(nodes=nodes)
+
+    assert missing(placed(world(spread_out, view=view, pools=()))) == {"a": 10}
+    together = placed(world(spread_out, later, view=view, pools=()))
+    assert (missing(together), held(together, "a")) == ({"a": 8}, [2, 2])
+
+
+def test_a_node_that_others_bring_is_empty_only_until_they_come() -> None:
+    """It unbalances what is on the other nodes if these hold five each, and does not if they hold two."""
+    nodes = (node("one", cpu="30"), node("two", cpu="30"))
+    spread_out = demand("a", count=10, pod_shape=web("5", over(HOSTNAME_LABEL)))
+    small = demand("b", count=1, pod_shape=web("100m", team="red"))
+    team = node_pool("team", limits={"cpu": "4"}, requirements=(Requirement("team", Operator.IN, ("red",)),))
+    asked = world(spread_out, small, view=ClusterView(nodes=nodes), pools=[team])
+
+    first = placed(asked)
+
+    assert (missing(first), held(first, "a"), len(first.planned)) == ({"a": 6}, [2, 2], 1)
+    assert missing(again(asked, first)) == {"a": 6}
+
+
+def test_a_zone_that_found_no_room_is_asked_again_once_another_takes_less() -> None:
+    """With two nodes for three zones and minDomains 3 each zone may hold one chunk: not both nodes in the first zone, and then one
+    chunk."""
+    first = placed(world(demand(count=12, pod_shape=web("5", over(ZONE_LABEL, min_domains=3))), pools=[limited(2)]))
+
+    assert (missing(first), [item.zones for item in first.planned]) == ({"web": 10}, [("zone-a",), ("zone-b",)])
+
+
+def test_what_counts_and_came_later_makes_nobody_leave() -> None:
+    """They can stay in the order in which they came, and in that of their names they cannot."""
+    spread_out = demand("b", count=3, pod_shape=web("1", over(HOSTNAME_LABEL)))
+    others = [demand(name, count=1, pod_shape=web("100m", **{ZONE_LABEL: "zone-a"})) for name in "acdef"]
+    in_vain = demand("g", count=1, pod_shape=shape("100"))
+    nodes = tuple(node(f"node-{zone}", zone=zone) for zone in ZONES)
+    alone = world(spread_out, view=ClusterView(nodes=nodes), pools=())
+    with_first = carried_out(alone, placed(alone))
+    asked = replace(with_first, demands=(replace(spread_out, priority=5), *others, in_vain))
+    with_all = replace(carried_out(asked, placed(asked)), demands=(spread_out, *others, in_vain))
+
+    there = placed(with_all)
+
+    assert (missing(there), held(there, "b")) == ({"g": 1}, [1, 1, 1])
+
+
+def test_chunks_stay_beside_what_counts_and_is_of_a_lower_priority() -> None:
+    """A node that only such a chunk is on would be the emptiest without it."""
+    nodes = (node("one"), node("two", cpu="200m", zone="zone-b"))
+    spread_out = demand("a", count=12, pod_shape=web("1", over(HOSTNAME_LABEL)), priority=5)
+    others = demand("b", count=1, pod_shape=web("100m", **{ZONE_LABEL: "zone-b"}))
+    asked = world(spread_out, others, view=ClusterView(nodes=nodes), pools=())
+
+    first = placed(asked)
+
+    assert (missing(first), held(first, "a")) == ({"a": 10}, [2])
+    assert again(asked, first) == first
+
+
+def test_a_node_claim_is_looked_at_whatever_it_comes_up_as() -> None:
+    """It is sure to have a capacity type, spot or not: so it is a host that counts."""
+    other = demand("a", count=1, pod_shape=shape("1500m", labels={"app": "other"}), priority=5)
+    both = (over(CAPACITY_TYPE_LABEL, 5), over(HOSTNAME_LABEL))
+    asked = world(other, pools=[limited(1), limited(1, "second", weight=-1)])
+    on_its_way = carried_out(asked, placed(asked))
+    assert any(
+        need.key == CAPACITY_TYPE_LABEL and len(need.values) == 2
+        for claim in on_its_way.view.node_claims
+        for need in claim.requirements
+    )
+    asked = replace(on_its_way, demands=(other, demand("b", count=4, pod_shape=web("1", *both))))
+
+    assert held(placed(asked), "b") == [1]
+
+
+def test_a_node_that_may_come_to_be_out_of_sight_is_no_domain_to_rely_on() -> None:
+    """The pool lets it be of either team; the constraint looks at nodes of one."""
+    pool = limited(3, requirements=(Requirement("team", Operator.IN, ("blue", "red")),))
+    others = demand("a", count=1, pod_shape=web("7500m"), priority=5)
+    constraint = over(HOSTNAME_LABEL, min_domains=3)
+    asked = world(others, demand("b", count=4, pod_shape=web("1500m", constraint, team="red")), pools=[pool])
+
+    first = placed(asked)
+
+    assert (missing(first), held(first, "b")) == ({"b": 2}, [1, 1])
+    assert missing(again(asked, first)) == {"b": 2}
+
+
+def test_what_is_still_refused_is_refused_for_what_is_so_in_the_end() -> None:
+    asked = world(demand(count=20, pod_shape=web("1", over(HOSTNAME_LABEL))), pools=[limited(2)])
+
+    first = placed(asked)
+
+    assert held(first) == [7, 7]
+    assert [excuse.example for excuse in first.unplaced[0].excuses] == ["NodePool general is at its nodes limit of 2"]
+    later = again(asked, first)
+    assert {excuse.reason for excuse in later.unplaced[0].excuses} == {"NodePool limit", "node full"}
+
+
+def test_groups_of_one_demand_count_for_each_other() -> None:
+    groups = (ChunkGroup(web("1500m", over(HOSTNAME_LABEL)), 3), ChunkGroup(web("100m", over(HOSTNAME_LABEL)), 5))
+    asked = world(replace(demand(), groups=groups, desired=8), pools=[limited(2)])
+
+    assert held(placed(asked)) == [4, 4]
