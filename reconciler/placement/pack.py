@@ -282,7 +282,13 @@ class Packer:
             return in_turn(self._state.usage, batch, amount, fill_with)
 
         if course.keys:
-            return place_over_domains(self._state, batch, course, fill, count=count, opening=opening)
+            return place_over_domains(
+                *(self._state, batch, course, fill),
+                count=count,
+                opening=opening,
+                per_node=self._per_node,
+                others=self._batches,
+            )
         return fill(ANYWHERE, count, opening)
 
 

@@ -73,6 +73,14 @@ class PoolLimits:
         """Whether the number of nodes is not in the way of one more, whatever it is."""
         return self.shortage(pool, NOTHING) is None
 
+    def nodes_left(self, pool: str) -> int | None:
+        """How many more nodes a reservation and the limit on their number leave; None for no such limit."""
+        name, _, reservation = pool.partition(RESERVATION_MARK)
+        left = [self.left(name)[NODES]] if NODES in self._limits.get(name, {}) else []
+        if reservation:
+            left.append(self._reserved[reservation] - self._taken[reservation])
+        return min(left, default=None)
+
     def shortage(
         self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1
     ) -> Shortage | None:

@@ -16,8 +16,10 @@ from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.candidates import NoRows
 from reconciler.placement.counters import ApartRule, Domain, Rule, SpreadRule, TogetherRule
+from reconciler.placement.domain_prices import Cost, DomainPrices
 from reconciler.placement.host_caps import allowed_on
 from reconciler.placement.kin import Course
+from reconciler.placement.label_table import Amounts
 from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, one_of
 from reconciler.placement.state import State
 
@@ -172,40 +174,94 @@ class Shares:
         return load
 
 
-def place_over_domains(state: State, batch: Batch, course: Course, fill: Fill, *, count: int, opening: bool) -> int:
-    """Places up to `count` chunks under rules on labels, existing bins before new nodes."""
+def place_over_domains(
+    state: State,
+    batch: Batch,
+    course: Course,
+    fill: Fill,
+    *,
+    count: int,
+    opening: bool,
+    per_node: int | None = None,
+    others: Sequence[Batch] = (),
+) -> int:
+    """Places up to `count` chunks under rules on labels, existing bins before new nodes, and those where they cost least. others: all
+    that are placed, of whom some may have to follow them."""
+    prices = DomainPrices(state, batch, course, per_node=per_node)
     founding = state.topology.founding(course.company) if course.company else ()
     if founding:
-        return _first_together(state, batch, course, founding, fill, count=count, opening=opening)
-    combinations = combinations_of(state, batch, course.keys)
+        return _first_together(
+            state, batch, course, founding, fill, count=count, opening=opening, prices=prices, others=others
+        )
+    combinations: Sequence[Combination] = combinations_of(state, batch, course.keys)
+    if opening:
+        combinations = prices.cheapest_first(combinations, count)
     if not course.shared:
         return _place_freely(state, course.on_labels, combinations, fill, count=count, opening=opening)
     return _place_in_shares(state, course.on_labels, combinations, fill, count=count, opening=opening)
 
 
 def _first_together(
-    state: State, batch: Batch, course: Course, founding: Collection[Rule], fill: Fill, *, count: int, opening: bool
+    state: State,
+    batch: Batch,
+    course: Course,
+    founding: Collection[Rule],
+    fill: Fill,
+    *,
+    count: int,
+    opening: bool,
+    prices: DomainPrices,
+    others: Sequence[Batch],
 ) -> int:
-    """Pods that want each other's company and have none yet: the domain that takes most of them, the first of equals. founding: the
-    rules that say so."""
+    """Pods that want each other's company and have none yet: the domain that takes most of them; of equals the one where they and
+    those who have to follow cost least, then the first. founding: the rules that say so."""
     together = {rule.key for rule in founding}
-    others = [rule for rule in course.on_labels if rule not in founding]
+    rules = [rule for rule in course.on_labels if rule not in founding]
     place_others = _place_in_shares if course.shared else _place_freely
     groups: dict[tuple[str | None, ...], list[Combination]] = {}
-    for combination in combinations_of(state, batch, course.keys):
+    combinations = combinations_of(state, batch, course.keys)
+    for combination in combinations:
         values = tuple(combination.value(key) for key in sorted(together))
         if None not in values:
             groups.setdefault(values, []).append(combination)
-    best: tuple[int, list[Combination]] = (0, [])
+    all_alike = not opening or not prices.differ(combinations)
+    following = None if all_alike else _following(state, batch, course, others)
+    best: tuple[tuple[int, ...], list[Combination]] = ((0,), [])
     for group in groups.values():
-        saved = state.save()
-        placed = place_others(state, others, group, fill, count=count, opening=opening)
-        if placed == count:
+        saved, before = state.save(), _price(state)
+        placed = place_others(state, rules, group, fill, count=count, opening=opening)
+        if placed == count and all_alike:
             return placed
+        score: tuple[int, ...] = (-placed,)
+        if not all_alike:
+            score = (-placed, *_cost_together(prices, group, count, following, _price(state) - before))
         state.put_back(saved)
-        if placed > best[0]:
-            best = (placed, group)
-    return place_others(state, others, best[1], fill, count=count, opening=opening) if best[0] else 0
+        if placed and score < best[0]:
+            best = (score, group)
+    return place_others(state, rules, best[1], fill, count=count, opening=opening) if best[1] else 0
+
+
+def _following(state: State, batch: Batch, course: Course, others: Sequence[Batch]) -> Amounts | None:
+    """What all that must be in the same domain ask for together; None where there is nobody else."""
+    wanted = {rule.counter for rule in course.company}
+    found = [item for item in others if wanted & {rule.counter for rule in state.course(item).company}]
+    if all(item.number == batch.number for item in found):
+        return None
+    return np.asarray(sum(item.needs.request * item.count for item in found), dtype=np.int64)
+
+
+def _cost_together(
+    prices: DomainPrices, group: Sequence[Combination], count: int, following: Amounts | None, extra: int
+) -> Cost:
+    """extra: what the chunks themselves came to cost."""
+    if following is None:
+        wish, weight, _ = min(prices.cost(item.where, count) for item in group)
+        return (wish, weight, extra)
+    return min(prices.cost_of_all(item.where, following) for item in group)
+
+
+def _price(state: State) -> int:
+    return int(state.planned.price[: state.planned.count].sum())
 
 
 def _place_in_shares(

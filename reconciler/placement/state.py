@@ -120,6 +120,9 @@ class State:
         self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
         """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see
         spread)."""
+        self.dear_domains: dict[tuple[int, int, int], tuple[Needs, Sequence[Any], bool]] = {}
+        """Whether prices differ between combinations of domains, by identity of what is asked, which is kept beside it (see
+        domain_prices)."""
         self.bare_caps: dict[tuple[Course, tuple[TogetherRule, ...]], Any] = {}
         """What rules allow on new nodes (see host_caps)."""
         self.weights: list[tuple[int, ...]] = []

@@ -3,6 +3,7 @@ the package: called by place."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -53,12 +54,13 @@ def _standing(fast: Placement, packing: Packing) -> str:
 
 
 def _over(placement: Placement, packing: Packing) -> str:
-    """The gap: the true least price lies between the bound and what was found."""
+    """The gap: the true least price lies between the bound and what was found. Rounded to the safe side."""
     if packing.bound is None or packing.bound <= 0:
         return ""
-    gap = max(0.0, _price(placement) / packing.bound - 1)
-    parts = ", which counts parts of nodes: whole ones may cost more" if gap > _LARGE_GAP else ""
-    return f", at most {gap:.1%} over the least possible (not under ${packing.bound:.2f}/h{parts})"
+    gap = math.ceil(round(max(0.0, _price(placement) / packing.bound - 1) * 1000, 3)) / 1000
+    least = math.floor(round(packing.bound * 100, 3)) / 100
+    doubt = ", which may be out of reach" if gap > _LARGE_GAP else ""
+    return f", at most {gap:.1%} over the least possible (not under ${least:.2f}/h{doubt})"
 
 
 def _price(placement: Placement) -> float:

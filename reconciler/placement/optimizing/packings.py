@@ -15,9 +15,11 @@ from dataclasses import dataclass
 
 from reconciler.placement.optimizing.effort import LITTLE, MOST_FOR_BOUND, Effort
 from reconciler.placement.optimizing.kinds import Movable, Pattern, movable
-from reconciler.placement.optimizing.master import Least, Master, least_price
+from reconciler.placement.optimizing.least import Least, least_price, worths_of
+from reconciler.placement.optimizing.master import Master
 from reconciler.placement.optimizing.patterns import Filler
 from reconciler.placement.optimizing.rebuild import Rebuilder
+from reconciler.placement.optimizing.relaxation import relaxation_of
 from reconciler.placement.optimizing.rounding import MORE_WAYS, WAYS, Mixer
 from reconciler.placement.optimizing.sizes import Sizes, sizes_for
 from reconciler.placement.state import State
@@ -40,13 +42,12 @@ class Packing:
 def optimize(state: State, *, per_node: int | None, seconds_left: Callable[[], float]) -> Packing:
     """Changes the planned nodes of the state where that makes them cheaper, else leaves it as it is. Raises `Invalid` when
     the solver cannot be loaded."""
+    least = least_price(relaxation_of(state, per_node=per_node), Effort(seconds_left, most=MOST_FOR_BOUND))
+    bound = None if least is None else least.price
     work = movable(state, per_node=per_node)
     if not work.kinds:
-        return Packing(None, "no planned node may be packed anew")
+        return Packing(bound, "no planned node may be packed anew")
     sizes = sizes_for(state, work)
-    staying = sum(int(state.planned.price[index]) for index in work.fixed) / 1e9
-    least = least_price(work, sizes, Effort(seconds_left, most=MOST_FOR_BOUND))
-    bound = None if least is None else least.price + staying
     effort = Effort(seconds_left)
     found = packings(work, sizes, least, effort)
     if not found:
@@ -64,7 +65,7 @@ def optimize(state: State, *, per_node: int | None, seconds_left: Callable[[], f
 
 def packings(work: Movable, sizes: Sizes, least: Least | None, effort: Effort) -> list[list[Pattern]]:
     """Those that were found, the cheapest first: for each a pattern for each node, which together hold each chunk once."""
-    start = sizes.worths(work) if least is None else least.worth
+    start = sizes.worths(work) if least is None else worths_of(least, [kind.batch.number for kind in work.kinds])
     master = Master(work.counts)
     master.add([Pattern(tuple(sorted(held.items())), -1, price / 1e9) for held, price in work.nodes])
     mixer = Mixer(master, Filler(work, sizes), work.counts, effort)

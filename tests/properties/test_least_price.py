@@ -1,0 +1,88 @@
+"""What the optimising mode says cannot be undercut, beside the cheapest of all ways there are (brute force).
+
+Zones have prices of their own here, and many pods want to be in one zone or on one host with their like: who decides such things
+before the least price is reckoned, and reckons only with what was decided, says too much.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from random import Random
+from unittest.mock import patch
+
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType
+from reconciler.model.placement import Placement
+from reconciler.model.pods import PodAffinityTerm, PodShape
+from reconciler.model.requirements import LabelSelector
+from reconciler.placement.place import PlacementOptions, place
+from tests.builders import demand, node_pool, shape
+from tests.properties.brute_force import cheapest_way
+from tests.properties.small_scenarios import Scenario, scenario
+from tests.properties.test_brute_force import spots_of
+
+SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "300"))
+DOLLARS = 100
+"""Times the usual price, since what is said is rounded to cents."""
+
+
+def market(number: int) -> Scenario:
+    """A few pods that mostly want their like near, where each zone has prices of its own."""
+    drawn, random = scenario(number), Random(number)
+    sizes = [shape(cpu, "1Gi", labels={"app": "web"}) for cpu in random.sample(("250m", "700m", "1", "1900m"), 2)]
+    demands = tuple(
+        demand(f"demand-{index}", count=random.randint(1, 2), pod_shape=_sociable(random.choice(sizes), random))
+        for index in range(random.randint(1, 2))
+    )
+    return replace(drawn, demands=demands, instance_types=tuple(_priced(kind, random) for kind in drawn.instance_types))
+
+
+def _sociable(plain: PodShape, random: Random) -> PodShape:
+    like = PodAffinityTerm(random.choice((ZONE_LABEL, ZONE_LABEL, HOSTNAME_LABEL)), LabelSelector((("app", "web"),)))
+    return replace(plain, pod_affinity=(like,)) if random.random() < 0.8 else plain
+
+
+def _priced(kind: InstanceType, random: Random) -> InstanceType:
+    offerings = tuple(
+        replace(item, price=round(item.price * DOLLARS * random.choice((0.4, 1.0, 1.0, 1.5)), 2))
+        for item in kind.offerings
+    )
+    return replace(kind, offerings=offerings)
+
+
+def said(placement: Placement) -> float | None:
+    """USD an hour that the plan says it cannot cost less than."""
+    found = [re.search(r"not under \$([0-9.]+)/h", item) for item in placement.assumptions]
+    return next((float(item[1]) for item in found if item), None)
+
+
+def placed(world: Scenario) -> Placement:
+    """As where there are too many chunks to look at every way, so that the fast placement may choose badly."""
+    with patch("reconciler.placement.best.MOST_CHUNKS", 0), patch("reconciler.placement.best.MOST_ORDERED", 0):
+        return place(
+            world.view,
+            node_pools=(node_pool(),),
+            instance_types=world.instance_types,
+            demands=world.demands,
+            options=PlacementOptions(optimal=True),
+        )
+
+
+def test_nothing_is_cheaper_than_what_is_said_to_be_the_least_possible() -> None:
+    told, wrong = 0, []
+    for number in range(SCENARIOS):
+        world = market(number)
+        placement = placed(world)
+        least = said(placement)
+        if least is None or placement.unplaced:
+            continue
+        told += 1
+        way = cheapest_way(world.shapes, spots_of(world), world.instance_types)
+        ours = sum(item.price for item in placement.planned)
+        possible = min(ours, way.price if way is not None else ours)
+        if least > possible + 1e-6:
+            wrong.append((number, least, possible, ours))
+
+    assert told > SCENARIOS / 4
+    assert wrong == []
