@@ -139,7 +139,7 @@ _MOST_COUNTED = 1_000_000
 _RANGES: dict[str, tuple[float, float]] = {
     "caps.price_per_hour": (0, 1_000_000_000),
     "caps.prune_share": (0, 1),
-    "placement.instance_types": (1, _MOST_COUNTED),
+    "placement.instance_types": (1, 600),  # as many as Karpenter sends for a launch (MaxInstanceTypes)
 }
 """The least and the most of numbers that are not any count from 0."""
 _S = TypeVar("_S")
@@ -299,6 +299,11 @@ def _converted(name: str, written: str, item: Field[Any], value: object, where: 
     choices = _CHOICES.get(name)
     if choices and result not in choices:
         raise Invalid(f"{where}{written} is {value!r}, expected one of {', '.join(choices)}")
+    if name == "placement.optimal_within" and result == timedelta(0):
+        raise Invalid(
+            f"{where}{written} is {value!r}, expected a duration of more than 0",
+            hint="with no time nothing cheaper is ever found: write placement.mode: fast for that",
+        )
     if name in _PARTS and not 0 < float(str(result)) <= 1:
         raise Invalid(
             f"{where}{written} is {value!r}, expected more than 0, at most 1",

@@ -8,6 +8,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from reconciler.placement.compiling import NOW
+
 PATIENCE = 2.0
 """Seconds of silence that nobody minds."""
 
@@ -26,7 +28,8 @@ STAGES = {
 class Progress:
     """A context manager; call it with a stage's name whenever one begins.
 
-    A stage that takes longer than PATIENCE is named once, and again every ten seconds while it lasts.
+    A stage that takes longer than PATIENCE is named once, and again every ten seconds while it lasts; so is what it spends its
+    time on, where that is not what the stage is there for.
     """
 
     def __init__(self) -> None:
@@ -54,9 +57,19 @@ class Progress:
     def _watch(self) -> None:
         told: tuple[str, float] = ("", 0.0)
         while not self._over.wait(0.25):
-            stage, waited = self._stage, time.monotonic() - self._began
-            due = PATIENCE if told[0] != stage else told[1] + 10
-            if stage and waited >= due:
-                told = (stage, waited)
-                sys.stderr.write(f"… {STAGES.get(stage, stage)} ({waited:.0f} s)\n")
+            words, waited = words_of(self._stage), time.monotonic() - self._began
+            due = PATIENCE if told[0] != words else told[1] + 10
+            if words and waited >= due:
+                told = (words, waited)
+                sys.stderr.write(f"… {words} ({waited:.0f} s)\n")
                 sys.stderr.flush()
+
+
+def words_of(stage: str) -> str:
+    """What is being done now, in a stage of that name ("": in none)."""
+    if stage != "placement" or not NOW.depth:
+        return STAGES.get(stage, stage)
+    kept = (
+        "once on this machine" if NOW.kept else "anew each time, for want of a folder to keep them in (NUMBA_CACHE_DIR)"
+    )
+    return f"compiling the loops that place many chunks, {kept}"

@@ -73,11 +73,33 @@ def format_amount(resource: str, amount: int) -> str:
     """An amount as the quantity a person would write: `"1500m"`, `"2"`, `"1536Mi"`; exact, never rounded."""
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-    if resource in {MEMORY, EPHEMERAL_STORAGE} or resource.startswith("hugepages-"):
+    if _is_in_bytes(resource):
         for suffix, step in _BINARY_STEPS:
             if amount and amount % step == 0:
                 return f"{amount // step}{suffix}"
     return str(amount)
+
+
+def _is_in_bytes(resource: str) -> bool:
+    return resource in {MEMORY, EPHEMERAL_STORAGE} or resource.startswith("hugepages-")
+
+
+_LARGE_STEPS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40))
+_MANY_CORES = 10_000
+
+
+def readable_amount(resource: str, amount: int) -> str:
+    """As `format_amount`, but what is more than 10,000 CPUs or 10Ti is rounded, for a sentence: `"about 99,999,984"`,
+    `"about 2.1Pi"`."""
+    if resource == CPU and amount > _MANY_CORES * 1000 and amount % 1000:
+        return f"about {amount / 1000:,.0f}"
+    if resource == CPU and amount > _MANY_CORES * 1000:
+        return f"{amount // 1000:,}"
+    exact = format_amount(resource, amount)
+    if _is_in_bytes(resource) and amount > 10 * 2**40 and len(exact) > len("1234Pi"):
+        suffix, step = next((suffix, step) for suffix, step in _LARGE_STEPS if amount >= step)
+        return f"about {amount / step:,.1f}{suffix}"
+    return exact
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,18 @@ placed once, so that nothing of this costs them anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
+from reconciler.placement.destinations import closed_to
 from reconciler.placement.orders import other_orders
 from reconciler.placement.outcome import outcome_of
 from reconciler.placement.pack import Packer
 from reconciler.placement.search import Search, Step
+from reconciler.placement.sequence import can_come_one_by_one
+from reconciler.placement.spread import Combination
 from reconciler.placement.state import State
 
 MOST_CHUNKS = 8
@@ -31,6 +37,7 @@ def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) 
     """Places all batches; returns how many chunks of each found no place, by batch number (those with some)."""
     packer = Packer(state, batches, per_node=per_node)
     saved = state.save()
+    closed = _closed(state, batches, per_node=per_node)
     missing = packer.place_all()
     bins = state.base + state.planned.count
     # Wishes give way in an order of their own, which price must not change.
@@ -39,6 +46,10 @@ def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) 
     if not missing and not state.planned.count:
         return missing
     known = outcome_of(state, batches, missing)
+    if closed is not None:
+        courses = {batch.number: state.course(batch) for batch in batches}
+        if not can_come_one_by_one(state, state.puts(saved), courses, closed):
+            known = replace(known, price=PLENTY)
     state.start_again(saved)
     left = packer.place_settled()
     chosen: Sequence[Batch] = batches
@@ -56,6 +67,24 @@ def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) 
     state.start_again(saved)
     packer = Packer(state, chosen, per_node=per_node)
     return _with_the_last(state, packer, batches, packer.place_all(), per_node=per_node)
+
+
+def _closed(
+    state: State, batches: Sequence[Batch], *, per_node: int | None
+) -> dict[int, dict[Combination, int]] | None:
+    """Where no node can be made, by number of batch, in a placement so small that every way will be looked at anyway; None where
+    it makes no difference.
+
+    With limits the packer may use up in one zone what another zone needs, and then do without that one: better than no place,
+    but worse than any way that is as balanced as it can be.
+    """
+    if not state.limited or sum(batch.count for batch in batches) > MOST_CHUNKS or state.base > MOST_BINS:
+        return None
+    if any(batch.waits or batch.preferences for batch in batches):
+        return None
+    if not any(rule.key != HOSTNAME_LABEL for batch in batches for rule in state.course(batch).spread):
+        return None
+    return {batch.number: closed_to(state, batch, state.course(batch), per_node=per_node) for batch in batches}
 
 
 def _with_the_last(

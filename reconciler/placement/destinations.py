@@ -5,7 +5,7 @@ What the rest of the package decides by rules of thumb is laid open here for a f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,16 +51,29 @@ class Destination:
             state.charge(self.blueprint.offers.pool.name, state.charged(self.bin - state.base))
 
 
-def destinations_of(state: State, batch: Batch, course: Course, *, per_node: int | None) -> list[Destination]:
-    """For one chunk, as things are; existing bins first, in the order in which they are preferred."""
+def destinations_of(
+    state: State,
+    batch: Batch,
+    course: Course,
+    *,
+    per_node: int | None,
+    closed: Mapping[Combination, int],
+    in_any_order: bool = False,
+) -> list[Destination]:
+    """For one chunk, as things are; existing bins first, in the order in which they are preferred. closed, in_any_order: see
+    `Shares.allowed`."""
     if state.usage.taken(batch.needs.shape.sharing):
         return []
-    variants = state.usage.variants(batch)
-    return [item for variant in variants for item in _destinations_of(state, variant, course, per_node=per_node)]
+    found: list[Destination] = []
+    for variant in state.usage.variants(batch):
+        domains = _domains(state, variant, course, closed, in_any_order=in_any_order)
+        found += _destinations_of(state, variant, course, domains, per_node=per_node)
+    return found
 
 
-def _destinations_of(state: State, batch: Batch, course: Course, *, per_node: int | None) -> list[Destination]:
-    domains = _domains(state, batch, course)
+def _destinations_of(
+    state: State, batch: Batch, course: Course, domains: Sequence[Combination] | None, *, per_node: int | None
+) -> list[Destination]:
     task = Task(
         batch,
         ANYWHERE,
@@ -78,7 +91,25 @@ def _destinations_of(state: State, batch: Batch, course: Course, *, per_node: in
     return found
 
 
-def _domains(state: State, batch: Batch, course: Course) -> list[Combination] | None:
+def closed_to(state: State, batch: Batch, course: Course, *, per_node: int | None) -> dict[Combination, int]:
+    """Combinations of topology domains in which some NodePool makes nodes, but none now that takes a chunk of this batch: for
+    their taints, their sizes or their limits. Each with 0, the number of chunks that it takes."""
+    if not course.spread or not course.keys:
+        return {}
+    state.weights = state.weights or by_weight(state)
+    closed = {}
+    for item in combinations_of(state, batch, course.keys):
+        if item.makeable:
+            task = Task(batch, item.where, course, bare=True, single=False, per_node=per_node)
+            sizes = (options_of(state, task, wish, pools) for wish in batch.needs.wishes for pools in state.weights)
+            if not any(options.chunks.any() for options in sizes):
+                closed[item] = 0
+    return closed
+
+
+def _domains(
+    state: State, batch: Batch, course: Course, closed: Mapping[Combination, int], *, in_any_order: bool
+) -> list[Combination] | None:
     """Where rules on labels other than the hostname allow a chunk; None: anywhere, since nothing depends on it."""
     if not course.keys:
         return None
@@ -89,7 +120,7 @@ def _domains(state: State, batch: Batch, course: Course) -> list[Combination] | 
         together = {rule.key for rule in founding}
         judged = [rule for rule in judged if rule not in founding]
         combinations = [item for item in combinations if None not in {item.value(key) for key in together}]
-    return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed()
+    return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed(closed, in_any_order=in_any_order)
 
 
 def _wheres(domains: Sequence[Combination] | None) -> list[Requirements]:

@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from reconciler.placement import loops, sizing_loops
+from reconciler.placement.compiling import jit
 
 WORTH_COMPILING = 400
 """Batches from which on loading the compiled loops takes less time than they save."""
@@ -56,23 +57,14 @@ class Kernel:
 def compiled() -> Kernel | None:
     """None where numba is not there. What was compiled is kept beside the code, or, where nothing can be written, compiled
     anew by each process."""
-    try:
-        from numba import njit  # noqa: PLC0415 - takes half a second, which only a large placement is worth
-    except ImportError:
+    jitted = jit()
+    if jitted is None:
         return None
-    try:
-        return _compile(njit, cache=True)
-    except RuntimeError:  # there is no folder that the cache can be written to
-        return _compile(njit, cache=False)
-
-
-def _compile(njit: Any, *, cache: bool) -> Kernel:
-    jit = njit(cache=cache, nogil=True)
     made: dict[str, Any] = {}
     for file, parts in _PARTS:
         names = dict(vars(file))
         for name in parts:
-            names[name] = made[name] = jit(FunctionType(names[name].__code__, names, name))
+            names[name] = made[name] = jitted(FunctionType(names[name].__code__, names, name))
     return Kernel(*(made[name] for name in Kernel.__slots__))
 
 

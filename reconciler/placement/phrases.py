@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from reconciler.model.pods import HostPort
-from reconciler.model.quantity import CPU, format_amount
+from reconciler.model.quantity import CPU, readable_amount
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.placement.requirements import Values, values_of
 from reconciler.placement.resource_claims import DEVICES
@@ -31,7 +31,7 @@ def amount_words(name: str, amount: int) -> str:
         return f"{amount} device{plural} of class {name.removeprefix(DEVICES)}"
     if name.startswith(ATTACHABLE):
         return f"{amount} volume{plural} of {name.removeprefix(ATTACHABLE)}"
-    return f"{format_amount(name, amount)} {resource_words(name)}"
+    return f"{readable_amount(name, amount)} {resource_words(name)}"
 
 
 def resource_words(name: str) -> str:

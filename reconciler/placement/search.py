@@ -7,18 +7,21 @@ best known. The work is bounded by a number of ways, not by time, so that equal 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.balance import expect_planned
 from reconciler.placement.batches import UNLIMITED, Batch
 from reconciler.placement.counters import SpreadRule
-from reconciler.placement.destinations import Destination, destinations_of
+from reconciler.placement.destinations import Destination, closed_to, destinations_of
+from reconciler.placement.make import by_weight
 from reconciler.placement.outcome import Outcome, outcome_of
 from reconciler.placement.pack import Packer
+from reconciler.placement.sequence import can_come_one_by_one
 from reconciler.placement.state import State
 
 MOST_WAYS = 1500
@@ -46,6 +49,13 @@ class Search:
         self._best_steps: list[Step] | None = None
         self._steps: list[Step] = []
         self._courses = {batch.number: state.course(batch) for batch in batches}
+        self._closed = {
+            batch.number: closed_to(state, batch, self._courses[batch.number], per_node=per_node) for batch in batches
+        }
+        self._in_any_order = False
+        state.weights = state.weights or by_weight(state)
+        self._takes_turns = bool(state.limited) and len(state.weights) > 1
+        """Whether a chunk may find a heavier NodePool at its limit because another came before it."""
         self._over_hosts = [
             rule for course in self._courses.values() for rule in course.on_hosts if isinstance(rule, SpreadRule)
         ]
@@ -53,11 +63,27 @@ class Search:
         self._rate = _least_prices(state)
         self._without = packer.unplaced
         self._seen: set[tuple[object, ...]] = set()
+        self._root = state.save()
 
     def best(self, left: dict[int, int]) -> list[Step] | None:
         """The steps of a better way, None when none was found; the state is left as it was. left: chunks by batch."""
+        self._root = self._state.save()
         self._explore(Counter(left))
+        if self._is_order_decisive(left):
+            self._in_any_order = True
+            self._seen.clear()
+            self._explore(Counter(left))
         return self._best_steps
+
+    def _is_order_decisive(self, left: Collection[int]) -> bool:
+        """Whether spread may keep chunks from taking what a limit leaves of the heaviest NodePool in the order that is cheapest.
+        Those that want company have to come after it anyway."""
+        courses = [self._courses[number] for number in left]
+        return (
+            self._takes_turns
+            and any(rule.key != HOSTNAME_LABEL for course in courses for rule in course.spread)
+            and not any(course.company or course.host_company for course in courses)
+        )
 
     def _kinds_of_batches(self) -> dict[int, int]:
         """By batch number that of the first whose chunks are the same to all rules."""
@@ -105,7 +131,9 @@ class Search:
             expect_planned(self._state, self._over_hosts)
         broken = self._packer.broken()
         topology.expected.clear()
-        return not broken
+        if broken or not self._in_any_order:
+            return not broken
+        return can_come_one_by_one(self._state, self._state.puts(self._root), self._courses, self._closed)
 
     def _is_whole(self, left: Counter[int]) -> bool:
         """Whether demands that are placed as a whole are all there or not at all."""
@@ -122,7 +150,14 @@ class Search:
                 continue
             kinds.add(self._kinds[number])
             batch = self._batches[number]
-            moves = destinations_of(self._state, batch, self._courses[number], per_node=self._per_node)
+            moves = destinations_of(
+                self._state,
+                batch,
+                self._courses[number],
+                per_node=self._per_node,
+                closed=self._closed[number],
+                in_any_order=self._in_any_order,
+            )
             found += [(move.extra, Step(batch, move)) for move in moves]
             if moves and self._is_alone(batch):
                 found = [(move.extra, Step(batch, move)) for move in moves]
@@ -131,7 +166,7 @@ class Search:
 
     def _is_alone(self, batch: Batch) -> bool:
         """Whether no rule has to do with its chunks, so that it is all one when they come."""
-        if batch.needs.shape.sharing is not None:
+        if self._takes_turns or batch.needs.shape.sharing is not None:
             return False
         return not self._courses[batch.number].rules and not self._state.topology.counts_of(batch.needs)
 

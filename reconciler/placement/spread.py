@@ -77,10 +77,13 @@ class Shares:
                 ]
         return found
 
-    def allowed(self) -> list[Combination]:
-        """Where one more chunk may go, if a node comes up wherever one can be made."""
+    def allowed(self, closed: Mapping[Combination, int], *, in_any_order: bool = False) -> list[Combination]:
+        """Where one more chunk may go, if a node comes up wherever one can be made. closed: combinations where none can be, each
+        with 0; in_any_order: whether others that come after it may be what makes it balanced, so that spread is not looked at."""
         bounds = [
-            self._bound(rule, self._counts[number], self._domains(number, rule, {}))
+            PLENTY
+            if in_any_order and isinstance(rule, SpreadRule)
+            else self._bound(rule, self._counts[number], self._domains(number, rule, closed))
             for number, rule in enumerate(self._rules)
         ]
         return [item for item in self._combinations if self._load(item, self._counts, bounds) is not None]
@@ -102,6 +105,14 @@ class Shares:
             return set()
         inclusion = state.topology.counters[rule.counter].counted.inclusion
         return state.topology.existing_domains(rule) | state.planned_domains(rule.key, inclusion)
+
+    def domains_of(self, closed: Mapping[Combination, int]) -> dict[SpreadRule, set[Domain]]:
+        """What each spread rule looks at: domains that are there, and those where a node can be made."""
+        return {
+            rule: self._domains(number, rule, closed)
+            for number, rule in enumerate(self._rules)
+            if isinstance(rule, SpreadRule)
+        }
 
     def reckon(self, count: int, caps: Mapping[Combination, int]) -> dict[Combination, int]:
         """The share of each combination, chunk by chunk to where fewest count already."""

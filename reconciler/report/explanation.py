@@ -15,7 +15,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.report.domains import bin_words, domain_lines, domain_totals
 from reconciler.report.machine import demand_row, finding_row, timestamp
 from reconciler.report.text import Paint, finding_lines, plain
-from reconciler.report.words import counted
+from reconciler.report.words import candidates, counted
 
 EXPLAIN_SCHEMA = "headroom.dev/explain/v1"
 
@@ -119,10 +119,7 @@ def explanation_text(found: Explanation, *, paint: Paint = plain) -> str:
         lines += [f"  {line}" for line in domain_lines(outcome)]
     if outcome.unplaced:
         lines.append(paint("red", f"  {counted(outcome.unplaced, noun)} unplaced:"))
-        lines += [
-            f"    {excuse.reason} ({counted(excuse.count, 'candidate')}): {excuse.example}"
-            for excuse in outcome.excuses
-        ]
+        lines += [f"    {excuse.reason} ({candidates(excuse)}): {excuse.example}" for excuse in outcome.excuses]
     lines += [
         f"  {condition.type}={condition.status} {condition.reason}{f': {condition.message}' if condition.message else ''}"
         for condition in outcome.conditions

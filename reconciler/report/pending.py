@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome, Plan
 from reconciler.model.demand import POD_KIND
 from reconciler.model.placement import Excuse
-from reconciler.report.words import MOST_ZONES, counted, excuse_words, hourly, listed
+from reconciler.report.words import MOST_ZONES, counted, excuse_words, hourly, is_paid, launch_price, listed
 
 MOST_NAMES = 3
 """Pods by name in one row; the rest is counted."""
@@ -25,6 +25,7 @@ class Launch:
 
     node_pool: str
     places: str
+    capacity_types: tuple[str, ...]
     types: tuple[tuple[str, int], ...]
     pods: int
     price: float | None
@@ -34,9 +35,14 @@ class Launch:
         return sum(count for _, count in self.types)
 
     @property
+    def is_paid(self) -> bool:
+        """Whether all of them are of reservations, which are paid for anyway."""
+        return self.price is not None and is_paid(self.price, self.capacity_types)
+
+    @property
     def size(self) -> str:
         """`4 nodes for 12 pods, $2.2000/h`."""
-        price = "price not known" if self.price is None else hourly(self.price)
+        price = "price not known" if self.price is None else launch_price(self.price, self.capacity_types, self.nodes)
         return f"{counted(self.nodes, 'node')} for {counted(self.pods, 'pod')}, {price}"
 
     @property
@@ -93,14 +99,16 @@ def _places(creation: NodeClaimCreation) -> str:
 def _launch(pool: str, places: str, members: Iterable[NodeClaimCreation]) -> Launch:
     kinds: dict[str, int] = {}
     pods, price, known = 0, 0.0, True
+    capacity_types: tuple[str, ...] = ()
     for creation in members:
         name = creation.planned.instance_types[0] if creation.planned.instance_types else "any type"
         kinds[name] = kinds.get(name, 0) + 1
         pods += _pods_on(creation)
+        capacity_types = creation.planned.capacity_types
         price += creation.planned.price
         known = known and creation.planned.price_known
     types = tuple(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
-    return Launch(pool, places, types, pods, price if known else None)
+    return Launch(pool, places, capacity_types, types, pods, price if known else None)
 
 
 def left_over(plan: Plan) -> tuple[LeftOver, ...]:
@@ -169,6 +177,8 @@ def pending_words(plan: Plan) -> str:
         nodes = counted(sum(row.nodes for row in rows), "new node")
         prices = [row.price for row in rows if row.price is not None]
         price = f" at {hourly(sum(prices))}" if len(prices) == len(rows) else ""
+        if price and all(row.is_paid for row in rows):
+            price = " at no further cost"
         parts.append(f"{pending.placed_on_new:,} would go on {nodes}{price}")
     if pending.unplaced:
         one = pending.unplaced == 1

@@ -11,6 +11,9 @@ from reconciler.model.demand import POD_KIND
 from reconciler.model.placement import Excuse, Holding
 from reconciler.model.refs import ObjectRef
 
+_RESERVED = "reserved"
+_NEXT_TO_NOTHING = 0.00005
+"""USD an hour: what four digits would show as 0."""
 MOST_ZONES = 2
 """Zones by name on one line; beyond, their number says as much."""
 
@@ -81,11 +84,38 @@ def held(holdings: Iterable[Holding]) -> str:
     return listed(parts)
 
 
+_CANDIDATES = {
+    **dict.fromkeys(("node full", "node too small", "node labels", "node taints", "node not available"), "node"),
+    "instance type too small": "instance type",
+    "NodePool limit": "instance type",
+    "offering not available": "offering",
+}
+"""What several candidates were that gave an excuse, where they are all of a kind."""
+
+
+def candidates(excuse: Excuse) -> str:
+    """`12 nodes`, `4 instance types`; a single one may be a NodePool as well."""
+    noun = _CANDIDATES.get(excuse.reason, "candidate") if excuse.count > 1 else "candidate"
+    return counted(excuse.count, noun)
+
+
+def is_paid(price: float, capacity_types: Iterable[str]) -> bool:
+    """Whether nodes of these capacity types come from reservations to which the provider gives no price worth naming."""
+    return tuple(capacity_types) == (_RESERVED,) and price < _NEXT_TO_NOTHING
+
+
+def launch_price(price: float, capacity_types: Iterable[str], nodes: int = 1) -> str:
+    """`$0.1086/h` of all of them; providers give what a reservation holds a price of next to nothing, since it is paid for, used or not."""
+    if not is_paid(price, capacity_types):
+        return hourly(price)
+    return "paid for with its reservation" if nodes == 1 else "paid for with their reservations"
+
+
 def excuse_words(excuse: Excuse) -> str:
     """The nearest miss, and how many candidates had the same cause where that is not all there is to it."""
     if excuse.count == 1 or not excuse.example:
         return excuse.example or excuse.reason
-    return f"{excuse.example} ({excuse.reason}: {counted(excuse.count, 'candidate')})"
+    return f"{excuse.example} ({excuse.reason}: {candidates(excuse)})"
 
 
 def offered(creation: NodeClaimCreation) -> str:
@@ -95,7 +125,7 @@ def offered(creation: NodeClaimCreation) -> str:
     if len(planned.instance_types) > 1:
         types += f" or {counted(len(planned.instance_types) - 1, 'other type')}"
     zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
-    price = hourly(planned.price) if planned.price_known else "price not known"
+    price = launch_price(planned.price, planned.capacity_types) if planned.price_known else "price not known"
     return f"{' or '.join(planned.capacity_types)} in {zones}: {types}, {price}"
 
 

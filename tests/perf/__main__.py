@@ -2,6 +2,8 @@
 
 python -m tests.perf
 python -m tests.perf --only-placement --large
+
+For a placement of any other size, beside Karpenter's if wanted: `python -m tests.perf.placement mix 3000` (see there).
 """
 
 from __future__ import annotations
@@ -93,7 +95,10 @@ BENCHMARKS = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.perf")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.perf",
+        epilog="For placements of any size: python -m tests.perf.placement mix PODS",
+    )
     parser.add_argument("--only-placement", action="store_true", help="leave out the commands")
     parser.add_argument("--large", action="store_true", help="more pods than CI has time for")
     asked = parser.parse_args()

@@ -42,6 +42,8 @@ class Way:
     spots: tuple[Spot, ...]
     zones: tuple[str, ...]
     hosts_to_come: bool = True
+    closed: frozenset[tuple[int, str]] = frozenset()
+    """Pods by their place among `pods`, with zones in which no node can be made for them."""
 
     @property
     def price(self) -> float:
@@ -57,12 +59,12 @@ def cheapest_way(
     ways = sorted(_ways(ordered, tuple(there), types), key=lambda way: way.price)
     if not hosts_to_come:
         ways = [replace(way, hosts_to_come=False) for way in ways]
-    return next((way for way in ways if _can_be_bound(way)), None)
+    return next((way for way in ways if can_be_bound(way)), None)
 
 
 def _ways(pods: tuple[PodShape, ...], there: tuple[Spot, ...], types: Sequence[InstanceType]) -> Iterator[Way]:
     zones = sorted({offering.zone for kind in types for offering in kind.offerings})
-    for where in _groupings(len(pods), len(there)):
+    for where in groupings(len(pods), len(there)):
         new = max((*where, len(there) - 1)) + 1 - len(there)
         held = [
             Resources.total(
@@ -80,7 +82,7 @@ def _ways(pods: tuple[PodShape, ...], there: tuple[Spot, ...], types: Sequence[I
                 yield Way(pods, where, (*there, *spots), tuple(zones))
 
 
-def _groupings(pods: int, there: int) -> Iterator[tuple[int, ...]]:
+def groupings(pods: int, there: int) -> Iterator[tuple[int, ...]]:
     """Each pod on a node that is there, on a new node that an earlier pod is on, or on the next new one."""
 
     def extend(found: tuple[int, ...], nodes: int) -> Iterator[tuple[int, ...]]:
@@ -103,7 +105,7 @@ def _cheapest_spot(number: int, zone: str, requests: Resources, types: Sequence[
     return min(offers, key=lambda spot: spot.price, default=None)
 
 
-def _can_be_bound(way: Way) -> bool:
+def can_be_bound(way: Way) -> bool:
     """Looks for an order, pod by pod; which are bound decides all, so each set is looked at once."""
     seen: set[frozenset[int]] = set()
     stack = [frozenset[int]()]
@@ -130,7 +132,7 @@ def _accepts(way: Way, bound: frozenset[int], number: int) -> bool:
         and _selects(pod, spot)
         and _is_apart(pod, spot, way.spots, on)
         and _has_company(pod, spot, way.spots, on)
-        and _is_balanced(pod, spot, way, on)
+        and _is_balanced(number, spot, way, on)
     )
 
 
@@ -173,9 +175,10 @@ def _has_company(pod: PodShape, spot: Spot, spots: Sequence[Spot], on: Sequence[
     )
 
 
-def _is_balanced(pod: PodShape, spot: Spot, way: Way, on: Sequence[Sequence[PodShape]]) -> bool:
+def _is_balanced(number: int, spot: Spot, way: Way, on: Sequence[Sequence[PodShape]]) -> bool:
+    pod = way.pods[number]
     for constraint in pod.topology_spread:
-        counts = _empty_domains(pod, constraint.topology_key, way)
+        counts = _empty_domains(number, constraint.topology_key, way)
         for other_spot, others in zip(way.spots, on, strict=True):
             if not _selects(pod, other_spot):
                 continue  # nodeAffinityPolicy: Honor
@@ -189,12 +192,16 @@ def _is_balanced(pod: PodShape, spot: Spot, way: Way, on: Sequence[Sequence[PodS
                 counts[domain] = counts.get(domain, 0) + len(matching)
         itself = constraint.selector is not None and constraint.selector.matches(dict(pod.labels))
         own = spot.label(constraint.topology_key)
-        if own is None or counts[own] + itself - min(counts.values()) > constraint.max_skew:
+        least = min(counts.values(), default=0) if len(counts) >= (constraint.min_domains or 1) else 0
+        if own is None or counts[own] + itself - least > constraint.max_skew:
             return False
     return True
 
 
-def _empty_domains(pod: PodShape, key: str, way: Way) -> dict[str, int]:
+def _empty_domains(number: int, key: str, way: Way) -> dict[str, int]:
     if key == HOSTNAME_LABEL:
         return {"a host yet to come": 0} if way.hosts_to_come and any(spot.price for spot in way.spots) else {}
-    return {zone: 0 for zone in way.zones if all(value == zone for _, value in pod.node_selector)}
+    asked = way.pods[number].node_selector
+    return {
+        zone: 0 for zone in way.zones if all(value == zone for _, value in asked) and (number, zone) not in way.closed
+    }

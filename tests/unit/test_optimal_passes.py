@@ -40,7 +40,7 @@ def test_the_fast_mode_says_nothing_of_it() -> None:
 
 
 def test_when_the_time_is_over_the_fast_placement_stands() -> None:
-    assert "the time for it was over: the fast placement stands" in sentences("optimal", "0s")
+    assert "the time for it was over: the fast placement stands" in sentences("optimal", "1ms")
 
 
 def test_no_other_mode_is_known() -> None:

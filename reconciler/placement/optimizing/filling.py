@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.placement.amounts import PLENTY
+from reconciler.placement.compiling import jit
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -24,15 +25,8 @@ Filling = Callable[[Numbers, Mask, Numbers, Numbers, Numbers, Mask], Numbers]
 @lru_cache(maxsize=1)
 def filling() -> Filling:
     """The fastest that there is."""
-    try:
-        from numba import njit  # noqa: PLC0415 - takes half a second, which only this mode is worth
-    except ImportError:
-        return filled_in_numpy
-    try:
-        found: Filling = njit(cache=True, nogil=True)(filled_one_by_one)
-    except RuntimeError:  # there is no folder that the cache can be written to
-        found = njit(cache=False, nogil=True)(filled_one_by_one)
-    return found
+    jitted = jit()
+    return filled_in_numpy if jitted is None else jitted(filled_one_by_one)
 
 
 def filled_one_by_one(  # noqa: C901, PLR0917 - compiled code is one loop on plain arrays

@@ -12,6 +12,8 @@ from reconciler.placement.optimizing.packings import OUT_OF_TIME, Packing, optim
 from reconciler.placement.state import State
 
 _ROUNDING = 1e-9
+_LARGE_GAP = 0.05
+"""From where on the gap says more of the bound than of the placement."""
 
 
 def optimal_placement(
@@ -57,7 +59,8 @@ def _over(placement: Placement, packing: Packing) -> str:
         return ""
     gap = math.ceil(round(max(0.0, _price(placement) / packing.bound - 1) * 1000, 3)) / 1000
     least = math.floor(round(packing.bound * 100, 3)) / 100
-    return f", at most {gap:.1%} over the least possible (not under ${least:.2f}/h)"
+    doubt = ", which may be out of reach" if gap > _LARGE_GAP else ""
+    return f", at most {gap:.1%} over the least possible (not under ${least:.2f}/h{doubt})"
 
 
 def _price(placement: Placement) -> float:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.errors import Invalid
-from reconciler.model.quantity import Resources, amount_of, format_amount, parse_quantity
+from reconciler.model.quantity import Resources, amount_of, format_amount, parse_quantity, readable_amount
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,21 @@ def test_fits_ignores_what_is_not_asked_for() -> None:
     assert Resources.parse({"cpu": "1"}).fits(room)
     assert not Resources.parse({"cpu": "1001m"}).fits(room)
     assert not Resources.parse({"example.com/gpu": "1"}).fits(room)
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "words"),
+    [
+        ("cpu", 1500, "1500m"),
+        ("cpu", 10_000_000, "10000"),
+        ("cpu", 99_999_984_100, "about 99,999,984"),
+        ("cpu", 99_999_984_000, "99,999,984"),
+        ("memory", 1536 * 2**20, "1536Mi"),
+        ("memory", 64 * 2**40, "64Ti"),
+        ("memory", 2_199_023_190_026 * 2**20, "about 2.0Ei"),
+        ("memory", 20 * 2**40 + 1, "about 20.0Ti"),
+        ("example.com/gpu", 2**50, str(2**50)),
+    ],
+)
+def test_an_amount_that_no_node_has_is_rounded_for_a_sentence(resource: str, amount: int, words: str) -> None:
+    assert readable_amount(resource, amount) == words

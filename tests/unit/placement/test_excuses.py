@@ -114,6 +114,26 @@ def test_a_limit_that_is_reached() -> None:
     ]
 
 
+def test_what_nobody_could_ever_hold_is_rounded() -> None:
+    wanted = demand(count=1, pod_shape=shape("99999999900m", "2199023255552Mi"))
+
+    (excuse,) = excuses(wanted)
+
+    lacking = "99,999,984 CPU and about 2.0Ei memory"
+    there = "m-16x has 15900m CPU and 65526Mi memory for pods"
+    assert excuse.example == f"NodePool general: 1 type fits but for {lacking} ({there}), 2 more lack more"
+
+
+def test_that_nothing_is_for_sale_comes_before_what_is_asked_for() -> None:
+    none_for_the_pool = node_pool(requirements=(Requirement(ZONE_LABEL, Operator.IN, ("zone-x",)),))
+
+    (empty,) = excuses(demand(count=1), types=())
+    (other,) = excuses(demand(count=1), pools=(none_for_the_pool,))
+
+    assert empty.example == "NodePool general: the catalogue has no offering that can be had now"
+    assert other.example == "NodePool general: no offering that can be had now meets its own requirements"
+
+
 def test_what_is_sold_out_or_backed_off_from() -> None:
     gone = tuple(
         instance_type(f"m-{cpu}x", cpu=str(cpu), zones=("zone-a", "zone-b"), available=False) for cpu in (4, 8)

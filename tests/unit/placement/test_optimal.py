@@ -12,9 +12,11 @@ import pytest
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.errors import Invalid
-from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.nodes import ZONE_LABEL, InstanceType, NodePool
 from reconciler.model.placement import Placement
+from reconciler.model.pods import TopologySpread
 from reconciler.model.quantity import CPU
+from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.optimizing.effort import Effort
@@ -215,3 +217,17 @@ def test_without_the_solver_says_what_to_do() -> None:
 def test_the_fast_mode_needs_no_solver() -> None:
     with patch.dict(sys.modules, {"highspy": None}):
         assert placed(*MIX, options=FAST).planned
+
+
+def test_a_large_gap_may_be_out_of_reach() -> None:
+    """The least possible price knows nothing of spread over zones, for which there are two nodes."""
+    web = LabelSelector((("app", "web"),))
+    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", web)
+    apart = replace(shape("1", "1Gi", labels={"app": "web"}), topology_spread=(spread,))
+    box = instance_type("box", cpu="11", memory="100Gi", price=1.0)
+
+    placement = placed(demand(count=2, pod_shape=apart), types=(box,), pools=(node_pool(),))
+
+    assert said(placement).endswith(
+        "at most 100.0% over the least possible (not under $1.00/h, which may be out of reach)"
+    )

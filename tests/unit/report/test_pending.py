@@ -12,6 +12,7 @@ from reconciler.report.machine import plan_document
 from reconciler.report.page import plan_page
 from reconciler.report.pending import pending_words
 from reconciler.report.text import plan_text
+from reconciler.report.words import excuse_words
 from tests.builders import shape
 from tests.plans import NOW, planned
 
@@ -61,7 +62,7 @@ def test_what_would_be_launched_and_who_is_left() -> None:
         "  14 pending pods: 2 fit existing nodes, 6 would go on 2 new nodes at $0.6000/h, 6 can be placed nowhere.",
         "  + NodePool general: 2 nodes for 6 pods, $0.6000/h: 1 × m-4x and 1 × m-8x; on-demand in zone-a or zone-b",
         "  ! Pod/shop/gpu-0, Pod/shop/gpu-1, Pod/shop/gpu-2 and 2 more pods",
-        "      node-1 lacks 200m CPU (node full: 3 candidates)",
+        "      node-1 lacks 200m CPU (node full: 3 nodes)",
         "      NodePool gpu is at its nvidia.com/gpu limit of 2",
         "  ! Pod/shop/db",
         "      PersistentVolumeClaim/shop/data is not there",
@@ -69,6 +70,26 @@ def test_what_would_be_launched_and_who_is_left() -> None:
         "",
     ]
     assert "for Pod/shop/web-0, Pod/shop/web-1, Pod/shop/web-2 and 2 more pods" in text
+
+
+def test_what_a_reservation_holds_is_paid_for() -> None:
+    plan = what_if()
+    create = tuple(
+        replace(item, planned=replace(item.planned, price=2e-8, capacity_types=("reserved",)))
+        for item in plan.node_claims.create
+    )
+
+    text = plan_text(replace(plan, node_claims=NodeClaimChanges(create=create)), cluster="production")
+
+    assert "m-8x, paid for with its reservation" in text
+    assert "6 would go on 2 new nodes at no further cost" in text
+    assert "2 nodes for 6 pods, paid for with their reservations: 1 × m-4x and 1 × m-8x; reserved in" in text
+
+
+def test_types_that_gave_an_excuse_are_called_types() -> None:
+    assert excuse_words(Excuse("NodePool limit", 4, "NodePool gpu is at its nodes limit of 2")).endswith(
+        "(NodePool limit: 4 instance types)"
+    )
 
 
 def leaving(name: str, node: str, *, new: bool = False) -> DemandOutcome:
@@ -121,6 +142,6 @@ def test_a_page_says_the_same() -> None:
     assert page["summary"] == "2 nodes to create; 2 of the nodes to create only as a what-if for pending pods"
     assert [row["what"] for row in left["rows"]] == ["5 pods", "1 pod"]
     assert left["rows"][0]["why"] == (
-        "node-1 lacks 200m CPU (node full: 3 candidates); NodePool gpu is at its nvidia.com/gpu limit of 2"
+        "node-1 lacks 200m CPU (node full: 3 nodes); NodePool gpu is at its nvidia.com/gpu limit of 2"
     )
     assert page["notes"][0].startswith("14 pending pods:")

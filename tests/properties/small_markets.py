@@ -1,0 +1,110 @@
+"""Small scenarios with several NodePools, limits and capacity reservations, drawn by number, for comparison with brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    NodePool,
+    Offering,
+)
+from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
+from tests.builders import demand, instance_type, node_pool, shape
+
+ZONES = ("zone-a", "zone-b", "zone-c")
+SIZES = (("small", "2", "4Gi", 0.1), ("medium", "4", "16Gi", 0.22), ("large", "8", "16Gi", 0.36))
+
+
+@dataclass(frozen=True, slots=True)
+class Market:
+    demands: tuple[Demand, ...]
+    instance_types: tuple[InstanceType, ...]
+    node_pools: tuple[NodePool, ...]
+
+    @property
+    def shapes(self) -> tuple[PodShape, ...]:
+        return tuple(group.shape for item in self.demands for group in item.groups for _ in range(group.count))
+
+
+def market(number: int) -> Market:
+    """The scenario of that number: one or two NodePools, up to two reservations and up to four pods to place."""
+    random = Random(number)
+    everywhere = random.random() < 0.6
+    types = [
+        instance_type(
+            name,
+            cpu=cpu,
+            memory=memory,
+            price=price,
+            zones=ZONES if everywhere else sorted(random.sample(ZONES, random.randint(2, 3))),
+        )
+        for name, cpu, memory, price in random.sample(SIZES, random.randint(1, 3))
+    ]
+    for index in range(random.choice((0, 1, 2, 2))):
+        chosen = random.randrange(len(types))
+        types[chosen] = _reserved(types[chosen], f"cr-{index}", random.choice(ZONES), random.randint(1, 2))
+    names = [kind.name for kind in types]
+    zones = random.choice((ZONES, ZONES, ZONES[:2]))
+    pools = tuple(_pool(random, f"pool-{index}", names, zones) for index in range(random.choice((1, 2, 2, 2))))
+    demands: list[Demand] = []
+    left = random.randint(1, 4)
+    while left:
+        count = random.randint(1, left)
+        demands.append(demand(f"demand-{len(demands)}", count=count, pod_shape=_shape(random)))
+        left -= count
+    return Market(tuple(demands), tuple(types), pools)
+
+
+def _reserved(kind: InstanceType, name: str, zone: str, capacity: int) -> InstanceType:
+    asked = ((CAPACITY_TYPE_LABEL, "reserved"), (ZONE_LABEL, zone), ("karpenter.test/reservation-id", name))
+    requirements = tuple(Requirement(key, Operator.IN, (value,)) for key, value in asked)
+    offering = Offering(zone, "reserved", 0.0, True, requirements, capacity)
+    return replace(kind, offerings=(*kind.offerings, offering))
+
+
+def _pool(random: Random, name: str, types: Sequence[str], zones: Sequence[str]) -> NodePool:
+    limits = random.choice((None, {"nodes": "1"}, {"nodes": "2"}, {"nodes": "3"}, {"cpu": "8"}, {"cpu": "6"}))
+    kinds = random.choice((("on-demand",), ("on-demand", "reserved"), ("on-demand", "reserved")))
+    asked = [
+        Requirement(CAPACITY_TYPE_LABEL, Operator.IN, kinds),
+        Requirement(ZONE_LABEL, Operator.IN, tuple(zones)),
+    ]
+    if random.random() < 0.25:
+        asked.append(Requirement(INSTANCE_TYPE_LABEL, Operator.IN, (random.choice(types),)))
+    return node_pool(name, weight=random.choice((0, 0, 10)), limits=limits, requirements=asked)
+
+
+def _shape(random: Random) -> PodShape:  # noqa: PLR0911 - one for each kind
+    plain = shape(
+        random.choice(("500m", "1", "1500m", "3")),
+        random.choice(("256Mi", "1Gi", "3Gi")),
+        labels={"app": random.choice(("web", "api"))},
+    )
+    own = LabelSelector((("app", dict(plain.labels)["app"]),))
+    other = LabelSelector((("app", random.choice(("web", "api"))),))
+    apart = PodAffinityTerm(HOSTNAME_LABEL, own)
+    spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", own, min_domains=random.choice((None, None, 2, 3)))
+    match random.choice(("none", "zone", "spread", "spread", "spread apart", "hosts", "apart", "together")):
+        case "zone":
+            return replace(plain, node_selector=((ZONE_LABEL, random.choice(ZONES)),))
+        case "spread":
+            return replace(plain, topology_spread=(spread,))
+        case "spread apart":
+            return replace(plain, topology_spread=(spread,), pod_anti_affinity=(apart,))
+        case "hosts":
+            return replace(plain, pod_anti_affinity=(apart,))
+        case "apart":
+            return replace(plain, pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, other),))
+        case "together":
+            return replace(plain, pod_affinity=(PodAffinityTerm(ZONE_LABEL, other),))
+        case _:
+            return plain
