@@ -23,7 +23,8 @@ from tests.builders import demand, node_pool, shape
 from tests.properties.brute_force import cheapest_way
 from tests.properties.small_scenarios import Scenario, scenario
 from tests.properties.test_brute_force import spots_of
-from tests.properties.wide_worlds import WideWorld, wide_worlds
+from tests.properties.wide_worlds import wide_worlds
+from tests.unit.placement.worlds import World
 
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "300"))
 DOLLARS = 100
@@ -93,7 +94,7 @@ def test_nothing_is_cheaper_than_what_is_said_to_be_the_least_possible() -> None
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(world=wide_worlds())
-def test_no_plan_costs_less_than_it_says_is_possible(world: WideWorld) -> None:
-    placement = world.placed(optimal=True)
+def test_no_plan_costs_less_than_it_says_is_possible(world: World) -> None:
+    placement = world.under(optimal=True).placed()
 
     assert (said(placement) or 0.0) <= sum(item.price for item in placement.planned) + 1e-6
