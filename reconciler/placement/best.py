@@ -57,7 +57,7 @@ def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) 
         search = Search(state, packer, batches, per_node=per_node, better_than=known)
         steps = search.best(left)
         if steps is not None:
-            return _carried_out(state, steps, search)
+            return _carried_out(state, steps, search, packer)
     elif sum(left.values()) <= MOST_ORDERED:
         for order in other_orders(state, batches, missing):
             state.start_again(saved)
@@ -96,10 +96,11 @@ def _with_the_last(
         return missing
     search = Search(state, packer, batches, per_node=per_node, better_than=outcome_of(state, batches, missing))
     steps = search.best(left)
-    return missing if steps is None else _carried_out(state, steps, search)
+    return missing if steps is None else _carried_out(state, steps, search, packer)
 
 
-def _carried_out(state: State, steps: Sequence[Step], search: Search) -> dict[int, int]:
+def _carried_out(state: State, steps: Sequence[Step], search: Search, packer: Packer) -> dict[int, int]:
+    """The search always counts a host that is still to come; the packer knows when none can be made any more."""
     for step in steps:
         step.destination.put(state)
-    return search.missing
+    return packer.place_rest(search.missing) if search.missing else {}

@@ -80,6 +80,13 @@ class Packer:
             left |= {batch.number: batch.count - stayed[batch.number] for batch in rank}
         return {number: count for number, count in left.items() if count}
 
+    def place_rest(self, missing: Mapping[int, int]) -> dict[int, int]:
+        """Of chunks that another way to place the others left without a place, by batch number, those that have one all the same,
+        with nobody else moved; returns how many still have none."""
+        self._unplaced = dict(missing)
+        self._place_refused(missing.keys())
+        return self._unplaced
+
     def broken(self) -> dict[int, list[SpreadRule]]:
         """Spread rules that do not hold for what is placed now, by batch number."""
         # Pending pods that go on what is there are bound before any new node comes.

@@ -11,9 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 from reconciler.model.placement import Placement
 from reconciler.placement import kernel
-from reconciler.placement.checker.violations import violations
 from reconciler.placement.kernel import Kernel
-from reconciler.placement.place import place
 from tests.properties.crowded_worlds import crowded_worlds
 from tests.unit.placement.worlds import World, carried_out
 
@@ -30,8 +28,8 @@ def test_a_second_pass_finds_a_place_for_nobody_else(loops: Kernel | None, world
     after = carried_out(world, first)
     second = placed_with(loops, after)
 
-    assert broken_rules(world, first) == ()
-    assert broken_rules(after, second) == ()
+    assert world.broken_rules(first) == ()
+    assert after.broken_rules(second) == ()
     assert second.planned == ()
     assert missing(second) == missing(first)
 
@@ -47,19 +45,7 @@ def placed_with(loops: Kernel | None, world: World) -> Placement:
         patch("reconciler.placement.place.WORTH_COMPILING", 0),
         patch("reconciler.placement.place.compiled", lambda: loops),
     ):
-        return place(
-            world.view, node_pools=world.node_pools, instance_types=world.instance_types, demands=world.demands
-        )
-
-
-def broken_rules(world: World, placement: Placement) -> tuple[str, ...]:
-    return violations(
-        world.view,
-        node_pools=world.node_pools,
-        instance_types=world.instance_types,
-        demands=world.demands,
-        placement=placement,
-    )
+        return world.placed()
 
 
 def missing(placement: Placement) -> int:

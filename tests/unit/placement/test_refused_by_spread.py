@@ -17,9 +17,7 @@ from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement import kernel
-from reconciler.placement.checker.violations import violations
 from reconciler.placement.kernel import Kernel
-from reconciler.placement.place import place
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 from tests.unit.placement.worlds import World, carried_out
 
@@ -45,17 +43,8 @@ def world(*demands: Demand, view: ClusterView = ClusterView(), pools: Sequence[N
 
 
 def placed(asked: World) -> Placement:
-    placement = place(
-        asked.view, node_pools=asked.node_pools, instance_types=asked.instance_types, demands=asked.demands
-    )
-    found = violations(
-        asked.view,
-        node_pools=asked.node_pools,
-        instance_types=asked.instance_types,
-        demands=asked.demands,
-        placement=placement,
-    )
-    assert found == ()
+    placement = asked.placed()
+    assert asked.broken_rules(placement) == ()
     return placement
 
 
@@ -244,3 +233,19 @@ def test_groups_of_one_demand_count_for_each_other() -> None:
     asked = world(replace(demand(), groups=groups, desired=8), pools=[limited(2)])
 
     assert held(placed(asked)) == [4, 4]
+
+
+def test_few_chunks_too_share_the_last_node() -> None:
+    """The zone that holds all of them is found by looking at every way, each with one more host that never comes."""
+    sold = (
+        instance_type("small", cpu="4", price=0.1, zones=ZONES[:1]),
+        instance_type("large", cpu="8", price=0.36, zones=ZONES[1:]),
+    )
+    zonal = replace(shape("3", labels={"app": "api"}), topology_spread=(over(ZONE_LABEL),))
+    asked = world(
+        demand("a", count=1, pod_shape=zonal, priority=5),
+        demand("b", count=3, pod_shape=web("1", over(HOSTNAME_LABEL))),
+        pools=[limited(1)],
+    )
+
+    assert held(placed(replace(asked, instance_types=sold)), "b") == [3]
