@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from reconciler.model.demand import POD_KIND, ChunkGroup, Demand
+from reconciler.demand.pending import demand_of_pod, turn
+from reconciler.model.demand import Demand
 from reconciler.model.evictions import is_kept, is_never_evicted
 from reconciler.model.nodes import DISRUPTED_TAINT
 from reconciler.model.pods import Pod
-from reconciler.model.refs import ObjectRef
-from reconciler.model.runtime_classes import admitted
 from reconciler.model.view import ClusterView
 
 
@@ -26,17 +25,13 @@ def leaving_demands(view: ClusterView, now: datetime) -> tuple[Demand, ...]:
     """
     nodes = _nodes_to_go(view)
     pods = [pod for pod in view.pods if pod.node_name in nodes and _will_move(pod, view, now)] if nodes else []
-    pods.sort(key=lambda pod: (-pod.priority, pod.namespace, pod.name))
     return tuple(
-        Demand(
-            ref=ObjectRef("", POD_KIND, pod.namespace, pod.name),
-            groups=(ChunkGroup(admitted(pod.shape, view.runtime_classes), 1),),
-            desired=1,
-            priority=pod.priority,
+        replace(
+            demand_of_pod(pod, view, opens_nodes=True),
             explanation=(f"it runs on {pod.node_name}, which is being deleted, and needs another place",),
             leaves=pod.node_name or "",
         )
-        for pod in pods
+        for pod in sorted(pods, key=turn)
     )
 
 

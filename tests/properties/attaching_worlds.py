@@ -17,6 +17,7 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.place import PlacementOptions
 from tests.builders import demand, node, node_pool, pod, shape
 from tests.properties import wide_devices, wide_volumes
+from tests.properties.wide_worlds import attaching
 from tests.unit.placement.worlds import ZONES, World, catalogue
 
 
@@ -24,11 +25,7 @@ from tests.unit.placement.worlds import ZONES, World, catalogue
 def _shape(draw: st.DrawFn, kinds: str, uid: str) -> PodShape:
     selector = draw(st.sampled_from([{}, {}, {}, {ZONE_LABEL: "zone-b"}]))
     found = shape(draw(st.sampled_from(["100m", "100m", "2"])), "128Mi", node_selector=selector)
-    if kinds in {"volumes", "both"}:
-        found = draw(wide_volumes.with_volumes(found, uid))
-    if kinds in {"devices", "both"}:
-        found = draw(wide_devices.with_devices(found, uid))
-    return found
+    return draw(attaching(found, kinds, uid))
 
 
 @st.composite

@@ -67,7 +67,7 @@ def _nodes(draw: st.DrawFn, world: World) -> tuple[tuple[Node, ...], tuple[NodeC
 
 
 @st.composite
-def _attaching(draw: st.DrawFn, plain: PodShape, kinds: str, uid: str) -> PodShape:
+def attaching(draw: st.DrawFn, plain: PodShape, kinds: str, uid: str) -> PodShape:
     """The shape of the pod of that UID with claims to volumes, to devices or both."""
     found = plain
     if kinds in {"volumes", "both"}:
@@ -105,7 +105,7 @@ def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
         for group in item.groups:
             wide = draw(changed(group.shape))
             if item.is_pending_pod:
-                wide = draw(_attaching(wide, kinds, item.ref.name))
+                wide = draw(attaching(wide, kinds, item.ref.name))
             elif kinds in {"devices", "both"}:
                 wide = replace(wide, resource_claim_templates=draw(wide_devices.templates_of_a_pod()))
             groups.append(ChunkGroup(wide, group.count))
@@ -118,7 +118,7 @@ def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
         )
     for number in range(draw(st.integers(1, 4))) if kinds != "none" else ():
         plain = draw(st.one_of(*[st.just(SMALL)] * 4, shapes().flatmap(changed)))
-        wide = draw(_attaching(plain, kinds, f"pod-{number}"))
+        wide = draw(attaching(plain, kinds, f"pod-{number}"))
         ref = ObjectRef("", POD_KIND, wide.namespace, f"pod-{number}")
         priority = draw(st.sampled_from([0, 0, 5]))
         found.append(
