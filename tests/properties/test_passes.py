@@ -18,6 +18,7 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import Workload
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from reconciler.plan.limits import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer, deployment, instance_type, node, node_pool, pod, shape
@@ -56,7 +57,7 @@ def plan_for(view: ClusterView, wanted: Relaxation, pools: tuple[NodePool, ...] 
             now=NOW,
             view=view,
             demands=asked,
-            placement=place(view, node_pools=pools, instance_types=CATALOG, demands=asked),
+            placement=place(Problem(view, node_pools=pools, instance_types=CATALOG, demands=asked)),
             node_pools=pools,
             instance_types=CATALOG,
             caps=PlanCaps(new_nodes_per_pass=0),

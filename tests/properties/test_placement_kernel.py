@@ -17,8 +17,8 @@ COMPILED = kernel.compiled()
 
 def placed_with(loops: Kernel | None, world: World, chunks_per_node: int | None) -> Placement:
     with (
-        patch("reconciler.placement.place.WORTH_COMPILING", 0),
-        patch("reconciler.placement.place.compiled", lambda: loops),
+        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
+        patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
     ):
         return world.under(chunks_per_node=chunks_per_node, include_pending=True).placed()
 

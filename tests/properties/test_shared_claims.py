@@ -20,7 +20,8 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.engine import kernel
 from reconciler.placement.engine.kernel import Kernel
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node, node_pool, pod, shape
 
 DRIVER = "disk.example.com"
@@ -80,11 +81,11 @@ def worlds(draw: st.DrawFn) -> tuple[ClusterView, tuple[Demand, ...]]:
 def placed(view: ClusterView, demands: tuple[Demand, ...], *, opening: bool) -> Placement:
     options = PlacementOptions(include_pending=opening)
     pools, types = (POOLS, TYPES) if opening else ((), ())
-    return place(view, node_pools=pools, instance_types=types, demands=demands, options=options)
+    return place(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
 
 
 def faults(view: ClusterView, demands: tuple[Demand, ...], placement: Placement) -> tuple[str, ...]:
-    return violations(view, node_pools=POOLS, instance_types=TYPES, demands=demands, placement=placement)
+    return violations(Problem(view, node_pools=POOLS, instance_types=TYPES, demands=demands), placement)
 
 
 def one_more(view: ClusterView, placement: Placement) -> Iterator[Placement]:
@@ -121,8 +122,8 @@ def test_new_nodes_break_no_rule_and_are_the_same_with_all_loops(
 
     def with_loops(loops: Kernel | None) -> Placement:
         with (
-            patch("reconciler.placement.place.WORTH_COMPILING", 0),
-            patch("reconciler.placement.place.compiled", lambda: loops),
+            patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
+            patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
         ):
             return placed(view, demands, opening=True)
 

@@ -18,6 +18,7 @@ from reconciler.placement.checker.overlays import valid_overlays
 from reconciler.placement.constraints.overlay_conflicts import overlays_in_force
 from reconciler.placement.engine import kernel
 from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.problem import Problem
 from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import wide_worlds
 from tests.unit.placement.worlds import World, carried_out
@@ -39,7 +40,7 @@ def test_breaks_no_rule(world: World) -> None:
 @settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 100))
 @given(world=wide_worlds(), overlays=wide_catalogue.rival_overlays())
 def test_the_checker_finds_the_same_overlays_in_force(world: World, overlays: tuple[NodeOverlay, ...]) -> None:
-    found = overlays_in_force(overlays, world.node_pools, world.instance_types)
+    found = overlays_in_force(Problem(world.view, world.node_pools, world.instance_types, overlays=overlays))
 
     assert found.overlays == tuple(valid_overlays(overlays, world.node_pools, world.instance_types))
     assert len(found.overlays) + len(found.left_out) == len(overlays)
@@ -89,8 +90,8 @@ def test_placing_again_over_what_came_of_it_breaks_no_rule(world: World) -> None
 
 def placed_with(loops: Kernel | None, world: World) -> Placement:
     with (
-        patch("reconciler.placement.place.WORTH_COMPILING", 0),
-        patch("reconciler.placement.place.compiled", lambda: loops),
+        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
+        patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
     ):
         return world.placed()
 

@@ -7,20 +7,20 @@ Only demands that name claims are looked at: pending pods, and chunks with templ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.nodes import InstanceType, Node, NodePool
+from reconciler.model.demand import ChunkGroup
+from reconciler.model.nodes import Node
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.placement.constraints.dynamic_resources import DEVICES, has_claims, with_devices
-from reconciler.placement.constraints.shared_claims import NOT_IN_USE, InUse, SharedClaims, claims_of, defined_labels
 from reconciler.placement.constraints.volume_limits import ATTACHABLE, VolumesToCome, plenty
 from reconciler.placement.constraints.volumes import ANYWHERE, Obstacle, Volumes
-from reconciler.placement.nodes.samples import pool_types, with_least, young_nodes
-from reconciler.placement.offers.pool_offers import Observed
+from reconciler.placement.nodes.samples import pool_types_of, with_least, young_nodes
+from reconciler.placement.offers.pool_offers import Observed, PoolType
+from reconciler.placement.problem import Problem
 from reconciler.placement.reasons.claims import place_words
 from reconciler.placement.requirements import Requirements
 
@@ -30,32 +30,29 @@ _MOST_ALTERNATIVES = 256
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """The same world with everything attachable said in terms of shapes, labels and resources."""
+    """The same problem with everything attachable said in terms of shapes, labels and resources.
 
-    view: ClusterView
-    demands: Sequence[Demand]
+    observed: what new nodes will attach and which devices they will have, by NodePool and instance type.
+    """
+
+    problem: Problem
     observed: Observed = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
-    in_use: InUse = NOT_IN_USE
 
 
-def with_attachments(
-    view: ClusterView, node_pools: Sequence[NodePool], instance_types: Sequence[InstanceType], demands: Sequence[Demand]
-) -> Attached:
-    """The very same objects when no demand has anything to attach."""
-    shapes = {id(group.shape): group.shape for demand in demands for group in demand.groups}
+def with_attachments(problem: Problem) -> Attached:
+    """The very same problem when no demand has anything to attach."""
+    shapes = {id(group.shape): group.shape for demand in problem.demands for group in demand.groups}
     if not any(map(_attaches, shapes.values())):
-        return Attached(view, demands)
-    kinds = list(pool_types(node_pools, instance_types))
-    attached = _with_volumes(view, node_pools, instance_types, demands)
-    equipped = with_devices(attached.view, kinds, attached.demands)
-    more = {kind: attached.observed.get(kind, _NONE) + equipped.observed.get(kind, _NONE) for kind in kinds}
-    return replace(
-        attached,
-        view=equipped.view,
-        demands=equipped.demands,
-        observed=more,
-        assumptions=(*attached.assumptions, *equipped.sentences),
+        return Attached(problem)
+    pool_types = list(pool_types_of(problem.node_pools, problem.instance_types))
+    attached = _with_volumes(problem, pool_types)
+    equipped = with_devices(attached.problem, pool_types)
+    observed = {key: attached.observed.get(key, _NONE) + equipped.observed.get(key, _NONE) for key in pool_types}
+    return Attached(
+        replace(problem, view=equipped.view, demands=equipped.demands),
+        observed,
+        (*attached.assumptions, *equipped.sentences),
     )
 
 
@@ -63,59 +60,78 @@ def _attaches(shape: PodShape) -> bool:
     return bool(shape.volume_claims) or has_claims(shape)
 
 
-def _with_volumes(
-    view: ClusterView, node_pools: Sequence[NodePool], instance_types: Sequence[InstanceType], demands: Sequence[Demand]
-) -> Attached:
-    if not any(group.shape.volume_claims for demand in demands for group in demand.groups):
-        return Attached(view, demands)
-    judge = _Judge(view, demands, defined_labels(node_pools, instance_types))
-    judged = [
-        demand.with_shapes(judge.shape) if any(group.shape.volume_claims for group in demand.groups) else demand
-        for demand in demands
-    ]
+def _with_volumes(problem: Problem, pool_types: Sequence[PoolType]) -> Attached:
+    if not any(group.shape.volume_claims for demand in problem.demands for group in demand.groups):
+        return Attached(problem)
+    judge = _Judge(problem)
+    # In the order in which pods are placed: a claim for one pod goes to the first.
+    order = sorted(problem.demands, key=lambda demand: (-demand.priority, demand.ref))
+    judged = {id(demand): demand.with_shapes(judge.shape) for demand in order}
+    demands = [judged[id(demand)] for demand in problem.demands]
     drivers = sorted(judge.drivers)
-    observed = VolumesToCome(view, list(pool_types(node_pools, instance_types)), drivers) if drivers else None
+    if not drivers:
+        return Attached(replace(problem, demands=demands), assumptions=judge.assumptions())
+    to_come = VolumesToCome(problem.view, pool_types, drivers)
+    view = _with_limits(problem.view, drivers, to_come.limits, judge.attached)
     return Attached(
-        view if observed is None else _with_limits(view, drivers, observed.limits, judge.shared.attached),
-        judged,
-        {} if observed is None else observed.limits,
-        (*(() if observed is None else observed.assumptions), *judge.assumptions()),
-        judge.shared.in_use(),
+        replace(problem, view=view, demands=demands), to_come.limits, (*to_come.assumptions, *judge.assumptions())
     )
 
 
 class _Judge:
-    """Judges shapes. drivers: those whose volumes some node limits and some pod needs; shared: what pods have in common."""
+    """Judges shapes with volume claims.
 
-    def __init__(self, view: ClusterView, demands: Sequence[Demand], defined: Collection[str]) -> None:
-        self._volumes = Volumes(view.storage)
-        self._limited = {driver for node in view.storage.limits for driver, _ in node.limits}
+    drivers: those whose volumes some node limits and some pod needs; attached: by node the volumes that its pods use, each with its
+    driver.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._volumes = Volumes(problem.view.storage)
+        self._limited = {driver for node in problem.view.storage.limits for driver, _ in node.limits}
         self.drivers: set[str] = set()
+        self.attached: dict[str, dict[str, str]] = {}
         self._judged: dict[int, PodShape] = {}
         """By identity of the shape, which its demand keeps."""
-        users: list[tuple[PodShape, int]] = []
-        for group in (group for demand in demands for group in demand.groups if group.shape.volume_claims):
-            if id(group.shape) not in self._judged:
-                self._judged[id(group.shape)] = self._placed(group.shape)
-            if not self._judged[id(group.shape)].obstacle:
-                users.append((group.shape, group.count))
-        self.shared = SharedClaims(view, self._volumes, users, limited=self._limited, defined=defined)
+        self._taken: set[str] = set()
+        """Claims for one pod that some pod has."""
+        self._users: Counter[tuple[str, str]] = Counter()
+        for pod in problem.view.pods:
+            if pod.node_name is not None and pod.shape.volume_claims:
+                self._run(pod.node_name, pod.shape)
+        for demand in problem.demands:
+            for group in demand.groups:
+                self._users.update(dict.fromkeys(claims_of(group.shape), group.count))
+
+    def _run(self, node: str, shape: PodShape) -> None:
+        there = self.attached.setdefault(node, {})
+        for claim in claims_of(shape):
+            there[self._volumes.volume(*claim)] = self._volumes.driver(*claim)
+        self._taken.update(self._claims_for_one_pod(shape))
+
+    def _claims_for_one_pod(self, shape: PodShape) -> list[str]:
+        """Claims with access mode ReadWriteOncePod."""
+        claims = (self._volumes.claim(*claim) for claim in claims_of(shape))
+        return [str(claim) for claim in claims if claim is not None and claim.is_for_one_pod]
 
     def shape(self, group: ChunkGroup) -> PodShape:
-        shape = self._judged.get(id(group.shape), group.shape)
-        if shape.volume_claims:
-            shape = self._judged[id(group.shape)] = replace(
-                self.shared.shape(shape), volume_claims=(), ephemeral_claims=()
-            )
-        return shape
+        if not group.shape.volume_claims:
+            return group.shape
+        for claim in self._claims_for_one_pod(group.shape):
+            if claim in self._taken:
+                return _without_claims(group.shape, f"{claim} is ReadWriteOncePod and another pod uses it")
+            self._taken.add(claim)
+        key = id(group.shape)
+        if key not in self._judged:
+            self._judged[key] = self._placed(group.shape)
+        return self._judged[key]
 
     def _placed(self, shape: PodShape) -> PodShape:
-        """With where its volumes can be, and what they count for on a node; its claims are left on it."""
+        """With where its volumes can be, and what they count for on a node, in place of its claims."""
         try:
             by_claim = self._places_by_claim(shape)
             places = _together(by_claim)
         except Obstacle as obstacle:
-            return replace(shape, obstacle=str(obstacle), volume_claims=(), ephemeral_claims=())
+            return _without_claims(shape, str(obstacle))
         terms = () if NodeSelectorTerm() in places else tuple(dict.fromkeys(places))
         return replace(
             shape,
@@ -124,6 +140,8 @@ class _Judge:
                 (claim, found) for claim, found in by_claim.items() if NodeSelectorTerm() not in found
             ),
             requests=shape.requests + self._volumes_of(shape),
+            volume_claims=(),
+            ephemeral_claims=(),
         )
 
     def _places_by_claim(self, shape: PodShape) -> dict[str, tuple[NodeSelectorTerm, ...]]:
@@ -150,7 +168,21 @@ class _Judge:
             f"volumes of storage class {name} lie ready in a fixed number: that two claims want the same one is not judged"
             for name in sorted(self._volumes.competing)
         )
-        return (*competing, *self.shared.assumptions)
+        shared = (
+            f"{self._volumes.claim(*claim)} has no volume yet and {count} pods use it: that all of them must reach it is not judged"
+            for claim, count in sorted(self._users.items())
+            if count > 1 and self._volumes.waits(*claim)
+        )
+        return (*competing, *shared)
+
+
+def _without_claims(shape: PodShape, obstacle: str) -> PodShape:
+    return replace(shape, obstacle=obstacle, volume_claims=(), ephemeral_claims=())
+
+
+def claims_of(shape: PodShape) -> list[tuple[str, str]]:
+    """Namespace and name of each claim."""
+    return [(shape.namespace, name) for name in shape.volume_claims]
 
 
 def _together(by_claim: Mapping[str, tuple[NodeSelectorTerm, ...]]) -> tuple[NodeSelectorTerm, ...]:

@@ -23,6 +23,7 @@ from reconciler.placement.constraints.volumes import Obstacle
 from reconciler.placement.needs import NODE_NAME_FIELD
 from reconciler.placement.nodes.samples import sample_nodes, with_least, young_nodes
 from reconciler.placement.offers.pool_offers import Observed, PoolType
+from reconciler.placement.problem import Problem
 
 NO_KIND: PoolType = ("", "")
 DEVICES = "devices.headroom.dev/"
@@ -43,9 +44,10 @@ class Equipped:
     sentences: tuple[str, ...] = ()
 
 
-def with_devices(view: ClusterView, kinds: Sequence[PoolType], demands: Sequence[Demand]) -> Equipped:
+def with_devices(problem: Problem, kinds: Sequence[PoolType]) -> Equipped:
     """The same world with claims said in terms of resources; the very same objects when no demand has a claim. kinds: what new
     nodes there may be."""
+    view, demands = problem.view, problem.demands
     if not any(has_claims(group.shape) for demand in demands for group in demand.groups):
         return Equipped(view, demands, {})
     demands, made = _with_own_claims(demands, view.devices)

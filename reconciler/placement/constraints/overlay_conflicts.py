@@ -19,6 +19,7 @@ from reconciler.model.overlays import NodeOverlay
 from reconciler.placement.constraints.overlays import by_weight, labels_of_pool, reached
 from reconciler.placement.label_table import Cell, LabelTable, Mask
 from reconciler.placement.offers.offerings import offering_labels, type_labels
+from reconciler.placement.problem import Problem
 
 _NOBODY = -1
 
@@ -40,13 +41,11 @@ class _Conflict:
     where: str
 
 
-def overlays_in_force(
-    overlays: Sequence[NodeOverlay], node_pools: Sequence[NodePool], instance_types: Sequence[InstanceType]
-) -> OverlaysInForce:
-    order = by_weight(overlays)
+def overlays_in_force(problem: Problem) -> OverlaysInForce:
+    order = by_weight(problem.overlays)
     if len({overlay.weight for overlay in order}) == len(order):
         return OverlaysInForce(order)
-    ledger = _Ledger(node_pools, instance_types)
+    ledger = _Ledger(problem.node_pools, problem.instance_types)
     kept, left_out = [], []
     for overlay in order:
         conflict = ledger.enter(overlay)

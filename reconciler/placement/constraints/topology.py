@@ -116,9 +116,6 @@ class Topology:
             counter = self._counter(Counted(term.topology_key, together))
             itself = all(selection.selects(shape) for selection in together)
             rules.append(AffinityRule(counter, term.topology_key, itself))
-        for key, mark in shape.sharing.company if shape.sharing is not None else ():
-            waiting = Selection(frozenset({shape.namespace}), (LabelSelector(((mark, ""),)),))
-            rules.append(AffinityRule(self._counter(Counted(key, (waiting,))), key, counts_itself=True, claim=mark))
         return rules
 
     def _inclusion(self, *parts: *_InclusionParts) -> Inclusion:
@@ -167,8 +164,7 @@ class Topology:
     def bootstrapping(self, affinity: Sequence[AffinityRule]) -> tuple[AffinityRule, ...]:
         """Those of these rules that ask for company of a chunk's own kind which is nowhere yet, so that they do not hold the first:
         all of what pods ask for themselves or none of it (as kube-scheduler has it), and of each volume that is waited for."""
-        held = {rule.claim for rule in affinity if not rule.counts_itself or self.counters[rule.counter].total}
-        return tuple([rule for rule in affinity if rule.claim not in held])
+        return tuple(affinity) if self.nobody_yet(affinity) else ()
 
     def deciding_keys(self, needs: Needs) -> tuple[str, ...]:
         """Labels (hostname apart) on which a new node for this shape must be decided, since somebody counts it there."""

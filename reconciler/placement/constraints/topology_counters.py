@@ -145,7 +145,6 @@ class AffinityRule:
     counter: int
     key: str
     counts_itself: bool
-    claim: str = ""
 
 
 Rule = SpreadRule | AntiAffinityRule | AffinityRule

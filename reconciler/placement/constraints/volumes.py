@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim
@@ -33,12 +32,6 @@ class Volumes:
         self._classes = {item.name: item for item in storage.classes}
         defaults = [item.name for item in storage.classes if item.default]
         self._default = max(defaults, default="")
-        self._topology: dict[str, set[str]] = {}
-        for node in storage.limits:
-            for driver, keys in node.topology:
-                self._topology.setdefault(driver, set()).update(keys)
-        self.unknown: set[str] = set()
-        """Claims of which nothing told from where their volumes will be reached."""
         self.competing: set[str] = set()
         """Classes whose volumes lie ready in a number that several claims may compete for."""
 
@@ -61,28 +54,10 @@ class Volumes:
             return self._bound(claim)
         return self._unbound(claim)
 
-    def deciding_labels(self, namespace: str, name: str) -> frozenset[str]:
-        """Labels of the node of a claim's first pod that decide from where its volume is reached: nodes that have the same reach it
-        as well. None where nothing is left to be decided, or no label has a say."""
+    def waits(self, namespace: str, name: str) -> bool:
+        """Whether a claim gets its volume only where its first pod goes."""
         claim = self._claims.get((namespace, name))
-        if claim is None or claim.volume or claim.selected_node:
-            return frozenset()
-        found = self._classes[self._class_name(claim)]
-        ready = list(self._ready(claim, found))
-        keys = {key for volume in ready for key in _keys_of(volume)}
-        if found.provisioner == NO_PROVISIONER:
-            return frozenset(keys) if len(ready) > 1 else frozenset()
-        return frozenset(keys | self._topology_of(claim, found))
-
-    def _topology_of(self, claim: VolumeClaim, found: StorageClass) -> set[str]:
-        """As the driver's nodes tell it in their CSINodes; else what its class names; else the zone."""
-        known = self._topology.get(found.provisioner)
-        if known is not None:
-            return known
-        named = {item.key for term in found.topologies for item in term.expressions}
-        if not named:
-            self.unknown.add(str(claim))
-        return named or {ZONE_LABEL}
+        return claim is not None and not claim.volume and not claim.selected_node
 
     def volume(self, namespace: str, name: str) -> str:
         """What the driver knows the claim's volume by (several may be one and the same to it), the claim's name while it has none."""
@@ -150,12 +125,6 @@ class Volumes:
             large = volume.capacity >= claim.requested and set(claim.access_modes) <= set(volume.access_modes)
             if free and large and volume.storage_class == found.name:
                 yield volume
-
-
-def _keys_of(volume: PersistentVolume) -> set[str]:
-    terms = volume.terms or ANYWHERE
-    named = {HOSTNAME_LABEL} if any(term.fields for term in terms) else set()
-    return named | {item.key for term in terms for item in term.expressions} | {key for key, _ in volume.labels}
 
 
 def _places_of(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:

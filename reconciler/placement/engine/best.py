@@ -33,11 +33,11 @@ MOST_PAIRS = 2000
 """Batches times bins up to which they are."""
 
 
-def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) -> dict[int, int]:
+def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
     """Places all batches; returns how many chunks of each found no place, by batch number (those with some)."""
-    packer = Packer(state, batches, per_node=per_node)
+    packer = Packer(state, batches)
     saved = state.save()
-    closed = _closed(state, batches, per_node=per_node)
+    closed = _closed(state, batches)
     missing = packer.place_all()
     bins = state.base + state.planned.count
     # Wishes give way in an order of their own, which price must not change.
@@ -54,24 +54,22 @@ def place_best(state: State, batches: Sequence[Batch], *, per_node: int | None) 
     left = packer.place_settled()
     chosen: Sequence[Batch] = batches
     if sum(left.values()) <= MOST_CHUNKS and state.base <= MOST_BINS:
-        search = Search(state, packer, batches, per_node=per_node, better_than=known)
+        search = Search(state, packer, batches, better_than=known)
         steps = search.best(left)
         if steps is not None:
             return _carried_out(state, steps, search, packer)
     elif sum(left.values()) <= MOST_ORDERED:
         for order in other_orders(state, batches, missing):
             state.start_again(saved)
-            found = score_of(state, batches, Packer(state, order, per_node=per_node).place_all())
+            found = score_of(state, batches, Packer(state, order).place_all())
             if found < known:
                 known, chosen = found, order
     state.start_again(saved)
-    packer = Packer(state, chosen, per_node=per_node)
-    return _with_the_last(state, packer, batches, packer.place_all(), per_node=per_node)
+    packer = Packer(state, chosen)
+    return _with_the_last(state, packer, batches, packer.place_all())
 
 
-def _closed(
-    state: State, batches: Sequence[Batch], *, per_node: int | None
-) -> dict[int, dict[Combination, int]] | None:
+def _closed(state: State, batches: Sequence[Batch]) -> dict[int, dict[Combination, int]] | None:
     """Where no node can be made, by number of batch, in a placement so small that every way will be looked at anyway; None where
     it makes no difference.
 
@@ -84,17 +82,15 @@ def _closed(
         return None
     if not any(rule.key != HOSTNAME_LABEL for batch in batches for rule in state.constraints(batch).spread):
         return None
-    return {batch.number: closed_to(state, batch, state.constraints(batch), per_node=per_node) for batch in batches}
+    return {batch.number: closed_to(state, batch, state.constraints(batch)) for batch in batches}
 
 
-def _with_the_last(
-    state: State, packer: Packer, batches: Sequence[Batch], missing: dict[int, int], *, per_node: int | None
-) -> dict[int, int]:
+def _with_the_last(state: State, packer: Packer, batches: Sequence[Batch], missing: dict[int, int]) -> dict[int, int]:
     """Every way is looked at for the few that found no place, with all others where they are now: as the next pass would."""
     left = {number: count for number, count in missing.items() if not batches[number].waits}
     if not 0 < sum(left.values()) <= MOST_CHUNKS or state.base + state.planned.count > MOST_BINS:
         return missing
-    search = Search(state, packer, batches, per_node=per_node, better_than=score_of(state, batches, missing))
+    search = Search(state, packer, batches, better_than=score_of(state, batches, missing))
     steps = search.best(left)
     return missing if steps is None else _carried_out(state, steps, search, packer)
 

@@ -18,7 +18,6 @@ from reconciler.placement.engine.fill import existing_fits, most_with_minimums
 from reconciler.placement.engine.grow import grow, growable
 from reconciler.placement.engine.host_caps import Task, host_caps
 from reconciler.placement.engine.open import by_weight, empty_node, most_on_new
-from reconciler.placement.engine.sharing import may_open
 from reconciler.placement.engine.size_options import options_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.needs import RelaxationStep
@@ -56,36 +55,18 @@ def destinations_of(
     batch: Batch,
     constraints: ConstraintSet,
     *,
-    per_node: int | None,
     closed: Mapping[Combination, int],
     in_any_order: bool = False,
 ) -> list[Destination]:
     """For one chunk, as things are; existing bins first, in the order in which they are preferred. closed, in_any_order: see
     `Shares.allowed`."""
-    if state.usage.taken(batch.needs.shape.sharing):
-        return []
-    found: list[Destination] = []
-    for variant in state.usage.variants(batch):
-        domains = _domains(state, variant, constraints, closed, in_any_order=in_any_order)
-        found += _destinations_of(state, variant, constraints, domains, per_node=per_node)
-    return found
-
-
-def _destinations_of(
-    state: State,
-    batch: Batch,
-    constraints: ConstraintSet,
-    domains: Sequence[Combination] | None,
-    *,
-    per_node: int | None,
-) -> list[Destination]:
+    domains = _domains(state, batch, constraints, closed, in_any_order=in_any_order)
     task = Task(
         batch,
         ANYWHERE,
         constraints,
         bare=bool(state.planned.count),
         single=bool(state.topology.bootstrapping(constraints.host_affinity)),
-        per_node=per_node,
     )
     found = list(_existing(state, task, constraints.keys, domains))
     if batch.opens_nodes and not batch.needs.shape.resource_claims:
@@ -96,9 +77,7 @@ def _destinations_of(
     return found
 
 
-def closed_to(
-    state: State, batch: Batch, constraints: ConstraintSet, *, per_node: int | None
-) -> dict[Combination, int]:
+def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Combination, int]:
     """Combinations of topology domains in which some NodePool makes nodes, but none now that takes a chunk of this batch: for
     their taints, their sizes or their limits. Each with 0, the number of chunks that it takes."""
     if not constraints.spread or not constraints.keys:
@@ -107,7 +86,7 @@ def closed_to(
     closed = {}
     for item in combinations_of(state, batch, constraints.keys):
         if item.makeable:
-            task = Task(batch, item.where, constraints, bare=True, single=False, per_node=per_node)
+            task = Task(batch, item.where, constraints, bare=True, single=False)
             sizes = (
                 options_of(state, task, relaxation, pools)
                 for relaxation in batch.needs.relaxations
@@ -180,11 +159,9 @@ def _new(
     state: State, task: Task, relaxation: RelaxationStep, domains: Sequence[Combination] | None
 ) -> Iterator[Destination]:
     """The cheapest type of each pool among the heaviest that can make a node, in each domain."""
-    if not may_open(task.batch):
-        return
     state.weights = state.weights or by_weight(state)
     for where in _wheres(domains):
-        placed = Task(task.batch, where, task.constraints, bare=True, single=task.single, per_node=task.per_node)
+        placed = Task(task.batch, where, task.constraints, bare=True, single=task.single)
         for pools in state.weights:
             options = options_of(state, placed, relaxation, pools)
             found = _cheapest_of_pools(state, task.batch, options)

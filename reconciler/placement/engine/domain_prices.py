@@ -33,11 +33,10 @@ NOWHERE: Cost = (PLENTY, PLENTY, PLENTY)
 class DomainPrices:
     """For chunks of one batch; per_node: most of one demand on a node."""
 
-    def __init__(self, state: State, batch: Batch, constraints: ConstraintSet, *, per_node: int | None) -> None:
+    def __init__(self, state: State, batch: Batch, constraints: ConstraintSet) -> None:
         self._state = state
         self._batch = batch
         self._constraints = constraints
-        self._per_node = per_node
         state.weights = state.weights or by_weight(state)
 
     def differ(self, combinations: Sequence[Combination]) -> bool:
@@ -86,7 +85,7 @@ class DomainPrices:
         return NOWHERE
 
     def _options(self, where: Requirements) -> list[tuple[tuple[int, int], Options]]:
-        task = Task(self._batch, where, self._constraints, bare=True, single=False, per_node=self._per_node)
+        task = Task(self._batch, where, self._constraints, bare=True, single=False)
         return [
             ((number, weight), options_of(self._state, task, relaxation, pools))
             for number, relaxation in enumerate(self._batch.needs.relaxations)

@@ -182,12 +182,11 @@ def place_over_domains(
     *,
     count: int,
     opening: bool,
-    per_node: int | None = None,
     others: Sequence[Batch] = (),
 ) -> int:
     """Places up to `count` chunks under rules on labels, existing bins before new nodes, and those where they cost least. others: all
     that are placed, of whom some may have to follow them."""
-    prices = DomainPrices(state, batch, constraints, per_node=per_node)
+    prices = DomainPrices(state, batch, constraints)
     bootstrapping = state.topology.bootstrapping(constraints.affinity) if constraints.affinity else ()
     if bootstrapping:
         return _first_together(

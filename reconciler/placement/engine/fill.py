@@ -72,8 +72,7 @@ def has_room(state: State, batch: Batch) -> bool:
     if not state.base:
         return False
     mask = state.bins.usable & state.bins.fitting(batch.needs) & state.bins.tolerated(batch.needs)
-    request = state.usage.variants(batch)[0].needs.request
-    return bool(mask.any()) and bool(times(state.free(batch)[mask], request).any())
+    return bool(mask.any()) and bool(times(state.free(batch)[mask], batch.needs.request).any())
 
 
 def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, single: bool) -> list[tuple[int, int]]:

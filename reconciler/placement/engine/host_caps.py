@@ -36,7 +36,6 @@ class Task:
     constraints: ConstraintSet
     bare: bool
     single: bool
-    per_node: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +75,8 @@ def host_caps(state: State, task: Task) -> HostCaps:
     """For planned nodes."""
     rules = rule_caps(state, task) if task.constraints.on_hosts else UNCAPPED
     ports = task.batch.needs.shape.host_ports
-    most = task.batch.most_on_new_node(task.per_node)
-    if not ports and most is None and task.batch.brings is None:
+    most = state.per_node
+    if not ports and most is None:
         return rules
     base, count = state.base, state.planned.count
     more = np.full(count, PLENTY, dtype=np.int64)
@@ -89,8 +88,6 @@ def host_caps(state: State, task: Task) -> HostCaps:
     if ports:
         free = [0 if ports_clash(ports, taken) else 1 for taken in state.planned.ports]
         more = np.minimum(more, np.array(free, dtype=np.int64))
-    if task.batch.brings is not None:
-        more = np.minimum(more, state.usage.caps(task.batch, range(base, base + count)))
     return HostCaps(rules.rules, more, rules.on_empty)
 
 
@@ -175,15 +172,12 @@ def existing_caps(state: State, task: Task, numbers: Sequence[int]) -> Amounts:
         on_all = np.where(missing, PLENTY if apart else 0, PLENTY if on_all is None else on_all)
     if on_all is not None:
         caps = np.minimum(caps, on_all[chosen])
-    if task.per_node is not None or task.batch.allowance.bins:
+    if state.per_node is not None:
         held = state.demand_bins.get(task.batch.demand, {})
-        own, every = dict(task.batch.allowance.bins), PLENTY if task.per_node is None else task.per_node
-        left = [max(0, min(own.get(number, PLENTY), every) - held.get(number, 0)) for number in numbers]
+        left = [max(0, state.per_node - held.get(number, 0)) for number in numbers]
         caps = np.minimum(caps, np.array(left, dtype=np.int64))
     ports = task.batch.needs.shape.host_ports
     if ports:
         free = [0 if ports_clash(ports, state.ports_of(number)) else 1 for number in numbers]
         caps = np.minimum(caps, np.array(free, dtype=np.int64))
-    if task.batch.brings is not None:
-        caps = np.minimum(caps, state.usage.caps(task.batch, numbers))
     return caps

@@ -19,7 +19,6 @@ from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.kernel import STEPS_WORTH_COMPILING, compiled
 from reconciler.placement.engine.loops import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.engine.serve import serve
-from reconciler.placement.engine.sharing import may_open
 from reconciler.placement.engine.size_options import options_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.needs import RelaxationStep
@@ -30,7 +29,7 @@ from reconciler.placement.offers.node_templates import NodeTemplate
 def make_nodes(state: State, task: Task, count: int) -> int:
     """Places up to `count` chunks on planned and new nodes; returns how many."""
     placed = 0
-    in_steps = state.kernel is None or task.single or state.minimums or task.batch.brings is not None
+    in_steps = state.kernel is None or task.single or state.minimums
     from_pools = _in_steps if in_steps else _in_strides
     state.weights = state.weights or by_weight(state)
     for relaxation in task.batch.needs.relaxations:
@@ -87,7 +86,7 @@ def _in_steps(
     """filling: planned nodes of whatever pool may take chunks as they are."""
     placed, steps = fill_planned(state, task, relaxation, count) if filling else 0, 0
     while placed < count and not (task.single and placed):
-        plain = not (task.single or state.minimums) and task.batch.brings is None
+        plain = not (task.single or state.minimums)
         if steps == STEPS_WORTH_COMPILING and plain and state.use(compiled()):
             return placed + _in_strides(state, task, relaxation, pools, count - placed, filling=False)
         options = options_of(state, task, relaxation, pools)
@@ -142,8 +141,6 @@ def _single(options: Options, count: int) -> Mix:
 def _open(state: State, task: Task, options: Options, mix: Mix) -> int:
     """Makes the nodes of the mix until a limit stops it; returns how many chunks they hold."""
     placed = 0
-    if not may_open(task.batch):
-        return placed
     for place, alike in groupby(mix, key=itemgetter(0)):
         amounts = [amount for _, amount in alike]
         kind = int(options.types[place])

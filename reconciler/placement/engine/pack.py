@@ -15,7 +15,6 @@ from reconciler.placement.engine.fill import fill_existing, has_room
 from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.open import join_planned, make_nodes
 from reconciler.placement.engine.retainer import Staying
-from reconciler.placement.engine.sharing import in_turn
 from reconciler.placement.engine.state import Saved, State
 from reconciler.placement.requirements import ANYWHERE, Requirements
 
@@ -25,11 +24,10 @@ _ATTEMPTS = 4
 class Packer:
     """Places batches into a state. per_node: most chunks of one demand on a node, None for no limit."""
 
-    def __init__(self, state: State, batches: Sequence[Batch], *, per_node: int | None) -> None:
+    def __init__(self, state: State, batches: Sequence[Batch]) -> None:
         self._state = state
         self._batches = batches
-        self._per_node = per_node
-        self._staying = Staying(state, batches, self.broken, per_node=per_node)
+        self._staying = Staying(state, batches, self.broken)
         self._unplaced: dict[int, int] = {}
         self._refused: dict[int, tuple[int, ...]] = {}
         """What counted under the spread constraints of batches with chunks that found no place, when they last found none."""
@@ -235,9 +233,6 @@ class Packer:
         empty domain that spread constraints look at.
         """
         state = self._state
-        count = state.usage.most(batch, count)
-        if not count:
-            return 0
         constraints = state.constraints(batch)
         saved = state.save() if constraints.by_domain else None
         placed = self._place_on(batch, constraints, count, opening=False) if has_room(state, batch) else 0
@@ -271,7 +266,7 @@ class Packer:
     def _nobody_yet(self, constraints: ConstraintSet) -> bool:
         """Of those that pods ask for themselves."""
         affinity = (*constraints.affinity, *constraints.host_affinity)
-        return self._state.topology.nobody_yet(rule for rule in affinity if not rule.claim)
+        return self._state.topology.nobody_yet(affinity)
 
     def _place_on(
         self, batch: Batch, constraints: ConstraintSet, count: int, *, opening: bool, settled: bool = False
@@ -280,22 +275,14 @@ class Packer:
         there or planned."""
 
         def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
-            def fill_with(variant: Batch, most: int) -> int:
-                task = Task(
-                    variant, where, constraints, bare=may_open and not settled, single=False, per_node=self._per_node
-                )
-                return _fill(self._state, task, most, opening=may_open)
-
-            if batch.needs.shape.sharing is None:
-                return fill_with(batch, amount)
-            return in_turn(self._state.usage, batch, amount, fill_with)
+            task = Task(batch, where, constraints, bare=may_open and not settled, single=False)
+            return _fill(self._state, task, amount, opening=may_open)
 
         if constraints.keys:
             return place_over_domains(
                 *(self._state, batch, constraints, fill),
                 count=count,
                 opening=opening,
-                per_node=self._per_node,
                 others=self._batches,
             )
         return fill(ANYWHERE, count, opening)

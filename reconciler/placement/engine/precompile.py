@@ -23,6 +23,7 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.engine.kernel import WORTH_COMPILING
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 
 
 def compile_ahead() -> list[Placement]:
@@ -49,10 +50,7 @@ def compile_ahead() -> list[Placement]:
         )
         for number in range(WORTH_COMPILING)
     ]
-    return [
-        place(ClusterView(), node_pools=[NodePool("general", template)], instance_types=types, demands=demands)
-        for template in templates
-    ]
+    return [place(Problem(ClusterView(), [NodePool("general", template)], types, demands)) for template in templates]
 
 
 def _shape(cpu: str, memory: str) -> PodShape:

@@ -52,7 +52,6 @@ def stay(
     constraints: ConstraintSet,
     stays: Stays,
     *,
-    per_node: int | None,
     loosely: bool = False,
 ) -> int:
     """Places chunks where the batch's demand had them; returns how many. None stay if that would break a spread rule, which
@@ -60,7 +59,7 @@ def stay(
     if loosely:
         constraints = replace(constraints, spread=(), host_spread=(), on_hosts=_others(constraints.on_hosts))
     known = stays.get(stay_key(batch), [])
-    if batch.pods or not known or batch.needs.shape.sharing is not None:  # pods alone have volumes
+    if batch.pods or not known:
         return 0
     rules = constraints.rules
     saved = state.save()
@@ -74,7 +73,7 @@ def stay(
             amount = min(count, batch.count - placed - step, _allowed(state, batch, rules, number))
             if amount > 0:
                 first = _bootstrapping(state, rules)
-                task = Task(batch, Requirements(), constraints, bare=False, single=bool(first), per_node=per_node)
+                task = Task(batch, Requirements(), constraints, bare=False, single=bool(first))
                 stayed = fill_existing(state, task, amount, only)
                 left[number] -= stayed
                 step += stayed

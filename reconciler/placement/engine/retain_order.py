@@ -21,8 +21,6 @@ def stay_in_pieces(
     state: State,
     batches: Sequence[Batch],
     stays: Stays,
-    *,
-    per_node: int | None,
 ) -> bool:
     """Places all chunks of these batches where they were, whole; False, with the state as it was, when no order was found or
     none is looked for: where nobody wants company the order of batches decides all."""
@@ -42,7 +40,7 @@ def stay_in_pieces(
             batch, number, count = pieces[index]
             saved = state.save()
             only = {stay_key(batch): [(number, count)]}
-            stayed = stay(state, batch, constraint_sets[batch.number], only, per_node=per_node)
+            stayed = stay(state, batch, constraint_sets[batch.number], only)
             if stayed == count and left - {index} not in tried and settle(left - {index}):
                 return True
             state.put_back(saved)

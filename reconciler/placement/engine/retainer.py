@@ -24,13 +24,10 @@ class Staying:
         state: State,
         batches: Sequence[Batch],
         broken: Callable[[], dict[int, list[SpreadRule]]],
-        *,
-        per_node: int | None,
     ) -> None:
         self._state = state
         self._batches = batches
         self._broken = broken
-        self._per_node = per_node
         self._stays = stays_of(state)
 
     def all_of(self, batches: Sequence[Batch]) -> dict[int, int]:
@@ -91,7 +88,7 @@ class Staying:
         self._state.put_back(saved)
         if most < sum(known.values()):
             pieces = [item for item in held if item.whole is None or item.whole not in moving]
-            if stay_in_pieces(self._state, pieces, self._stays, per_node=self._per_node):
+            if stay_in_pieces(self._state, pieces, self._stays):
                 return dict.fromkeys(stayed, 0) | {item.number: known[item.number] for item in pieces}
         return dict.fromkeys(stayed, 0) | self._in_order(best, moving)
 
@@ -122,4 +119,4 @@ class Staying:
 
     def one(self, batch: Batch, *, loosely: bool = False) -> int:
         constraints = self._state.constraints(batch)
-        return stay(self._state, batch, constraints, self._stays, per_node=self._per_node, loosely=loosely)
+        return stay(self._state, batch, constraints, self._stays, loosely=loosely)

@@ -16,7 +16,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.constraints.topology_counters import SpreadRule
 from reconciler.placement.engine.balance import expect_planned
-from reconciler.placement.engine.batches import UNLIMITED, Batch
+from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.destinations import Destination, closed_to, destinations_of
 from reconciler.placement.engine.open import by_weight
 from reconciler.placement.engine.pack import Packer
@@ -37,22 +37,16 @@ class Step:
 class Search:
     """All ways to place a few chunks into a state. better_than: the answer to beat. missing: what the best way leaves."""
 
-    def __init__(
-        self, state: State, packer: Packer, batches: Sequence[Batch], *, per_node: int | None, better_than: Score
-    ) -> None:
+    def __init__(self, state: State, packer: Packer, batches: Sequence[Batch], *, better_than: Score) -> None:
         self.missing: dict[int, int] = {}
         self._state = state
         self._packer = packer
         self._batches = batches
-        self._per_node = per_node
         self._best = better_than
         self._best_steps: list[Step] | None = None
         self._steps: list[Step] = []
         self._constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
-        self._closed = {
-            batch.number: closed_to(state, batch, self._constraint_sets[batch.number], per_node=per_node)
-            for batch in batches
-        }
+        self._closed = {batch.number: closed_to(state, batch, self._constraint_sets[batch.number]) for batch in batches}
         self._in_any_order = False
         state.weights = state.weights or by_weight(state)
         self._takes_turns = bool(state.limited) and len(state.weights) > 1
@@ -96,9 +90,7 @@ class Search:
         for batch in self._batches:
             alike: tuple[object, ...] = (
                 *(batch.needs.shape, batch.pods, batch.keeps_minimum, batch.opens_nodes, batch.priority),
-                batch.number
-                if batch.whole is not None or self._per_node is not None or batch.allowance is not UNLIMITED
-                else None,
+                batch.number if batch.whole is not None or self._state.per_node is not None else None,
             )
             kinds[batch.number] = known.setdefault(alike, batch.number)
         return kinds
@@ -158,7 +150,6 @@ class Search:
                 self._state,
                 batch,
                 self._constraint_sets[number],
-                per_node=self._per_node,
                 closed=self._closed[number],
                 in_any_order=self._in_any_order,
             )
@@ -170,7 +161,7 @@ class Search:
 
     def _is_alone(self, batch: Batch) -> bool:
         """Whether no rule has to do with its chunks, so that it is all one when they come."""
-        if self._takes_turns or batch.needs.shape.sharing is not None:
+        if self._takes_turns:
             return False
         return not self._constraint_sets[batch.number].rules and not self._state.topology.counts_of(batch.needs)
 
@@ -186,8 +177,7 @@ class Search:
         state, batches = self._state, self._batches
         wanted = np.zeros(len(state.columns.names), dtype=np.int64)
         for number, count in left.items():
-            # Of those that share volumes one may find them all where it goes.
-            wanted += state.usage.variants(batches[number])[0].needs.request * count
+            wanted += batches[number].needs.request * count
         # Chunks that count against what runs there take no room of their own.
         kind = next((batch for batch in batches if batch.keeps_minimum), batches[0])
         free = np.maximum(state.free(kind), 0)[state.bins.usable].sum(axis=0)

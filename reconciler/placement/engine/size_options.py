@@ -81,8 +81,7 @@ def _within_limits(state: State, options: Options, key: Asked, request: Amounts)
 
 def new_node_cap(state: State, task: Task) -> int:
     """The most chunks of the batch that rules allow on an empty node, whatever its size."""
-    most = task.batch.most_on_new_node(task.per_node)
-    cap = PLENTY if most is None else most
+    cap = PLENTY if state.per_node is None else state.per_node
     if task.batch.needs.shape.host_ports:
         cap = min(cap, 1)
     return min(cap, rule_caps(state, task).on_empty) if task.constraints.on_hosts else cap

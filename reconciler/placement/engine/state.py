@@ -21,7 +21,6 @@ from reconciler.placement.constraints.topology_counters import AffinityRule, Dom
 from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.kernel import Kernel
 from reconciler.placement.engine.loops import NODES
-from reconciler.placement.engine.sharing import Usage
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.needs import Needs
 from reconciler.placement.nodes.existing import Bins
@@ -76,7 +75,7 @@ Saved = NewType("Saved", int)
 
 class State:
     """kernel: compiled loops to use in place of numpy, for large placements; shared_out: a node may hold only so much of one
-    demand, so that what it holds is counted; usage: what running pods share with those to be placed."""
+    demand, so that what it holds is counted."""
 
     def __init__(
         self,
@@ -87,8 +86,7 @@ class State:
         columns: ResourceColumns,
         *,
         kernel: Kernel | None = None,
-        shared_out: bool = True,
-        usage: Usage | None = None,
+        per_node: int | None = None,
     ) -> None:
         self.bins = bins
         self.base = len(bins)
@@ -97,7 +95,6 @@ class State:
         self.topology = topology
         self.limits = limits
         self.columns = columns
-        self.usage = usage or Usage(columns.names)
         self.empty = np.zeros_like(bins.room)
         self.minimum = np.zeros_like(bins.room)
         self.running = bins.running.copy()
@@ -129,8 +126,8 @@ class State:
         self.weights: list[tuple[int, ...]] = []
         """Numbers of pools by weight, once they were sorted (see make)."""
         self.demand_bins: dict[ObjectRef, dict[int, int]] = {}
-        """How many chunks of a demand are on which bins, where somebody asks (`shared_out`)."""
-        self._shared_out = shared_out
+        """How many chunks of a demand are on which bins, where a node may hold only so many (`per_node`)."""
+        self.per_node = per_node
         self._steps: list[JournalEntry | LimitCharge] = []
         self._touched: dict[tuple[int, tuple[int, ...]], Touched] = {}
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
@@ -311,10 +308,7 @@ class State:
             counters[position].add(domain, more)
         for position in put.touched.hosts:
             counters[position].add(put.bin, more)
-        sharing = put.batch.needs.shape.sharing
-        if sharing is not None:
-            self.usage.count(put.bin, sharing, more)
-        if self._shared_out:
+        if self.per_node is not None:
             bins = self.demand_bins.setdefault(put.batch.demand, {})
             bins[put.bin] = bins.get(put.bin, 0) + more
 

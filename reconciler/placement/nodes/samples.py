@@ -38,7 +38,7 @@ def sample_nodes(view: ClusterView) -> list[SampleNode]:
     ]
 
 
-def pool_types(node_pools: Iterable[NodePool], instance_types: Iterable[InstanceType]) -> Iterator[PoolType]:
+def pool_types_of(node_pools: Iterable[NodePool], instance_types: Iterable[InstanceType]) -> Iterator[PoolType]:
     names = sorted(kind.name for kind in instance_types)
     return ((pool, name) for pool in sorted(pool.name for pool in node_pools) for name in names)
 

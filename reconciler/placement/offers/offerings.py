@@ -21,6 +21,7 @@ from reconciler.model.nodes import (
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Operator
 from reconciler.placement.label_table import Amounts, LabelTable
+from reconciler.placement.problem import BackOff
 
 NANODOLLARS = 10**9
 RESERVED = "reserved"
@@ -30,9 +31,6 @@ _RESERVATION_SUFFIX = "reservation-id"
 _CORE_WEIGHT, _GIBIBYTE_WEIGHT = 400.0, 50.0
 """What a core and a GiB of memory weigh in USD an hour where no price is known: 8 to 1, about as the large clouds' lists have it, and so
 dear (10,000 times those) that a type of known price is taken wherever one will do."""
-
-BackOff = tuple[str, str, str]
-"""Instance type, zone and capacity type of an offering that ran out: not to be asked for again for a while."""
 
 
 @dataclass(frozen=True, slots=True)

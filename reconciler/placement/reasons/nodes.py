@@ -16,7 +16,7 @@ from reconciler.placement.amounts import times
 from reconciler.placement.constraints.dynamic_resources import DEVICES
 from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import NodeTerm, ports_clash, tolerated
 from reconciler.placement.nodes.existing import BinOrigin, Bins
 from reconciler.placement.reasons.node_pools import MATCHES_NOTHING, lack_words, nearest, pool_reasons
@@ -46,9 +46,6 @@ def reasons_of(state: State, batch: Batch, circumstances: Circumstances) -> tupl
     contradiction = _contradiction(batch)
     if contradiction:
         return (UnplacedReason("contradiction", 1, contradiction),)
-    taken = state.usage.taken(batch.needs.shape.sharing)
-    if taken:
-        return (UnplacedReason("volumes", 1, f"{taken} is ReadWriteOncePod and another pod uses it"),)
     found = [*_bins(state, batch)]
     if batch.opens_nodes and not batch.needs.shape.resource_claims:
         found += [
@@ -82,7 +79,7 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
     bins = state.bins
     causes: dict[str, list[int]] = {}
     fitting, tolerated_here = bins.fitting(batch.needs), bins.tolerated(batch.needs)
-    room = times(_free(state, batch), batch.needs.request)
+    room = times(state.free(batch), batch.needs.request)
     whole = times(np.maximum(bins.room, 0), batch.needs.request)
     others = _made_for_others(bins, batch)
     for number in range(len(bins)):
@@ -105,12 +102,6 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
         causes.setdefault(cause, []).append(number)
     for cause, numbers in causes.items():
         yield UnplacedReason(cause, len(numbers), _bin_example(state, batch, cause, numbers))
-
-
-def _free(state: State, batch: Batch) -> Amounts:
-    """Volumes that a node has attached already find room there."""
-    free = state.free(batch)
-    return free if batch.needs.shape.sharing is None else free + state.usage.spared(batch, state.base)
 
 
 def _made_for_others(bins: Bins, batch: Batch) -> Mask:
@@ -168,7 +159,7 @@ def _taint_miss(batch: Batch, origins: Iterable[BinOrigin]) -> str:
 
 
 def _full(state: State, batch: Batch, numbers: Sequence[int]) -> str:
-    free = np.maximum(_free(state, batch)[list(numbers)], 0)
+    free = np.maximum(state.free(batch)[list(numbers)], 0)
     row, lacking = nearest(batch, free)
     words = f"{state.bins.origins[numbers[row]].name} lacks {lack_words(state, lacking)}"
     if len(lacking) != 1:

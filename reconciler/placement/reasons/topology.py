@@ -88,9 +88,6 @@ def _rule_words(state: State, rule: Rule, number: int | None) -> str:
     counter = state.topology.counters[rule.counter]
     if isinstance(rule, SpreadRule):
         return f"spread over {rule.key} (maxSkew {rule.max_skew}{_spread_words(state, rule, number)})"
-    if isinstance(rule, AffinityRule) and rule.claim:
-        made = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(rule.key, rule.key)
-        return f"the volume of {rule.claim}, which is made in another {made}"
     whom = listed({selector_words(item) for part in counter.counted.selections for item in part.selectors})
     there = _counts(state, counter, _taken(counter))
     if isinstance(rule, AffinityRule):

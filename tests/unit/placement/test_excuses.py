@@ -17,7 +17,8 @@ from reconciler.model.placement import UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 TYPES = tuple(instance_type(f"m-{cpu}x", cpu=str(cpu), memory="64Gi") for cpu in (4, 8, 16))
@@ -33,11 +34,13 @@ def reasons(
 ) -> tuple[UnplacedReason, ...]:
     """Of the chunks that found no place."""
     placement = place(
-        view or ClusterView(),
-        node_pools=pools,
-        instance_types=types,
-        demands=(wanted,),
-        options=options or PlacementOptions(),
+        Problem(
+            view or ClusterView(),
+            node_pools=pools,
+            instance_types=types,
+            demands=(wanted,),
+            options=options or PlacementOptions(),
+        )
     )
     (left,) = placement.unplaced
     return left.reasons

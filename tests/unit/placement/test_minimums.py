@@ -20,7 +20,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node_pool, shape
 
 SIZES = tuple(
@@ -40,8 +41,8 @@ def placed(
 ) -> Placement:
     """Placed and found right by the checker."""
     view = ClusterView()
-    placement = place(view, node_pools=pools, instance_types=types, demands=demands, options=options)
-    assert violations(view, node_pools=pools, instance_types=types, demands=demands, placement=placement) == ()
+    placement = place(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
+    assert violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement) == ()
     return placement
 
 
@@ -209,9 +210,7 @@ def test_the_checker_finds_node_claims_that_the_api_server_would_refuse() -> Non
     )
     broken = replace(placement, planned=(replace(node, requirements=asked),))
 
-    found = violations(
-        ClusterView(), node_pools=[pool], instance_types=SOME_RESERVED, demands=demands, placement=broken
-    )
+    found = violations(Problem(ClusterView(), node_pools=[pool], instance_types=SOME_RESERVED, demands=demands), broken)
 
     assert [f"asks for 2 values of {CAPACITY_TYPE_LABEL} and lists 1" in words for words in found] == [True]
 

@@ -16,7 +16,8 @@ from reconciler.model.requirements import Operator, Requirement, Taint, Tolerati
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
 from reconciler.placement.checker.overlays import overlaid_price
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, resources, shape
 
 SMALL = instance_type("small", cpu="2", memory="8Gi", price=0.1)
@@ -32,7 +33,9 @@ def placed(
     overlays: tuple[NodeOverlay, ...] = (),
     options: PlacementOptions = PlacementOptions(),  # noqa: B008 - immutable
 ) -> Placement:
-    return place(view, node_pools=pools, instance_types=types, demands=demands, overlays=overlays, options=options)
+    return place(
+        Problem(view, node_pools=pools, instance_types=types, demands=demands, overlays=overlays, options=options)
+    )
 
 
 def reasons(placement: Placement) -> list[str]:

@@ -25,6 +25,7 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node_pool, shape
 
 ID = "karpenter.k8s.aws/capacity-reservation-id"
@@ -51,8 +52,8 @@ def placed(
     kind: InstanceType, *demands: Demand, pools: Sequence[NodePool] = (node_pool(),), view: ClusterView = EMPTY
 ) -> Placement:
     """Placed and found right by the checker."""
-    placement = place(view, node_pools=pools, instance_types=(kind,), demands=demands)
-    found = violations(view, node_pools=pools, instance_types=(kind,), demands=demands, placement=placement)
+    placement = place(Problem(view, node_pools=pools, instance_types=(kind,), demands=demands))
+    found = violations(Problem(view, node_pools=pools, instance_types=(kind,), demands=demands), placement)
     assert found == ()
     return placement
 

@@ -24,7 +24,8 @@ from reconciler.model.pods import GeneratedClaim, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, shape
 from tests.unit.placement.worlds import World, carried_out
 
@@ -57,8 +58,8 @@ def placed(devices: Devices, *demands: Demand, nodes: Sequence[str] = ("a", "b")
     """Placed and found right by the checker."""
     view, pools = ClusterView(nodes=tuple(node(name) for name in nodes), devices=devices), (node_pool(),)
     options = PlacementOptions(include_pending=True)
-    placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands, options=options)
-    checked = violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement)
+    placement = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands, options=options))
+    checked = violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement)
     assert checked == ()
     return placement
 
@@ -93,7 +94,7 @@ def test_nodes_of_another_pool_or_type_tell_nothing_of_devices() -> None:
     training = demand(count=5, pod_shape=claiming("one-gpu"))
     for other in (node("a", pool="other"), node("a", instance_type="other")):
         view = ClusterView(nodes=(other,), devices=devices)
-        placement = place(view, node_pools=(node_pool(),), instance_types=TYPES, demands=(training,))
+        placement = place(Problem(view, node_pools=(node_pool(),), instance_types=TYPES, demands=(training,)))
         assert not placement.planned
 
 
@@ -105,8 +106,8 @@ def test_chunks_stay_with_a_node_while_it_comes_up_and_brings_its_devices() -> N
     world = World(ClusterView(nodes=(node("a"),), devices=devices), pools, TYPES, demands)
 
     def again(view: ClusterView) -> Placement:
-        placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands)
-        assert violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement) == ()
+        placement = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands))
+        assert violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement) == ()
         return placement
 
     first = again(world.view)
@@ -287,7 +288,7 @@ def test_what_is_nobodys_any_more_is_anybodys() -> None:
     for words, count in (("1 of CapacityBuffer/shop/web", 0), ("1 of CapacityBuffer/shop/train", 1), ("", 1)):
         there = node("a", labels=labels, annotations={HOLDS_ANNOTATION: words} if words else {})
         view = ClusterView(nodes=(there,), devices=devices)
-        placement = place(view, node_pools=(), instance_types=TYPES, demands=(odd,))
+        placement = place(Problem(view, node_pools=(), instance_types=TYPES, demands=(odd,)))
         assert sum(on(placement).values()) == count
 
 

@@ -19,7 +19,8 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node, node_pool, pod, shape
 
 EBS, EBS_ZONE = "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"
@@ -57,13 +58,15 @@ def placed(
     view = ClusterView(nodes=tuple(nodes), pods=tuple(pods), storage=storage)
     pools, types = (POOLS, TYPES) if opening else ((), ())
     placement = place(
-        view,
-        node_pools=pools,
-        instance_types=types,
-        demands=demands,
-        options=PlacementOptions(include_pending=opening),
+        Problem(
+            view,
+            node_pools=pools,
+            instance_types=types,
+            demands=demands,
+            options=PlacementOptions(include_pending=opening),
+        )
     )
-    assert violations(view, node_pools=pools, instance_types=types, demands=demands, placement=placement) == ()
+    assert violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement) == ()
     return placement
 
 

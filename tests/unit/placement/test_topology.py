@@ -17,7 +17,8 @@ from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape, TopologyS
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -38,8 +39,8 @@ def spread(key: str, max_skew: int = 1, **others: object) -> tuple[TopologySprea
 
 def placed(view: ClusterView, *demands: Demand) -> Placement:
     pools = (node_pool(),)
-    placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands)
-    assert violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement) == ()
+    placement = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands))
+    assert violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement) == ()
     return placement
 
 
@@ -275,9 +276,9 @@ def test_no_order_of_binding_excuses_chunks_of_a_rule_in_one_zone() -> None:
     freely = demand(count=2, pod_shape=web(node_selector=((ZONE_LABEL, "zone-a"),)))
     evenly = demand(count=2, pod_shape=web(topology_spread=spread(ZONE_LABEL)))
     pools = (node_pool(),)
-    together = place(view, node_pools=pools, instance_types=TYPES, demands=(freely,))
+    together = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=(freely,)))
 
-    found = violations(view, node_pools=pools, instance_types=TYPES, demands=(evenly,), placement=together)
+    found = violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=(evenly,)), together)
 
     assert [sentence for sentence in found if "exceeds maxSkew 1" in sentence]
 
@@ -296,11 +297,13 @@ def test_pods_of_one_spread_on_nodes_that_are_there_and_on_new_ones_are_balanced
     demands, pools = pending_demands(view, include_pending=True), (node_pool(),)
 
     placement = place(
-        view,
-        node_pools=pools,
-        instance_types=TYPES,
-        demands=demands,
-        options=PlacementOptions(include_pending=True),
+        Problem(
+            view,
+            node_pools=pools,
+            instance_types=TYPES,
+            demands=demands,
+            options=PlacementOptions(include_pending=True),
+        )
     )
 
-    assert violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement) == ()
+    assert violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement) == ()

@@ -24,7 +24,8 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node, node_pool, pod, shape
 
 EBS = "ebs.csi.aws.com"
@@ -68,13 +69,15 @@ def placed(
     view = ClusterView(nodes=tuple(nodes), pods=tuple(pods), node_claims=tuple(node_claims), storage=storage)
     pools = (node_pool(),)
     placement = place(
-        view,
-        node_pools=pools,
-        instance_types=TYPES,
-        demands=demands,
-        options=PlacementOptions(include_pending=True),
+        Problem(
+            view,
+            node_pools=pools,
+            instance_types=TYPES,
+            demands=demands,
+            options=PlacementOptions(include_pending=True),
+        )
     )
-    checked = violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement)
+    checked = violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement)
     assert checked == ()
     return placement
 
@@ -330,9 +333,9 @@ def test_what_a_node_claim_promises_adds_no_volumes_to_its_node() -> None:
     storage = Storage((), (waiting("data"),), (WAITING,), (VolumeLimits("young", ((EBS, 0),)),))
     view = ClusterView(nodes=(young,), node_claims=(claim,), storage=storage)
     asked = pending("db", with_claims("data"))
-    placement = place(view, node_pools=(), instance_types=TYPES, demands=(asked,))
+    placement = place(Problem(view, node_pools=(), instance_types=TYPES, demands=(asked,)))
     assert placement.occupied == ()
-    assert violations(view, node_pools=(), instance_types=TYPES, demands=(asked,), placement=placement) == ()
+    assert violations(Problem(view, node_pools=(), instance_types=TYPES, demands=(asked,)), placement) == ()
 
 
 def test_pods_that_are_placed_alike_are_each_told_of_their_own_claim() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from reconciler.model.errors import Invalid
-from reconciler.placement.optimizing.effort import Effort
+from reconciler.optimizer.effort import Effort
 
 WITHOUT_END = 1e30
 _MOST_STEPS = 2**31 - 1

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from reconciler.model.quantity import Resources
+from reconciler.optimizer.kinds import Movable, Pattern, contents
 from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.state import Saved, State
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.optimizing.kinds import Movable, Pattern, contents
 
 Chunks = list[tuple[Batch, int]]
 

@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from reconciler.optimizer.effort import LITTLE, MOST_FOR_BOUND, Effort
+from reconciler.optimizer.kinds import Movable, Pattern, movable
+from reconciler.optimizer.least import Least, least_price, worths_of
+from reconciler.optimizer.master import Master
+from reconciler.optimizer.patterns import Filler
+from reconciler.optimizer.rebuild import Rebuilder
+from reconciler.optimizer.relaxation import relaxation_of
+from reconciler.optimizer.rounding import MORE_WAYS, WAYS, Mixer
+from reconciler.optimizer.sizes import Sizes, sizes_for
 from reconciler.placement.engine.state import State
-from reconciler.placement.optimizing.effort import LITTLE, MOST_FOR_BOUND, Effort
-from reconciler.placement.optimizing.kinds import Movable, Pattern, movable
-from reconciler.placement.optimizing.least import Least, least_price, worths_of
-from reconciler.placement.optimizing.master import Master
-from reconciler.placement.optimizing.patterns import Filler
-from reconciler.placement.optimizing.rebuild import Rebuilder
-from reconciler.placement.optimizing.relaxation import relaxation_of
-from reconciler.placement.optimizing.rounding import MORE_WAYS, WAYS, Mixer
-from reconciler.placement.optimizing.sizes import Sizes, sizes_for
 
 FIRST_ROUNDS = 60
 """Rounds of new patterns for all chunks."""
@@ -39,12 +39,12 @@ class Packing:
     too_slow: bool = False
 
 
-def optimize(state: State, *, per_node: int | None, seconds_left: Callable[[], float]) -> Packing:
+def optimize(state: State, *, seconds_left: Callable[[], float]) -> Packing:
     """Changes the planned nodes of the state where that makes them cheaper, else leaves it as it is. Raises `Invalid` when
     the solver cannot be loaded."""
-    least = least_price(relaxation_of(state, per_node=per_node), Effort(seconds_left, most=MOST_FOR_BOUND))
+    least = least_price(relaxation_of(state), Effort(seconds_left, most=MOST_FOR_BOUND))
     bound = None if least is None else least.price
-    work = movable(state, per_node=per_node)
+    work = movable(state)
     if not work.kinds:
         return Packing(bound, "no planned node may be packed anew")
     sizes = sizes_for(state, work)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.optimizer.kinds import Movable, Pattern
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.optimizing.kinds import Movable, Pattern
 from reconciler.placement.requirements import ANYWHERE, Requirements
 
 

@@ -90,7 +90,7 @@ class _Kinds:
     of_batch: dict[int, int] = field(default_factory=dict)
 
 
-def relaxation_of(state: State, *, per_node: int | None) -> Relaxation:
+def relaxation_of(state: State) -> Relaxation:
     """For all chunks that have a place; pods that wait for room keep theirs."""
     made = _Kinds()
     rows: dict[int, dict[int, Mask]] = {}
@@ -100,7 +100,7 @@ def relaxation_of(state: State, *, per_node: int | None) -> Relaxation:
             continue
         number = made.of_batch.get(batch.number)
         if number is None:
-            number = made.of_batch[batch.number] = _kind_of(state, made, batch, rows, per_node=per_node)
+            number = made.of_batch[batch.number] = _kind_of(state, made, batch, rows)
         made.list[number].count += put.count
     kinds = made.list
     asked = np.array([kind.batch.needs.request for kind in kinds], dtype=np.int64).reshape(
@@ -130,12 +130,10 @@ def _sites(
     return (*_new_sites(state, kinds, asked, pools, keys), *_existing_sites(state, kinds, keys))
 
 
-def _kind_of(
-    state: State, made: _Kinds, batch: Batch, rows: dict[int, dict[int, Mask]], *, per_node: int | None
-) -> int:
+def _kind_of(state: State, made: _Kinds, batch: Batch, rows: dict[int, dict[int, Mask]]) -> int:
     needs = batch.needs
     opens = batch.opens_nodes and not needs.shape.resource_claims
-    capped = None if per_node is None or batch.pods else batch.demand
+    capped = None if state.per_node is None or batch.pods else batch.demand
     key = (
         *(needs.equivalence_class, needs.request.tobytes(), needs.shape.host_ports, batch.part, opens, capped),
         bool(batch.preferences),
@@ -144,7 +142,7 @@ def _kind_of(
         if needs.equivalence_class not in rows:
             rows[needs.equivalence_class] = _rows(state, batch)
         made.numbers[key] = len(made.list)
-        most = _most_on_host(state, batch, PLENTY if capped is None else per_node or PLENTY)
+        most = _most_on_host(state, batch, PLENTY if capped is None else state.per_node or PLENTY)
         made.list.append(OpenKind(batch, rows[needs.equivalence_class] if opens else {}, most))
     return made.numbers[key]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reconciler.optimizer.effort import Effort
+from reconciler.optimizer.kinds import Pattern
+from reconciler.optimizer.patterns import Floats
+from reconciler.optimizer.solver import WITHOUT_END, loaded_solver, run
 from reconciler.placement.label_table import Amounts
-from reconciler.placement.optimizing.effort import Effort
-from reconciler.placement.optimizing.kinds import Pattern
-from reconciler.placement.optimizing.patterns import Floats
-from reconciler.placement.optimizing.solver import WITHOUT_END, loaded_solver, run
 
 
 @dataclass(frozen=True, slots=True)

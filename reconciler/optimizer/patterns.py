@@ -12,12 +12,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.optimizer.effort import Effort
+from reconciler.optimizer.filling import filling
+from reconciler.optimizer.kinds import Movable, Pattern, most_of_each
+from reconciler.optimizer.sizes import Sizes
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.label_table import Amounts
-from reconciler.placement.optimizing.effort import Effort
-from reconciler.placement.optimizing.filling import filling
-from reconciler.placement.optimizing.kinds import Movable, Pattern, most_of_each
-from reconciler.placement.optimizing.sizes import Sizes
 
 Floats = NDArray[np.float64]
 _GAIN = 1e-7

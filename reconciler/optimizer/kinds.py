@@ -92,7 +92,7 @@ def contents(state: State) -> list[list[JournalEntry]]:
     return found
 
 
-def movable(state: State, *, per_node: int | None) -> Movable:
+def movable(state: State) -> Movable:
     """Left as they are: nodes of capacity reservations, nodes that hold chunks which want company on their host or share
     volumes, and nodes with a chunk of which it does not show how it came there."""
     made = _Kinds()
@@ -101,7 +101,7 @@ def movable(state: State, *, per_node: int | None) -> Movable:
     fixed: list[int] = []
     wheres: dict[tuple[tuple[str, str], ...], Requirements] = {}
     contained = contents(state)
-    capped = _capped(contained, per_node)
+    capped = _capped(contained, state.per_node)
     for index, entries in enumerate(contained):
         observed = [_observed(state, index, put, wheres) for put in entries]
         pool = state.planned.of(index).pool
@@ -139,7 +139,7 @@ def _observed(
     """How a chunk came to its node: the first of its wishes that the node was made to meet, in the domains it counts in."""
     topology, batch = state.topology, put.batch
     rules = state.constraints(batch).rules
-    if batch.brings is not None or any(isinstance(rule, AffinityRule) and rule.key == HOSTNAME_LABEL for rule in rules):
+    if any(isinstance(rule, AffinityRule) and rule.key == HOSTNAME_LABEL for rule in rules):
         return None
     keys = {*topology.deciding_keys(batch.needs), *(rule.key for rule in rules)} - {HOSTNAME_LABEL}
     domains = []
@@ -161,14 +161,12 @@ def _observed(
 
 def _capped(contained: Sequence[Sequence[JournalEntry]], per_node: int | None) -> dict[ObjectRef, int]:
     """Demands with more chunks on new nodes than one of those may hold, all groups together, and how many that is."""
+    if per_node is None:
+        return {}
     totals: dict[ObjectRef, int] = {}
-    most: dict[ObjectRef, int] = {}
-    for put in (item for entries in contained for item in entries):
-        allowed = put.batch.most_on_new_node(per_node)
-        if allowed is not None:
-            totals[put.batch.demand] = totals.get(put.batch.demand, 0) + put.count
-            most[put.batch.demand] = allowed
-    return {demand: allowed for demand, allowed in most.items() if totals[demand] > allowed}
+    for entry in (item for entries in contained for item in entries):
+        totals[entry.batch.demand] = totals.get(entry.batch.demand, 0) + entry.count
+    return {demand: per_node for demand, total in totals.items() if total > per_node}
 
 
 def _kind_of(state: State, made: _Kinds, batch: Batch, compatibility: Compatibility, *, pool: int, capped: bool) -> int:

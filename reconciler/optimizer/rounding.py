@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reconciler.optimizer.effort import Effort
+from reconciler.optimizer.kinds import Pattern
+from reconciler.optimizer.master import Master, Solved
+from reconciler.optimizer.patterns import Filler, Floats
 from reconciler.placement.label_table import Amounts
-from reconciler.placement.optimizing.effort import Effort
-from reconciler.placement.optimizing.kinds import Pattern
-from reconciler.placement.optimizing.master import Master, Solved
-from reconciler.placement.optimizing.patterns import Filler, Floats
 
 _PROGRESS = 1e-5
 """Part of the price that some rounds together must save for more of them to be made."""

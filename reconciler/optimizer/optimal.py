@@ -1,5 +1,5 @@
-"""The better of the fast placement and what the optimising mode makes of it, with how far from the least price it is. The entry to
-the package: called by place."""
+"""The better of the fast placement and what the optimizer makes of it, with how far from the least price it is. The entry to
+the package."""
 
 from __future__ import annotations
 
@@ -8,32 +8,45 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from reconciler.model.placement import Placement
-from reconciler.placement.engine.state import State
-from reconciler.placement.optimizing.packings import OUT_OF_TIME, Packing, optimize
+from reconciler.optimizer.packings import OUT_OF_TIME, Packing, optimize
+from reconciler.placement.checker.violations import violations
+from reconciler.placement.memory import Memory
+from reconciler.placement.place import Solution, place, solve
+from reconciler.placement.problem import Problem
 
 _ROUNDING = 1e-9
 _LARGE_GAP = 0.05
 """From where on the gap says more of the bound than of the placement."""
 
 
-def optimal_placement(
-    state: State,
-    fast: Placement,
-    finished: Callable[[], Placement],
-    broken: Callable[[Placement], bool],
-    *,
-    per_node: int | None,
-    seconds_left: Callable[[], float],
+def _no_limit() -> float:
+    return math.inf
+
+
+def place_in_mode(
+    problem: Problem, *, memory: Memory | None = None, seconds_left: Callable[[], float] = _no_limit
 ) -> Placement:
-    """fast: the placement as the state has it; finished: the same again, when the state is another; broken: whether the checker finds something in it; seconds_left: what the guard leaves. Never dearer than the
-    fast placement, which stands where the other is not valid."""
+    """Where each chunk goes, in the mode that the options ask for: fast, or optimal.
+
+    seconds_left: what the guard leaves for the search for something cheaper. Raises `Invalid` where the optimal mode cannot load its
+    solver.
+    """
+    memory = memory or Memory()
+    if not problem.options.optimal:
+        return place(problem, memory=memory)
+    return memory.recall(problem) or memory.keep(_optimal(problem, solve(problem, memory), seconds_left))
+
+
+def _optimal(problem: Problem, solution: Solution, seconds_left: Callable[[], float]) -> Placement:
+    """Never dearer than the fast placement, which stands where the other breaks a rule."""
+    fast = solution.placement()
     if not fast.planned:
         return fast
     if not all(node.price_known for node in fast.planned):
         return _with(fast, "placement.mode optimal: some prices are not known: the fast placement stands")
-    packing = optimize(state, per_node=per_node, seconds_left=seconds_left)
-    packed = fast if packing.reason else finished()
-    reason = packing.reason or _objection(packed, fast, broken)
+    packing = optimize(solution.state, seconds_left=seconds_left)
+    packed = fast if packing.reason else solution.placement()
+    reason = packing.reason or _objection(packed, fast, problem)
     if reason:
         return _with(fast, _standing(fast, replace(packing, reason=reason)))
     saved = f"new nodes cost ${_price(packed):.2f}/h instead of ${_price(fast):.2f}/h{_over(packed, packing)}"
@@ -41,12 +54,12 @@ def optimal_placement(
     return replace(_with(packed, f"placement.mode optimal: {saved}{late}"), checked=True)
 
 
-def _objection(packed: Placement, fast: Placement, broken: Callable[[Placement], bool]) -> str:
+def _objection(packed: Placement, fast: Placement, problem: Problem) -> str:
     if not all(node.price_known for node in packed.planned):
         return "some prices are not known"
     if _price(packed) > _price(fast) - _ROUNDING:
         return "nothing cheaper was found"
-    return "what was cheaper broke a rule" if broken(packed) else ""
+    return "what was cheaper broke a rule" if violations(problem, packed) else ""
 
 
 def _standing(fast: Placement, packing: Packing) -> str:
