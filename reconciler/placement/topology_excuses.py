@@ -84,7 +84,7 @@ def _rule_words(state: State, rule: Rule, number: int | None) -> str:
     if isinstance(rule, TogetherRule) and rule.claim:
         made = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(rule.key, rule.key)
         return f"the volume of {rule.claim}, which is made in another {made}"
-    whom = listed({selector_words(item) for part in counter.counted.selections for item in part.selectors})
+    whom = listed(sorted({selector_words(item) for part in counter.counted.selections for item in part.selectors}))
     there = _counts(state, counter, _taken(counter))
     if isinstance(rule, TogetherRule):
         return f"affinity by {rule.key} to {whom}, of which {f'there are {there}' if there else 'there are none'}"
