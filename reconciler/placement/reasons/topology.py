@@ -88,7 +88,7 @@ def _rule_words(state: State, rule: Rule, number: int | None) -> str:
     counter = state.topology.counters[rule.counter]
     if isinstance(rule, SpreadRule):
         return f"spread over {rule.key} (maxSkew {rule.max_skew}{_spread_words(state, rule, number)})"
-    whom = listed({selector_words(item) for part in counter.counted.selections for item in part.selectors})
+    whom = listed(sorted({selector_words(item) for part in counter.counted.selections for item in part.selectors}))
     there = _counts(state, counter, _taken(counter))
     if isinstance(rule, AffinityRule):
         return f"affinity by {rule.key} to {whom}, of which {f'there are {there}' if there else 'there are none'}"

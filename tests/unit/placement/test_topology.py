@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -203,6 +204,19 @@ def test_without_the_company_it_wants_a_chunk_goes_nowhere() -> None:
     assert [reason.example for reason in placement.unplaced[0].reasons] == [
         "NodePool general: ruled out by affinity by kubernetes.io/hostname to pods with app=web, of which there are none"
     ]
+
+
+def test_whom_a_chunk_wants_near_is_told_in_order() -> None:
+    """The first of them, whatever order the terms are in and however this process hashes strings."""
+    terms = tuple(PodAffinityTerm(ZONE_LABEL, LabelSelector((("app", name),))) for name in "gbfdace")
+    view = ClusterView(nodes=(node("one"),), pods=(pod("a", node="one", pod_shape=web()),))
+
+    placement = placed(view, demand(count=1, pod_shape=replace(shape("100m"), pod_affinity=terms)))
+
+    told = [excuse.example for item in placement.unplaced for excuse in item.excuses]
+    assert told
+    for example in told:
+        assert re.findall("app=(.)", example) == list("abcd"), example
 
 
 def test_other_namespaces_are_looked_into_only_when_asked() -> None:
