@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -37,6 +37,11 @@ class RunningLimits:
             return self._unlimited
         left = [self._left(pool) for pool in self._pools]
         return self._capacities, np.array(left, dtype=np.int64).reshape(len(left), len(self._names))
+
+    def charges(self, charged: Iterable[Resources]) -> Amounts:
+        """A row of limited resources for each."""
+        rows = [[min(item.get(name), PLENTY) for name in self._names] for item in charged]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), len(self._names))
 
     def new_types(self, pool: int) -> Mask:
         """Of a pool, by number, the types of which one more node would stay inside its limits."""

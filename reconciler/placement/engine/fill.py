@@ -149,45 +149,13 @@ def _put_with_minimums(
 
 def _chosen(state: State, task: Task, compatibility: Compatibility, count: int) -> list[tuple[int, int]]:
     """Planned nodes and how many chunks come to each."""
-    kernel, planned, batch = state.kernel, state.planned, task.batch
-    if kernel is None or task.single:
-        return choose_planned(_left_over(state, task, compatibility), count, single=task.single)
-    caps = host_caps(state, task)
-    found = kernel.choose(
+    planned, batch, caps = state.planned, task.batch, host_caps(state, task)
+    found = state.kernel.choose(
         *(planned.found, planned.marks, planned.loads, state.templates.room),
         *(compatibility.joined(), compatibility.bought_as, batch.needs.request, batch.counted),
-        *(state.topology.hosts.table, state.base, caps.rules, caps.more, planned.count, count),
+        *(state.topology.hosts.table, state.base, caps.rules, caps.more, planned.count, count, task.single),
     )
     return list(zip(*planned.found[[NODES, COUNTS], :found].tolist(), strict=True))
-
-
-def _left_over(state: State, task: Task, compatibility: Compatibility) -> Amounts:
-    """How many chunks each planned node takes as it is."""
-    planned, batch = state.planned, task.batch
-    count = planned.count
-    joined = compatibility.joined()[planned.template[:count]]
-    free = state.templates.room[planned.type[:count]] - state.taken(batch)[:count]
-    able = np.flatnonzero(
-        (joined >= 0) & (free >= batch.needs.request).all(axis=1) & compatibility.bought_as[planned.row[:count]]
-    )
-    fits = np.zeros(count, dtype=np.int64)
-    if not len(able):
-        return fits
-    fits[able] = times(free[able], batch.needs.request)
-    caps = host_caps(state, task)
-    on_all = caps.on(state.topology.hosts.table, state.base, count)
-    if on_all is not None:
-        fits = np.minimum(fits, on_all)
-    return np.minimum(fits, caps.more) if len(caps.more) else fits
-
-
-def choose_planned(fits: Amounts, count: int, *, single: bool) -> list[tuple[int, int]]:
-    """As `choose` among bins of which none is preferred."""
-    if count == 1:
-        able = np.flatnonzero(fits > 0)
-        return [(int(able[np.argmin(fits[able])]), 1)] if len(able) else []
-    zeros = np.zeros(len(fits), dtype=np.int64)
-    return choose(fits, zeros, zeros, count, single=single)
 
 
 def most_with_minimums(state: State, template: NodeTemplate, index: int, batch: Batch, amount: int) -> int:

@@ -19,7 +19,7 @@ from reconciler.placement.constraints.limits_by_type import RunningLimits
 from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.constraints.topology_counters import AffinityRule, Domain, Inclusion
 from reconciler.placement.engine.batches import Batch
-from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.engine.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.engine.loops import NODES
 from reconciler.placement.label_table import Amounts
 from reconciler.placement.needs import Needs
@@ -85,7 +85,7 @@ class State:
         limits: PoolLimits,
         columns: ResourceColumns,
         *,
-        kernel: Kernel | None = None,
+        kernel: Kernel,
         per_node: int | None = None,
     ) -> None:
         self.bins = bins
@@ -139,13 +139,14 @@ class State:
         """Of existing bins, by what ran there at the start, so that the order does not move while placing."""
         return self._fullness
 
-    def use(self, kernel: Kernel | None) -> bool:
-        """From now on, loops in place of numpy, which comes to the same; returns whether there are any."""
-        self.planned.kernel = kernel
-        return kernel is not None
+    def expect_work(self, chunks: int) -> None:
+        """So many chunks are about to be placed on planned and new nodes: loads the compiled loops where they pay."""
+        work = chunks * (self.planned.count + chunks // 16)
+        if self.planned.kernel is plain() and work > CHUNKS_WORTH_COMPILING:
+            self.planned.kernel = compiled()
 
     @property
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> Kernel:
         return self.planned.kernel
 
     def save(self) -> Saved:

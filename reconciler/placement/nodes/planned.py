@@ -42,7 +42,7 @@ class PlannedNodes:
     blueprint.
     """
 
-    def __init__(self, templates: NodeTemplates, columns: int, kernel: Kernel | None = None) -> None:
+    def __init__(self, templates: NodeTemplates, columns: int, kernel: Kernel) -> None:
         self.templates = templates
         self.kernel = kernel
         self.count = 0
@@ -72,14 +72,11 @@ class PlannedNodes:
         the blueprint that each was of before, below 0 where it was not there, and which of its types."""
         nodes, amounts = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
         was: Numbers = np.empty((2, len(indices)), dtype=np.int64)
-        if self.kernel is None:
-            self._put(batch, template, nodes, amounts, was)
-        else:
-            lines = self.templates
-            self.kernel.put(
-                *(nodes, amounts, was, template.number, batch.needs.request, batch.part),
-                *(self.marks, self.loads, lines.spans, lines.line, lines.room),
-            )
+        lines = self.templates
+        self.kernel.put(
+            *(nodes, amounts, was, template.number, batch.needs.request, batch.part),
+            *(self.marks, self.loads, lines.spans, lines.line, lines.room),
+        )
         templates, places = was.tolist()
         return templates, places
 
@@ -94,17 +91,6 @@ class PlannedNodes:
         if ports:
             self.ports[index] = (*self.ports[index], *ports)
 
-    def _put(self, batch: Batch, template: NodeTemplate, nodes: Numbers, counts: Numbers, was: Numbers) -> None:
-        """As the loop; `was` is filled in with what blueprint and place of the nodes were."""
-        was[0], was[1] = self.template[nodes], self.place[nodes]
-        self._add(batch, nodes, counts)
-        self.template[nodes] = template.number
-        used = self.used[nodes]
-        kept = was[0] == template.number
-        kept[kept] = (template.room[was[1][kept]] >= used[kept]).all(axis=1)
-        if not kept.all():
-            self._set_places(nodes[~kept], template, template.cheapest(used[~kept]))
-
     def undo(self, batch: Batch, index: int, count: int, was: int, place: int) -> None:
         """Takes the chunks away that came to a node last."""
         number = int(self.template[index])
@@ -116,24 +102,14 @@ class PlannedNodes:
             self.loads[:, index] = 0
             self.template[index] = -1
             return
-        nodes = np.array([index], dtype=np.int64)
-        self._add(batch, nodes, np.array([-count], dtype=np.int64))
-        self.template[index] = was
-        self._set_places(nodes, self.templates.list[was], np.array([place], dtype=np.int64))
+        lines = self.templates
+        self.kernel.take_back(
+            *(index, count, was, place, batch.needs.request, batch.part),
+            *(self.marks, self.loads, lines.spans, lines.line, lines.room),
+        )
         ports = batch.needs.shape.host_ports
         if ports:
             self.ports[index] = self.ports[index][: -len(ports)]
-
-    def _set_places(self, nodes: Numbers, template: NodeTemplate, places: Numbers) -> None:
-        lines, at = self.templates, places + template.start
-        self.place[nodes] = places
-        self.type[nodes], self.row[nodes], self.price[nodes] = lines.line[:, at]
-
-    def _add(self, batch: Batch, nodes: Numbers, counts: Numbers) -> None:
-        self.loads[batch.part, nodes] += batch.needs.request * counts[:, None]
-        empty, minimum, running = self.loads[:USED, nodes]
-        self.lean[nodes] = empty + minimum
-        self.used[nodes] = empty + np.maximum(running, minimum)
 
     def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
         """What would be on a node if so many chunks came to it."""
