@@ -1,4 +1,4 @@
-"""One pass: the ordered stages from a Git commit to an applied plan, nothing else. Called by daemon and cli.
+"""One pass: the ordered stages from a Git commit to an applied plan, nothing else.
 
 Every stage takes what the pass knows so far and returns it with its own result added. What a stage cannot do, it raises
 as a typed failure; the pass then ends with that failure as its result and everything in force stays in force.

@@ -1,4 +1,4 @@
-"""The daemon: decides when passes are made, one at a time, until it is stopped or settled. Bound and started by wiring.
+"""The daemon: decides when passes are made, one at a time, until it is stopped or settled.
 
 Three threads of its own: one makes passes, one polls the repository, and the caller's waits and looks at the clock each
 second. APScheduler's jobs only say that a poll, a tick or an edge is due. `timetable/agenda.py` has the rules of timing.

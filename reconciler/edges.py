@@ -1,4 +1,4 @@
-"""The next edge as a timer: an instant at which a schedule comes to mean something else. Used by the daemon.
+"""The next edge as a timer: an instant at which a schedule comes to mean something else.
 
 An APScheduler date job wakes at the instant itself. Since a job's date is the machine's, and clocks are set and machines
 sleep, `look` compares with the clock each second: what has passed counts once, as the present, and is never replayed.

@@ -1,4 +1,4 @@
-"""Every setting, frozen: packaged defaults, then the config file, then HEADROOM_* variables, then flags. Read by cli and wiring.
+"""Every setting, frozen: packaged defaults, then the config file, then HEADROOM_* variables, then flags.
 
 The one list of settings is the classes below; `config/headroom.yaml` shows each with its default and a test holds the
 two together.

@@ -1,4 +1,4 @@
-"""What a pass tells the cluster: statuses and events, in this one place. Called by the cycle's last stages.
+"""What a pass tells the cluster: statuses and events, in this one place.
 
 A status is written only when it says something new, an event only about what has just happened.
 """

@@ -1,4 +1,4 @@
-"""The composition root: the one place where real adapters are bound, as typed arguments. Called by cli.
+"""The composition root: the one place where real adapters are bound, as typed arguments.
 
 Everything heavy (a Kubernetes client, Git, numpy) is imported only on the way to the adapter that needs it.
 """
@@ -205,7 +205,7 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) ->
     choice = settings.cluster or _what_is_there()
     kind, _, rest = choice.partition(":")
     if kind == "snapshot" and rest:
-        from reconciler.cluster.snapshot import SnapshotCluster  # noqa: PLC0415 - see above
+        from reconciler.cluster.snapshot.cluster import SnapshotCluster  # noqa: PLC0415 - see above
 
         return SnapshotCluster(rest, _inventory(settings))
     if kind == "embedded":
@@ -220,8 +220,8 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) ->
 
 
 def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluster:
-    from reconciler.cluster.embedded import EmbeddedCluster  # noqa: PLC0415 - see above
-    from reconciler.cluster.embedded_karpenter import Delays  # noqa: PLC0415 - see above
+    from reconciler.cluster.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - see above
+    from reconciler.cluster.embedded.karpenter import Delays  # noqa: PLC0415 - see above
 
     delays = Delays(launch=settings.embedded.launch_delay, register=settings.embedded.register_delay)
     parent = _inventory(settings)
@@ -252,8 +252,8 @@ def _what_is_there() -> str:
 
 def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
     """Writes a snapshot of the cluster that the settings name; the number of objects by plural."""
-    from reconciler.cluster.capture import capture  # noqa: PLC0415 - see above
     from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - see above
+    from reconciler.cluster.snapshot.capture import capture  # noqa: PLC0415 - see above
 
     clock = SystemClock()
     cluster = open_cluster(settings, clock)

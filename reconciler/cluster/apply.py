@@ -1,4 +1,4 @@
-"""Carries out writes, the inventory kept around them. Called by the cycle's last stage.
+"""Carries out writes, the inventory kept around them.
 
 The order is what makes a kill between any two steps harmless: the inventory first says where members may be, then they
 are applied, then is remembered what must outlive its object, then objects are deleted, and only when that succeeded does

@@ -1,4 +1,4 @@
-"""Requests to an API server: authentication and TLS by the `kubernetes` package, answers as raw bytes. Used by kubernetes.
+"""Requests to an API server: authentication and TLS by the `kubernetes` package, answers as raw bytes.
 
 The package's own calls turn every object into model classes, which costs a hundred times what decoding the few fields
 that matter does; its configuration (kubeconfig, exec plugins, service account tokens) is what nobody should write again.

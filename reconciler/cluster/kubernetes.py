@@ -1,4 +1,4 @@
-"""A real cluster, watched and written to. Bound in wiring for `--cluster kubeconfig[:CONTEXT]` and `in-cluster`."""
+"""A real cluster, watched and written to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leader election by a Lease: of several replicas only the holder writes. Made by wiring, asked by the daemon.
+"""Leader election by a Lease: of several replicas only the holder writes.
 
 The times are the conventional ones: a lease is good for 35 s, its holder steps down when it could not renew for 30 s, and
 everybody tries every 5 s. Another's lease has run out when it was not renewed for its duration by our own clock: the times

@@ -1,10 +1,10 @@
-"""The status of a MetricsProducer as its object should show it (seed 004). Called by summary after each plan."""
+"""The status of a MetricsProducer as its object should show it (seed 004)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from reconciler.cluster.managers import is_own
+from reconciler.cluster.decoding.managers import is_own
 from reconciler.cluster.status import time_text
 from reconciler.model.changes import ApplyStatus, ScheduleOutcome
 from reconciler.model.view import LiveObject

@@ -1,4 +1,4 @@
-"""The status of a buffer as its object should show it. Called by summary after each plan.
+"""The status of a buffer as its object should show it.
 
 Field names and meanings are the CapacityBuffer CRD's (autoscaling.x-k8s.io/v1beta1, as Karpenter 1.14 ships it). Times are
 kept where nothing changed, so that an unchanged cluster gets no write.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from reconciler.cluster.managers import is_own
+from reconciler.cluster.decoding.managers import is_own
 from reconciler.model.buffers import ACTIVE_CAPACITY, Fulfilment
 from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus

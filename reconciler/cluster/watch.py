@@ -15,11 +15,11 @@ from typing import NoReturn
 import msgspec
 
 from reconciler.cluster.connection import FORBIDDEN, GONE, NOT_FOUND, UNAUTHORIZED, Answer, Connection
+from reconciler.cluster.decoding.wire import MetadataWire, WatchWire
 from reconciler.cluster.discovery import Discovery, collection_path
 from reconciler.cluster.listing import list_all, selector
 from reconciler.cluster.resources import Resource
 from reconciler.cluster.view import ViewStore
-from reconciler.cluster.wire import MetadataWire, WatchWire
 from reconciler.model.errors import Invalid, Transient
 
 _WATCH_SECONDS = 240  # the server ends a watch after this; a bookmark comes about every minute

@@ -1,4 +1,4 @@
-"""One write to an API server, and what became of it. Used by kubernetes."""
+"""One write to an API server, and what became of it."""
 
 from __future__ import annotations
 

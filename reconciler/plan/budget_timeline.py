@@ -1,4 +1,4 @@
-"""Pools' disruption budgets by reason over a span of time. Used by cli (`headroom budgets`) and for pull requests.
+"""Pools' disruption budgets by reason over a span of time.
 
 Nodes are taken as they are now: what changes in a span is which windows are open. The windows of each (schedule, duration)
 are worked out once (timetable.windows); the edges of a pool's windows cut the span into pieces, and of the terms that are

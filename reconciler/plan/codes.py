@@ -1,4 +1,4 @@
-"""Every finding code of plan, in one place. Used by objects; the documentation test reads `ALL`."""
+"""Every finding code of plan, in one place."""
 
 from __future__ import annotations
 

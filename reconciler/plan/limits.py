@@ -1,4 +1,4 @@
-"""Caps on what one pass may make. Used by plan; the values come from the settings.
+"""Caps on what one pass may make.
 
 What is beyond a cap is cut from the end of the demands' order, and comes in a later pass if there is room then.
 """

@@ -1,4 +1,4 @@
-"""Names of NodeClaims to be made. Used by plan.
+"""Names of NodeClaims to be made.
 
 A name follows from the pool, from what is asked for, and from how many equal ones are asked for before it; names that
 are taken are passed over. A pass that is repeated because the last one was cut short, or because the cluster's answer

@@ -1,4 +1,4 @@
-"""Puts a plan together: objects, new nodes, holds, releases, cost and what becomes of each demand. Called by the cycle."""
+"""Puts a plan together: objects, new nodes, holds, releases, cost and what becomes of each demand."""
 
 from __future__ import annotations
 

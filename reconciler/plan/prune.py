@@ -1,4 +1,4 @@
-"""Objects that headroom applied and Git no longer declares: they go, carefully. Used by plan.
+"""Objects that headroom applied and Git no longer declares: they go, carefully.
 
 Nothing is pruned that a broken document might still declare, nothing while the plan is blocked, never more than a share
 of the inventory at once, and nothing that does not carry headroom's own label.

@@ -1,4 +1,4 @@
-"""How many nodes static NodePools gain and lose once a plan is applied, and which go. Used by plan and cost.
+"""How many nodes static NodePools gain and lose once a plan is applied, and which go.
 
 Karpenter 1.14 does it by itself as soon as `spec.replicas` is another number: what is missing is made within `limits.nodes`
 (controllers/static/provisioning); of what is too many, NodeClaims without an instance go first, then empty nodes

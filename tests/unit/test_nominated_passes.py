@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cluster.capture import capture
 from reconciler.cluster.resources import NODES, PODS
+from reconciler.cluster.snapshot.capture import capture
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.report.explanation import explanation
