@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from reconciler.clocks import FixedClock, ShiftedClock, SystemClock
-from reconciler.cycle import Cycle, Rules
+from reconciler.cycle import Cycle
 from reconciler.model.errors import Invalid
 from reconciler.model.source import SourceTree
 from reconciler.packaged import packaged_texts
 from reconciler.ports import Catalog, Clock, Cluster, PassResult, Source
 from reconciler.render.environment import MOST_PAGE, Templates
 from reconciler.settings import Settings
+from reconciler.stages.rules import Rules
 
 if TYPE_CHECKING:
     from reconciler.cluster.inventory import InventoryParent

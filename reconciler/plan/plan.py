@@ -16,7 +16,7 @@ from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
-from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, launch_record
+from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.disruption_budgets import budget_outcomes, pool_states
@@ -43,7 +43,7 @@ class PlanInputs:
     typed; demands: in the order in which they were placed; node_pools, schedules: those in force, the repository's over
     the live ones; price_source: where prices come from and as of when; blocked: why nothing may be pruned, released or
     deleted (a rewound branch, a stalled source; gaps of the view are added here); replaced: what `unavailable_bins` named
-    before placement; local_budgets: what was compiled into UTC; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
+    before placement; launches: what `launch_record` found; local_budgets: what was compiled into UTC; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
     """
 
     revision: str | None
@@ -61,6 +61,7 @@ class PlanInputs:
     findings: tuple[Finding, ...] = ()
     blocked: tuple[str, ...] = ()
     replaced: frozenset[str] = frozenset()
+    launches: LaunchRecord = field(default_factory=LaunchRecord)
     local_budgets: tuple[PoolBudgets, ...] = ()
     include_pending: bool = False
     suspended: bool = False
@@ -113,7 +114,6 @@ def make_plan(inputs: PlanInputs) -> Plan:
         assumptions=(inputs.price_source, *placement.assumptions, *_overlay_notes(inputs)),
     )
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.now)
-    record = launch_record(view, inputs.now)
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     notes = [*nominated_notes(view), *objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)]
     if not inputs.instance_types and placement.unplaced:
@@ -121,8 +121,10 @@ def make_plan(inputs: PlanInputs) -> Plan:
             "no instance type is known, so that no node can be planned: name a catalog with --catalog "
             "FILE or karpenter-metrics:URL",
         )
-    if record.vanished:
-        notes.append(f"vanished before their nodes were there: {', '.join(record.vanished)}; other offerings are taken")
+    if inputs.launches.vanished:
+        notes.append(
+            f"vanished before their nodes were there: {', '.join(inputs.launches.vanished)}; other offerings are taken"
+        )
     if inputs.suspended:
         notes.append("headroom is suspended: nothing of this is applied")
     return Plan(
@@ -144,7 +146,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         include_pending=inputs.include_pending,
         blocked=blocked,
         notes=tuple(notes),
-        memory=_memory(view.inventory.memory, record.memory(created, deleted, inputs.now)),
+        memory=_memory(view.inventory.memory, inputs.launches.memory(created, deleted, inputs.now)),
     )
 
 

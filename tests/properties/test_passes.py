@@ -18,6 +18,7 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import Workload
 from reconciler.placement.place import place
+from reconciler.plan.back_offs import launch_record
 from reconciler.plan.limits import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer, deployment, instance_type, node, node_pool, pod, shape
@@ -55,6 +56,7 @@ def plan_for(view: ClusterView, wanted: Wish, pools: tuple[NodePool, ...] = POOL
             revision=None,
             now=NOW,
             view=view,
+            launches=launch_record(view, NOW),
             demands=asked,
             placement=place(view, node_pools=pools, instance_types=CATALOG, demands=asked),
             node_pools=pools,

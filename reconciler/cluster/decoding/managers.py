@@ -7,15 +7,10 @@ from typing import Any
 import msgspec
 
 from reconciler.cluster.decoding import wire
-from reconciler.model.marks import OWN_MANAGER
+from reconciler.model.marks import is_own
 
 _MANAGED = msgspec.json.Decoder(wire.ManagedWire)
 _MANAGER = msgspec.json.Decoder(wire.ManagerWire)
-
-
-def is_own(manager: str) -> bool:
-    """Whether a field manager is headroom, in any of its roles (`headroom`, `headroom-status`)."""
-    return manager.partition("-")[0] == OWN_MANAGER
 
 
 def field_managers(data: bytes | msgspec.Raw) -> dict[str, frozenset[str]]:

@@ -7,26 +7,19 @@ from datetime import timedelta
 import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.cycle import PassResult
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import PlannedNode
-from reconciler.model.source import SourceTree
 from reconciler.plan.back_offs import FIRST_DELAY, UNSEEN
 from reconciler.settings import PlacementSettings, Settings
+from reconciler.stages.result import PassResult
 from reconciler.wiring import make_cycle
 from tests.builders import instance_type
 from tests.fakes.embedded import Sandbox, apply, buffer, node_claim, node_pool, workload
+from tests.fakes.source import FakeSource
 
 SOON = UNSEEN + timedelta(seconds=1)
 ONLY = instance_type("m-4x", cpu="4", memory="16Gi")
 """In zone-a and zone-b, on demand."""
-
-
-class NoFiles:
-    def read(self) -> SourceTree:
-        return SourceTree(None)
-
-    def close(self) -> None: ...
 
 
 class Shop:
@@ -40,7 +33,7 @@ class Shop:
         self.sandbox.cluster.apply(buffer(replicas=1))
         self.cycle = make_cycle(
             Settings(placement=PlacementSettings(check=True)),
-            source=NoFiles(),
+            source=FakeSource(),
             cluster=self.sandbox.cluster,
             catalog=ClusterCatalog("embedded"),
             clock=self.sandbox.clock,

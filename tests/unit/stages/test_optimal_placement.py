@@ -11,7 +11,7 @@ from reconciler.model.errors import Invalid
 from reconciler.settings import load_settings
 from reconciler.wiring import open_session
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples-repo"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples-repo"
 NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.examples.unplaceable import cases, write_snapshot
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def what_if(folder: Path, *words: str) -> dict[str, Any]:

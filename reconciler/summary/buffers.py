@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from reconciler.cluster.decoding.managers import is_own
 from reconciler.model.buffers import ACTIVE_CAPACITY, Fulfilment
 from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.view import LiveObject
+from reconciler.summary.owners import is_anothers
 
 _PROVISIONING = "Provisioning"
 _LONGEST_MESSAGE = 32_768
@@ -26,7 +26,7 @@ def buffer_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Ap
 
     Not ours: another controller writes it, or the buffer is handed to an autoscaler that does (`native`).
     """
-    if live.ref.kind not in {_CAPACITY_BUFFER, _BUFFER} or _is_anothers(live):
+    if live.ref.kind not in {_CAPACITY_BUFFER, _BUFFER} or is_anothers(live):
         return None
     if outcome.demand.fulfilment == Fulfilment.NATIVE:
         return None
@@ -47,15 +47,6 @@ def buffer_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Ap
     return None if _same(after, before) else ApplyStatus(live.ref, after)
 
 
-def _is_anothers(live: LiveObject) -> bool:
-    return any(
-        path == "status" or path.startswith("status.")
-        for manager, paths in live.managers.items()
-        if not is_own(manager)
-        for path in paths
-    )
-
-
 def _capacity_buffer(outcome: DemandOutcome, live: LiveObject) -> dict[str, Any]:
     spec = live.body.get("spec") or {}
     fields: dict[str, Any] = {"provisioningStrategy": spec.get("provisioningStrategy") or ACTIVE_CAPACITY}
@@ -68,7 +59,7 @@ def _capacity_buffer(outcome: DemandOutcome, live: LiveObject) -> dict[str, Any]
 
 
 def _buffer(outcome: DemandOutcome, before: Mapping[str, Any], generation: int | None, now: datetime) -> dict[str, Any]:
-    """Seed 000's Buffer. lastFullyProvisioned moves when fullness begins or ends: not with each pass in between."""
+    """The Kubernetes Buffers API proposal's Buffer. lastFullyProvisioned moves when fullness begins or ends: not with each pass in between."""
     fields: dict[str, Any] = {} if generation is None else {"observedGeneration": generation}
     full = any(item.type == _PROVISIONING and item.status is ConditionStatus.TRUE for item in outcome.conditions)
     was_full = _status_of(before.get("conditions") or (), _PROVISIONING) == ConditionStatus.TRUE

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from reconciler import cycle
 from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.placement import Placement
 from reconciler.placement.place import place
 from reconciler.report.explanation import explanation, explanation_text
 from reconciler.settings import Settings, load_settings
+from reconciler.stages import placement as stage
 from reconciler.wiring import Session, open_session
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples-repo"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples-repo"
 NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
 
 
@@ -62,8 +62,8 @@ def test_what_placement_had_checked_already_is_not_checked_again(
     def asked(*_arguments: Any, **_options: Any) -> tuple[str, ...]:
         return ("node-1: broken",)
 
-    monkeypatch.setattr(cycle, "violations", asked)
-    monkeypatch.setattr(cycle, "place", lambda *given, **named: replace(place(*given, **named), checked=True))
+    monkeypatch.setattr(stage, "violations", asked)
+    monkeypatch.setattr(stage, "place", lambda *given, **named: replace(place(*given, **named), checked=True))
 
     assert "placement-rejected" not in {finding.code for finding in checked.cycle.plan().required_plan.findings}
 
@@ -71,7 +71,7 @@ def test_what_placement_had_checked_already_is_not_checked_again(
 def test_a_placement_that_breaks_a_rule_is_an_error_and_is_not_applied(
     checked: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cycle, "place", spoiled)
+    monkeypatch.setattr(stage, "place", spoiled)
     plan = checked.cycle.plan().required_plan
     found = [finding for finding in plan.findings if finding.code == "placement-rejected"]
     assert {finding.severity for finding in found} == {Severity.ERROR}
@@ -85,13 +85,13 @@ def test_a_placement_that_breaks_a_rule_is_an_error_and_is_not_applied(
 
 
 def test_an_explanation_says_that_the_placement_was_rejected(checked: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cycle, "place", spoiled)
+    monkeypatch.setattr(stage, "place", spoiled)
     found = explanation(checked.cycle.plan().required_plan, "CapacityBuffer/shop/web")
     assert "placement-rejected" in {finding.code for finding in found.findings}
     assert "cpu is overcommitted" in explanation_text(found)
 
 
 def test_without_the_flag_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cycle, "place", spoiled)
+    monkeypatch.setattr(stage, "place", spoiled)
     with open_session(settings(check=False), now=NOW, progress=lambda _stage: None) as session:
         assert "placement-rejected" not in {finding.code for finding in session.cycle.plan().required_plan.findings}

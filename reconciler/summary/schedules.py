@@ -1,13 +1,13 @@
-"""The status of a MetricsProducer as its object should show it (seed 004)."""
+"""The status of a MetricsProducer as its object should show it (the Karpenter design "Scheduled Capacity")."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from reconciler.cluster.decoding.managers import is_own
-from reconciler.cluster.status import time_text
 from reconciler.model.changes import ApplyStatus, ScheduleOutcome
 from reconciler.model.view import LiveObject
+from reconciler.summary.buffers import time_text
+from reconciler.summary.owners import is_anothers
 
 _FIELDS = ("currentValue", "nextValue", "nextValueTime", "observedGeneration")
 
@@ -17,12 +17,7 @@ def schedule_status(outcome: ScheduleOutcome, live: LiveObject) -> ApplyStatus |
 
     nextValue and nextValueTime are absent when nothing changes any more.
     """
-    if any(
-        path == "status" or path.startswith("status.")
-        for manager, paths in live.managers.items()
-        if not is_own(manager)
-        for path in paths
-    ):
+    if is_anothers(live):
         return None
     after: dict[str, Any] = {"currentValue": outcome.current_value}
     if outcome.next_value is not None and outcome.next_value_time is not None:

@@ -10,13 +10,14 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.cycle import Cycle, PassResult
+from reconciler.cycle import Cycle
 from reconciler.manifests.declared import live_declared
-from reconciler.model.source import SourceTree
 from reconciler.plan.disruption_budgets import PoolState, allowed
 from reconciler.settings import Settings
+from reconciler.stages.result import PassResult
 from reconciler.wiring import make_cycle
 from tests.fakes.embedded import Sandbox, pool_ref
+from tests.fakes.source import FakeSource
 
 BERLIN = ZoneInfo("Europe/Berlin")
 POOL = """\
@@ -40,24 +41,12 @@ NIGHT = range(22, 30)
 """Hours of the clock in Berlin from 22 to 6, counted on from midnight."""
 
 
-class Folder:
-    """A source of one file."""
-
-    def __init__(self, files: Mapping[str, str]) -> None:
-        self._tree = SourceTree(None, {name: text.encode() for name, text in files.items()})
-
-    def read(self) -> SourceTree:
-        return self._tree
-
-    def close(self) -> None: ...
-
-
 class Month:
     def __init__(self) -> None:
         self.sandbox = Sandbox()
         self.cycle: Cycle = make_cycle(
             Settings(),
-            source=Folder({"pools.yaml": POOL}),
+            source=FakeSource({"pools.yaml": POOL}),
             cluster=self.sandbox.cluster,
             catalog=ClusterCatalog("embedded"),
             clock=self.sandbox.clock,

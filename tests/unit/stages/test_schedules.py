@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.cycle import Cycle, PassResult
+from reconciler.cycle import Cycle
 from reconciler.model.changes import Delete
 from reconciler.model.refs import ObjectRef
-from reconciler.model.source import SourceTree
 from reconciler.report.words import summary
 from reconciler.settings import Settings
+from reconciler.stages.result import PassResult
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
 from reconciler.wiring import make_cycle
 from tests.fakes.clock import START
 from tests.fakes.embedded import Document, Sandbox, node_pool, pool_ref, workload
+from tests.fakes.source import FakeSource
 
 EIGHT = START - timedelta(hours=1)
 OFFICE = """\
@@ -64,21 +64,6 @@ spec:
 """
 
 
-class Repository:
-    """A source whose files the test changes."""
-
-    def __init__(self, files: Mapping[str, str]) -> None:
-        self.commit(files)
-
-    def commit(self, files: Mapping[str, str]) -> None:
-        self._tree = SourceTree(None, {name: text.encode() for name, text in files.items()})
-
-    def read(self) -> SourceTree:
-        return self._tree
-
-    def close(self) -> None: ...
-
-
 class Day:
     """A cluster with pool `general` and a Deployment of no pods, at eight o'clock."""
 
@@ -87,7 +72,7 @@ class Day:
         self.sandbox.clock.advance(EIGHT - START)
         self.sandbox.cluster.apply(node_pool(consolidate_after="0s"))
         self.sandbox.cluster.apply(workload(replicas=0, cpu="1500m"))
-        self.repository = Repository({f"{name}.yaml": text for name, text in files.items()})
+        self.repository = FakeSource({f"{name}.yaml": text for name, text in files.items()})
         self.restart()
         self.metric = ScheduledCapacity(lambda: self.cycle.schedules, self.sandbox.clock)
 

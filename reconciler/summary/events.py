@@ -1,18 +1,11 @@
-"""What a pass tells the cluster: statuses and events, in this one place.
-
-A status is written only when it says something new, an event only about what has just happened.
-"""
+"""Events about what a pass has just done, and about writes that failed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from dataclasses import replace
 
-from reconciler.cluster.schedule_status import schedule_status
-from reconciler.cluster.status import buffer_status
-from reconciler.model.changes import Action, Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, WriteResult
-from reconciler.model.following import schedule_ref_of
-from reconciler.model.view import ClusterView
+from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, WriteResult
 from reconciler.ports import Event
 
 WARNING, NORMAL = "Warning", "Normal"
@@ -23,23 +16,16 @@ _REASONS = {
 }
 
 
-def status_writes(plan: Plan, view: ClusterView, now: datetime) -> tuple[ApplyStatus, ...]:
-    """The status of every demand and schedule whose object is in the cluster, stays there, and says something else."""
-    leaving = {change.ref for change in plan.objects if change.action is Action.DELETE}
-    writes = []
-    for outcome in plan.demands:
-        live = view.objects.get(outcome.demand.ref)
-        if live is not None and live.ref not in leaving:
-            writes.append(buffer_status(outcome, live, now))
-    for schedule in plan.schedules:
-        live = view.objects.get(schedule_ref_of(schedule.namespace, schedule.name))
-        if live is not None and live.ref not in leaving:
-            writes.append(schedule_status(schedule, live))
-    return tuple(write for write in writes if write is not None)
+def events(plan: Plan, change_set: ChangeSet, trigger: str) -> Iterator[Event]:
+    """One for every write that failed, and for each node made, released or deleted, on the object it is about.
+
+    trigger: why the pass was made, which every message ends with.
+    """
+    for event in _events(plan, change_set):
+        yield replace(event, message=f"{event.message} (trigger: {trigger})")
 
 
-def events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:
-    """One for every write that failed, and for each node made, released or deleted, on the object it is about."""
+def _events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:
     for result in change_set.results:
         event = _event(result)
         if event is not None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.cluster.status import buffer_status
 from reconciler.model.changes import DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.view import LiveObject
+from reconciler.summary.buffers import buffer_status
 from tests import builders
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
