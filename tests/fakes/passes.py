@@ -12,7 +12,7 @@ from reconciler.model.source import SourceTree
 from reconciler.ports import PassResult
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FakePass(PassResult):
     """A pass that found nothing to do, unless told otherwise."""
 

@@ -12,7 +12,7 @@ from reconciler.model.placement import PlannedNode
 from reconciler.plan.back_offs import FIRST_DELAY, UNSEEN
 from reconciler.settings import PlacementSettings, Settings
 from reconciler.stages.result import PassResult
-from reconciler.wiring import make_cycle
+from reconciler.wiring.cycle import make_cycle
 from tests.builders import instance_type
 from tests.fakes.embedded import Sandbox, apply, buffer, node_claim, node_pool, workload
 from tests.fakes.source import FakeSource

@@ -17,7 +17,7 @@ from reconciler.placement.place import place
 from reconciler.report.explanation import explanation, explanation_text
 from reconciler.settings import Settings, load_settings
 from reconciler.stages import placement as stage
-from reconciler.wiring import Session, open_session
+from reconciler.wiring.session import Session, open_session
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples-repo"
 NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)

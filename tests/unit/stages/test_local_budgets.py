@@ -15,7 +15,7 @@ from reconciler.manifests.declared import live_declared
 from reconciler.plan.disruption_budgets import PoolState, allowed
 from reconciler.settings import Settings
 from reconciler.stages.result import PassResult
-from reconciler.wiring import make_cycle
+from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Sandbox, pool_ref
 from tests.fakes.source import FakeSource
 

@@ -13,7 +13,7 @@ from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.report.explanation import explanation
 from reconciler.settings import load_settings
-from reconciler.wiring import open_session
+from reconciler.wiring.session import open_session
 from tests.unit.cluster.documents import node, pod
 
 NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)

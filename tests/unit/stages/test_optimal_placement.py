@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.model.errors import Invalid
 from reconciler.settings import load_settings
-from reconciler.wiring import open_session
+from reconciler.wiring.session import open_session
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples-repo"
 NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)

@@ -15,7 +15,7 @@ from reconciler.report.words import summary
 from reconciler.settings import Settings
 from reconciler.stages.result import PassResult
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
-from reconciler.wiring import make_cycle
+from reconciler.wiring.cycle import make_cycle
 from tests.fakes.clock import START
 from tests.fakes.embedded import Document, Sandbox, node_pool, pool_ref, workload
 from tests.fakes.source import FakeSource

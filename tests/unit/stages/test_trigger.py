@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.daemon import Daemon
+from reconciler.daemon.daemon import Daemon
 from reconciler.settings import Settings
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.metrics import Metrics
-from reconciler.wiring import make_cycle
+from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource
 

@@ -6,63 +6,31 @@ second. APScheduler's jobs only say that a poll, a tick or an edge is due. `time
 
 from __future__ import annotations
 
-import signal
 import threading
-import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import TYPE_CHECKING, Any
 
-from reconciler.edges import Edges
-from reconciler.model.changes import ChangeSet, Plan
-from reconciler.model.errors import Failure, Invalid, Stalled, Transient, Waiting
-from reconciler.model.source import SourceTree
+from reconciler.daemon.edges import Edges
+from reconciler.daemon.failures import as_failure, tell
+from reconciler.daemon.jobs import Jobs
+from reconciler.daemon.signals import stopped_by_signals
+from reconciler.daemon.state import BrokenPass, DaemonState
+from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.timelines import Edge
 from reconciler.ports import Clock, PassResult
 from reconciler.telemetry.logs import Log, logger
 from reconciler.telemetry.passes import failure_of, wrote
 from reconciler.timetable.agenda import Agenda, Pacing, Trigger
 
-if TYPE_CHECKING:
-    from apscheduler.schedulers.background import BackgroundScheduler
-
-JITTER = 0.05
-"""Of the poll interval, either way, so that many daemons do not ask a Git server all at once."""
 HEARTBEAT = 1.0
 """Seconds between looks at the clock: APScheduler sleeps until its next job and would not notice one that is set."""
 SET_BACK = timedelta(seconds=1)
 """A clock that jumps back by more than this was set; less is how clocks are kept right."""
 STUCK = 30 * 60.0
 """Seconds after which a pass that has not ended counts as stuck."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenPass:
-    """A pass that ended in a defect of headroom itself."""
-
-    failure: Failure
-    plan: Plan | None = None
-    change_set: ChangeSet | None = None
-    tree: SourceTree | None = None
-    timings: Mapping[str, float] = field(default_factory=dict)
-    settled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DaemonState:
-    """What the daemon is about to do. next_pass None: nothing is wanted, or the next poll decides."""
-
-    leads: bool
-    passes: int
-    under_way: Trigger | None
-    next_pass: datetime | None
-    next_trigger: Trigger | None
-    handled_request: str
-    next_edge: Edge | None
 
 
 class Daemon:
@@ -93,11 +61,15 @@ class Daemon:
         self._run_pass = run_pass
         self._poll_source = poll_source
         self._clock = clock
-        self._poll_interval = poll_interval
-        self._pass_interval = pass_interval
         self._on_result = on_result
         self._on_poll = on_poll
         self._is_leader = is_leader
+        self._jobs = Jobs(
+            poll=self.poll_now,
+            poll_interval=poll_interval,
+            tick=lambda: self._want(Trigger.TICK),
+            tick_interval=pass_interval,
+        )
         self._edges = Edges(next_edge, clock, self._at_edge)
         self._grace = grace
         self._log = log or logger()
@@ -114,7 +86,6 @@ class Daemon:
         self._asked = ""
         self._heartbeat = monotonic()
         self._ready = False
-        self._scheduler: BackgroundScheduler | None = None
 
     # From any thread
 
@@ -197,7 +168,7 @@ class Daemon:
             target=self._make_passes, args=(until_settled, max_passes), name="passes", daemon=True
         )
         polls = threading.Thread(target=self._make_polls, name="polls", daemon=True)
-        with self._signals(), self._jobs():
+        with stopped_by_signals(self.stop), self._scheduled():
             seen = self._clock.now()
             passes.start()
             polls.start()
@@ -222,12 +193,11 @@ class Daemon:
                 with self._turn:
                     self._agenda.set_back(seen - now, now)
                     self._turn.notify_all()
-                self._plan_jobs()
+                self._jobs.plan()
                 self._edges.look_from(now)
             self._edges.look()
             seen = now
-            if self._scheduler is not None:
-                self._scheduler.wakeup()
+            self._jobs.wake()
             if give_up is not None and monotonic() >= give_up:
                 self._log.error("gave up: not settled in time")
                 return 1
@@ -243,46 +213,13 @@ class Daemon:
             self._log.warning("stopped in the middle of a pass", grace=str(self._grace))
 
     @contextmanager
-    def _signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-        for number in before:
-            signal.signal(number, lambda _number, _frame: self.stop())
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    @contextmanager
-    def _jobs(self) -> Iterator[None]:
-        from apscheduler.schedulers.background import BackgroundScheduler  # noqa: PLC0415 - 60 ms, for the daemon alone
-
-        self._scheduler = BackgroundScheduler(
-            timezone=UTC, job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
-        )
-        self._plan_jobs()
-        self._scheduler.start()
-        self._edges.start(self._scheduler)
+    def _scheduled(self) -> Iterator[None]:
+        self._edges.start(self._jobs.start())
         try:
             yield
         finally:
             self._edges.stop()
-            self._scheduler.shutdown(wait=False)
-            self._scheduler = None
-
-    def _plan_jobs(self) -> None:
-        """Anew from now: also what a clock that was set back needs, or its jobs would lie as far ahead as it jumped."""
-        assert self._scheduler is not None
-        poll = self._poll_interval.total_seconds()
-        jobs: tuple[tuple[Callable[[], None], str, dict[str, Any]], ...] = (
-            (self.poll_now, "poll", {"seconds": poll, "jitter": poll * JITTER}),
-            (lambda: self._want(Trigger.TICK), "tick", {"seconds": self._pass_interval.total_seconds()}),
-        )
-        for job, name, interval in jobs:
-            self._scheduler.add_job(job, "interval", id=name, replace_existing=True, **interval)
+            self._jobs.stop()
 
     # The polling thread
 
@@ -296,8 +233,8 @@ class Daemon:
             try:
                 news = self._poll_source()
             except Exception as error:  # noqa: BLE001 - whatever it is, the next poll must still come
-                failure = self._as_failure(error)
-                self._tell(failure, "poll failed")
+                failure = as_failure(error, self._log)
+                tell(failure, "poll failed", self._log)
                 self._on_poll(type(failure).__name__.lower(), monotonic() - began)
                 continue
             self._on_poll("changed" if news else "unchanged", monotonic() - began)
@@ -349,10 +286,10 @@ class Daemon:
         try:
             result = self._run_pass(trigger)
         except Exception as error:  # noqa: BLE001 - a defect in one pass must not end the daemon
-            result = BrokenPass(self._as_failure(error))
+            result = BrokenPass(as_failure(error, self._log))
         failure = failure_of(result)
         if failure is not None:
-            self._tell(failure, "pass failed", trigger=trigger.value)
+            tell(failure, "pass failed", self._log, trigger=trigger.value)
         with self._turn:
             self._agenda.ended(self._clock.now(), failure)
             self._passes += 1
@@ -363,7 +300,7 @@ class Daemon:
         try:
             self._on_result(trigger, result)
         except Exception as error:  # noqa: BLE001 - telling about a pass must not end the daemon either
-            self._tell(self._as_failure(error), "could not tell about a pass")
+            tell(as_failure(error, self._log), "could not tell about a pass", self._log)
         return result
 
     def _want(self, trigger: Trigger) -> None:
@@ -374,26 +311,3 @@ class Daemon:
     def _at_edge(self, edge: Edge) -> None:
         self._log.info("edge", at=edge.at.isoformat(), of=edge.why)
         self._want(Trigger.EDGE)
-
-    def _as_failure(self, error: Exception) -> Failure:
-        if isinstance(error, Failure):
-            return error
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        self._log.debug("internal error", exc_info=error)
-        return Transient(
-            f"internal error: {type(error).__name__}: {error} ({place.filename.rpartition('/')[2]}:{place.lineno})",
-            hint="this is a defect of headroom; with logs.level debug its trace is logged",
-            causes=(error,),
-        )
-
-    def _tell(self, failure: Failure, event: str, **facts: str) -> None:
-        facts |= {"kind": type(failure).__name__, "message": failure.message}
-        if failure.hint:
-            facts["hint"] = failure.hint
-        match failure:
-            case Waiting():
-                self._log.info(event, **facts)
-            case Transient():
-                self._log.warning(event, **facts)
-            case _:
-                self._log.error(event, **facts)

@@ -8,14 +8,14 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.daemon import Daemon
-from reconciler.edges import Edges
+from reconciler.daemon.daemon import Daemon
+from reconciler.daemon.edges import Edges
 from reconciler.model.errors import Transient
 from reconciler.model.timelines import Edge
 from reconciler.timetable.agenda import Agenda, Pacing, Trigger
 from tests.fakes.clock import START, ManualClock
 from tests.fakes.passes import FakePass
-from tests.unit.test_daemon import Passes, Running
+from tests.unit.daemon.test_daemon import Passes, Running
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import pytest
 
-from reconciler.daemon import Daemon
+from reconciler.daemon.daemon import Daemon
 from reconciler.model.changes import Outcome
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient
 from reconciler.ports import PassResult
@@ -250,8 +250,8 @@ def test_a_clock_that_jumps_ahead_is_noticed_within_a_second_by_what_is_overdue(
 
 
 def scheduler_of(running: Running) -> Any:
-    assert running.daemon._scheduler is not None
-    return running.daemon._scheduler
+    assert running.daemon._jobs._scheduler is not None
+    return running.daemon._jobs._scheduler
 
 
 def tick_of(running: Running) -> Any:
@@ -349,7 +349,7 @@ PROGRAM = """
     import sys, threading
     from datetime import UTC, datetime, timedelta
     from reconciler.clocks import SystemClock
-    from reconciler.daemon import Daemon
+    from reconciler.daemon.daemon import Daemon
     from tests.fakes.passes import FakePass
 
     def run_pass(trigger):
