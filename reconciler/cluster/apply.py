@@ -1,8 +1,8 @@
-"""Carries out writes, the inventory kept around them.
+"""Applies a plan's writes and keeps the inventory around them.
 
-The order is what makes a kill between any two steps harmless: the inventory first says where members may be, then they
-are applied, then is remembered what must outlive its object, then objects are deleted, and only when that succeeded does
-the inventory shrink. The next pass sees what is there and goes on from it.
+The order makes a kill between any two steps harmless. First the inventory says where members may be, then objects are
+applied. Then the inventory gets what must outlive its objects, and only then is anything deleted. It shrinks last, when
+the deletions succeeded. The next pass sees what is there and continues from it.
 """
 
 from __future__ import annotations

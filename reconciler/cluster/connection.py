@@ -1,7 +1,7 @@
 """Requests to an API server: authentication and TLS by the `kubernetes` package, answers as raw bytes.
 
-The package's own calls turn every object into model classes, which costs a hundred times what decoding the few fields
-that matter does; its configuration (kubeconfig, exec plugins, service account tokens) is what nobody should write again.
+The package's own calls turn every object into model classes, which takes a hundred times as long as decoding a few fields.
+Its configuration (kubeconfig, exec plugins, service account tokens) is used as it is.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach one API server. pool: a urllib3 PoolManager with its TLS; authorization: headers, made anew each time."""
+    """How to reach one API server. pool: a urllib3 PoolManager with its TLS; authorization: headers, made for each call."""
 
     host: str
     pool: Any

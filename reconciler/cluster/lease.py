@@ -1,8 +1,8 @@
 """Leader election by a Lease: of several replicas only the holder writes.
 
-The times are the conventional ones: a lease is good for 35 s, its holder steps down when it could not renew for 30 s, and
-everybody tries every 5 s. Another's lease has run out when it was not renewed for its duration by our own clock: the times
-written in it are another machine's, and clocks differ (as in client-go's leaderelection).
+The times are the conventional ones. A lease lasts 35 s, its holder steps down when it could not renew it for 30 s, and every
+candidate tries every 5 s. Another's lease has expired when it was not renewed for its duration by our own clock: the times
+in it come from another machine, and clocks differ (as in client-go's leaderelection).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Daemon:
     run_pass: one whole pass; it raises nothing but defects. poll_source: looks at the repository, True when there is
     something new; raises `Failure`. on_result, on_poll: told after each (a poll in one word, with its seconds).
     is_leader: only while it says so are passes made. next_edge: the first instant after a given one at which a pass must
-    be made whatever else happens (a schedule's edge); asked anew after every pass. grace: how long a pass under way may take to end when stopped.
+    be made whatever else happens (a schedule's edge); asked again after every pass. grace: how long a pass under way may take to end when stopped.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The next edge as a timer: an instant at which a schedule comes to mean something else.
+"""The next edge as a timer: an instant at which a schedule's value changes.
 
-An APScheduler date job wakes at the instant itself. Since a job's date is the machine's, and clocks are set and machines
-sleep, `look` compares with the clock each second: what has passed counts once, as the present, and is never replayed.
+An APScheduler date job wakes at the instant itself. Its date is by the machine's clock, which may be set, and machines sleep.
+So `look` compares with the clock each second. Edges that have passed count once, as the present, and are never replayed.
 """
 
 from __future__ import annotations

@@ -39,11 +39,12 @@ from reconciler.timetable.capacity_schedule import state_at
 class PlanInputs:
     """Everything a plan is made from.
 
-    declared: the repository's own documents (`manifests` in the version that the cluster serves); live: the cluster's,
-    typed; demands: in the order in which they were placed; node_pools, schedules: those in force, the repository's over
-    the live ones; price_source: where prices come from and as of when; blocked: why nothing may be pruned, released or
-    deleted (a rewound branch, a stalled source; gaps of the view are added here); replaced: what `unavailable_bins` named
-    before placement; launches: what `launch_record` found; local_budgets: what was compiled into UTC; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
+    declared: the repository's own documents, each in a version that the cluster serves. live: the cluster's.
+    node_pools, schedules: those in force, the repository's over the live ones. demands: in the order of placement.
+    price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a
+    rewound branch or a stalled source (gaps of the view are added here). replaced: bins that must hold no more chunks, from
+    `unavailable_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
+    ApplySet, "" for none. suspended: the plan will not be applied.
     """
 
     revision: str | None

@@ -1,7 +1,7 @@
-"""Objects that headroom applied and Git no longer declares: they go, carefully.
+"""Prunes objects that headroom applied and Git no longer declares.
 
-Nothing is pruned that a broken document might still declare, nothing while the plan is blocked, never more than a share
-of the inventory at once, and nothing that does not carry headroom's own label.
+Kept are objects that a broken document might still declare, and those without headroom's own label. Nothing is pruned while
+the plan is blocked, and never more than a share of the inventory at once.
 """
 
 from __future__ import annotations

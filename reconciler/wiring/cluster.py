@@ -29,7 +29,7 @@ def _uncounted(_method: str, _resource: str, _code: str) -> None:
 def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) -> Cluster:
     """The cluster that `cluster` names; without one, what is there, and never the embedded one by itself.
 
-    count: told of every request to an API server (method, resource, HTTP status).
+    count: called for every request to an API server (method, resource, HTTP status).
     """
     choice = settings.cluster or _what_is_there()
     kind, _, rest = choice.partition(":")

@@ -1,8 +1,8 @@
 """What a pod counts for while it is resized in place.
 
-Since Kubernetes 1.33 kube-scheduler takes the greatest of what a container asks for, what it has and what the kubelet has
-set aside for it, resource by resource; of a resize that the node can never grant (`PodResizePending`, `Infeasible`) what is
-asked for does not count. So it is for app containers and sidecars, and since 1.36 for the pod's own resources
+Since Kubernetes 1.33 kube-scheduler takes, for each resource, the greatest of a container's request, its actual resources
+and those that the kubelet allocated. Of a resize that the node can never grant (`PodResizePending`, `Infeasible`) the request
+does not count. This holds for app containers and sidecars, and since 1.36 for the pod's own resources
 (k8s.io/component-helpers, resource/helpers.go; KEP-1287, KEP-5419).
 """
 

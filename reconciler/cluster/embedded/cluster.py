@@ -1,4 +1,4 @@
-"""A whole cluster in this process: Kubernetes' API, its scheduler and workload controllers, and Karpenter, in small.
+"""A small cluster in this process: Kubernetes' API, its scheduler and workload controllers, and Karpenter.
 
 It is what `--cluster embedded[:SNAPSHOT]` names, and what the scenarios of the tests run on. Nothing happens but in
 `advance`, which every call makes first; with `real_time` a thread makes it too, whenever something is due.

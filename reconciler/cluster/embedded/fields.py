@@ -1,4 +1,4 @@
-"""Server-side apply in small: merging documents and who owns which field.
+"""A small server-side apply: merging documents and who owns which field.
 
 Mappings merge key by key; lists are atomic but for those that Kubernetes keys (conditions by type, owner references by
 uid). A field is a path of steps as structured-merge-diff writes them in managedFields: `f:spec`, `k:{"type":"Ready"}`.

@@ -156,7 +156,7 @@ class _Search:
         return room
 
     def _first(self, shape: PodShape) -> _Room | None:
-        """Without rules the first that fits. A load that has grown since it was noted is noted anew."""
+        """Without rules the first that fits. A load that has grown since is noted again."""
         heap = self._emptiest[id(shape)]
         while heap:
             noted, room = heap[0]

@@ -61,7 +61,7 @@ def _turn(resource: Resource) -> tuple[int, str]:
 
 
 def _bodies(resource: Resource, items: list[msgspec.Raw]) -> Iterator[Body]:
-    """Items of a list need not say what they are. Pods that are over are left out: they would be made anew."""
+    """Items of a list need not say what they are. Finished pods are left out: they would be created again."""
     for item in items:
         body: dict[str, Any] = msgspec.json.decode(item)
         if resource.kind == "Pod" and (body.get("status") or {}).get("phase") in _FINISHED:

@@ -1,7 +1,7 @@
 """What the embedded cluster's controllers share: the objects, the typed view of them, the time, timers and events.
 
-Time passes only in `advance`: everything that becomes due happens in order and at its own instant, however far the clock
-jumped, so that a test with a clock of its own sees the same as a demo in real time.
+Time passes only in `advance`. What falls due happens in order and at its own instant, however far the clock jumped. So a test
+with a clock of its own sees the same as a demo in real time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Takes a snapshot of a cluster: what planning needs and nothing else.
 
-Only what is known to matter is kept of pods, their templates and nodes, rather than what is known to be secret taken
-out: environment, commands, images, annotations of others and addresses never get in.
+Pods, templates and nodes are reduced to a list of fields that are known to matter. So environment variables, commands,
+images, foreign annotations and addresses never get in, and no list of secrets has to be complete.
 """
 
 from __future__ import annotations

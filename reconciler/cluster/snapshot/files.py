@@ -137,7 +137,7 @@ def _unpacked(path: Path) -> tuple[dict[str, bytes], list[str]]:
                 others.append(name)
                 continue
             if sum(map(len, files.values())) + member.size > _MOST_BYTES:
-                raise Invalid(f"{path}: is larger than any snapshot", hint="make it anew with `headroom snapshot`")
+                raise Invalid(f"{path}: is larger than any snapshot", hint="take it again with `headroom snapshot`")
             content = archive.extractfile(member)
             files[name] = content.read() if content is not None else b""
     return files, others

@@ -1,5 +1,7 @@
-"""What a snapshot keeps of a pod's status: its phase, the node chosen for it, the claims made for it, and what it has where that is
-not what it asks for."""
+"""What a snapshot keeps of a pod's status.
+
+That is its phase, its nominated node, the resource claims made for it, and resources in use that differ from its spec.
+"""
 
 from __future__ import annotations
 
