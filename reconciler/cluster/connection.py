@@ -19,7 +19,7 @@ import msgspec
 
 from reconciler import __version__
 from reconciler.cluster.rate_limit import RateLimit
-from reconciler.model.errors import Invalid, Transient
+from reconciler.model.errors import Invalid, Transient, Waiting
 
 JSON = "application/json"
 USER_AGENT = f"headroom/{__version__}"
@@ -188,6 +188,21 @@ class Connection:
         self._access: Access | None = None
         self._streams: set[Any] = set()
         self._closed = False
+        self._hindrance: Callable[[], str] = lambda: ""
+        self._writes = 0
+
+    def write_only_unless(self, hindrance: Callable[[], str]) -> None:
+        """From now on `hindrance` is asked right before each write is sent: it says why not, or "" when there is nothing.
+
+        Asked as late as that, since a pass takes long, and a replica may lose its leadership in the middle of one.
+        """
+        self._hindrance = hindrance
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a write is under way that the server may still carry out."""
+        with self._lock:
+            return self._writes > 0
 
     def request(
         self,
@@ -198,10 +213,35 @@ class Connection:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         resource: str = "",
+        always: bool = False,
     ) -> Answer:
-        """One call and its whole answer, whatever its status. Raises `Transient` when none came."""
+        """One call and its whole answer, whatever its status. Raises `Transient` when none came.
+
+        A write raises `Waiting` while something hinders it. always: not this one (the Lease, by which others are hindered).
+        """
         self._limit.wait()
-        response = self._open(_Call(method, path, self._timeout, query, body, headers or {}, resource))
+        call = _Call(method, path, self._timeout, query, body, headers or {}, resource)
+        if method == "GET" or always:
+            return self._ask(call)
+        with self._writing():
+            return self._ask(call)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Counted before it is judged: once everything is hindered, a count of zero stays zero."""
+        with self._lock:
+            self._writes += 1
+        try:
+            why_not = self._hindrance()
+            if why_not:
+                raise Waiting(why_not)
+            yield
+        finally:
+            with self._lock:
+                self._writes -= 1
+
+    def _ask(self, call: _Call) -> Answer:
+        response = self._open(call)
         import urllib3  # noqa: PLC0415 - loaded with the client by now
 
         try:

@@ -77,7 +77,15 @@ class KubernetesCluster:
     def election(self, identity: str) -> LeaderElection:
         """A candidate for the Lease beside the inventory; identity: of this replica, unique."""
         leases = KubernetesLeases(self._connection, self._inventory.namespace, self._inventory.name)
-        return LeaderElection(leases, identity, monotonic=time.monotonic, now=lambda: datetime.now(UTC))
+        return LeaderElection(leases, identity, monotonic=_seconds_awake_or_asleep, now=lambda: datetime.now(UTC))
+
+    def write_only_unless(self, hindrance: Callable[[], str]) -> None:
+        """Nothing is written while `hindrance` says why not; such writes are skipped."""
+        self._connection.write_only_unless(hindrance)
+
+    @property
+    def is_writing(self) -> bool:
+        return self._connection.is_writing
 
     def start(self, changed: Callable[[], None]) -> None:
         """Threads begin to watch; nothing is waited for."""
@@ -180,6 +188,11 @@ class KubernetesCluster:
 
     def _awaits_own_writes(self) -> bool:
         return any(self._watches[key].version < version for key, version in self._own.items())
+
+
+def _seconds_awake_or_asleep() -> float:
+    """Only forward, and on while the machine sleeps: a leader that was suspended must know that its lease has run out."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def kubeconfig_cluster(context: str | None, *, inventory: InventoryParent, count: Count) -> KubernetesCluster:

@@ -21,6 +21,8 @@ from reconciler.wiring.pages import rendered_page
 from reconciler.wiring.repository import open_source
 
 if TYPE_CHECKING:
+    from reconciler.cluster.lease import LeaderElection
+    from reconciler.daemon.daemon import Daemon
     from reconciler.web.pages import Page
 
 
@@ -58,6 +60,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             if show is not None:
                 show(result)
 
+        election = _election(settings, cluster)
         daemon = Daemon(
             run_pass=lambda trigger: cycle.run(trigger.value),
             poll_source=source.poll,
@@ -67,10 +70,11 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             pacing=Pacing(quiet=settings.passes.quiet, quiet_at_most=settings.passes.quiet_at_most),
             on_result=on_result,
             on_poll=metrics.observe_poll,
-            is_leader=_leadership(settings, cluster, stack, metrics.set_leader),
+            is_leader=_leadership(election, metrics.set_leader),
             next_edge=cycle.next_edge,
             log=log,
         )
+        _guard(cluster, daemon, election, stack)
         server = PageServer(
             settings.listen,
             {
@@ -115,30 +119,43 @@ def _capacity_page(cycle: Cycle, cluster: str, clock: Clock) -> Page:
     return html_page(version, drawn)
 
 
-def _leadership(
-    settings: Settings,
-    cluster: Cluster,
-    stack: ExitStack,
-    tell: Callable[[bool], None],
-) -> Callable[[], bool]:
-    """Whether this replica leads. Only real clusters have several; without an election everybody does."""
+def _election(settings: Settings, cluster: Cluster) -> LeaderElection | None:
+    """Only real clusters have several replicas; without an election every one of them leads."""
     from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - only where it is used
 
     if not settings.leader_election or not isinstance(cluster, KubernetesCluster):
-        tell(True)
-        return lambda: True
-    # The host alone is not enough: a restarted process is another candidate, and must not take its own old lease for its.
-    identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
-    election = cluster.election(identity)
-    election.start()
-    stack.callback(election.close)
+        return None
+    # The host alone is not enough: a restarted process is another candidate, and must not take its old lease for its own.
+    return cluster.election(f"{socket.gethostname()}_{uuid4().hex[:8]}")
+
+
+def _leadership(election: LeaderElection | None, tell: Callable[[bool], None]) -> Callable[[], bool]:
+    """Whether this replica leads, told to the metrics each time it is asked."""
 
     def is_leader() -> bool:
-        leads = election.is_leader()
+        leads = election is None or election.is_leader()
         tell(leads)
         return leads
 
     return is_leader
+
+
+def _guard(cluster: Cluster, daemon: Daemon, election: LeaderElection | None, stack: ExitStack) -> None:
+    """No write by a replica that stops or no longer leads; its lease is given up only after its last write."""
+    from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - only where it is used
+
+    if not isinstance(cluster, KubernetesCluster):
+        return
+
+    def hindrance() -> str:
+        if daemon.stopping:
+            return "headroom is stopping"
+        return "" if election is None or election.is_leader() else "another replica leads"
+
+    cluster.write_only_unless(hindrance)
+    if election is not None:
+        stack.callback(lambda: election.close(release=not cluster.is_writing))
+        election.start()
 
 
 def _plan_printer(cluster: str) -> Callable[[PassResult], None]:
