@@ -19,6 +19,7 @@ import msgspec
 
 from reconciler import __version__
 from reconciler.cluster.rate_limit import RateLimit
+from reconciler.cluster.server_clock import ServerClock
 from reconciler.model.errors import Invalid, Transient, Waiting
 
 JSON = "application/json"
@@ -189,6 +190,7 @@ class Connection:
         self._streams: set[Any] = set()
         self._closed = False
         self._hindrance: Callable[[], str] = lambda: ""
+        self.server_clock = ServerClock()
         self._writes = 0
 
     def write_only_unless(self, hindrance: Callable[[], str]) -> None:
@@ -326,6 +328,7 @@ class Connection:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             self._count(call.method, call.resource, "error")
             raise Transient(_lost(access.host, error)) from error
+        self.server_clock.hear(response.headers.get("Date"))
         self._count(call.method, call.resource, str(response.status))
         return response
 

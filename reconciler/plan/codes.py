@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reconciler.model.findings import Code, Severity
 
+CLOCK_SKEW = Code("clock-skew", Severity.WARNING)
 DRIFTED = Code("drifted", Severity.WARNING)
 POOL_NOT_THERE = Code("pool-not-there", Severity.ERROR)
 PLACEMENT_REJECTED = Code("placement-rejected", Severity.ERROR)

@@ -18,6 +18,7 @@ from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
 from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
 from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.disruption_budgets import budget_outcomes, pool_states
 from reconciler.plan.domains import domain_counts, topology_keys
@@ -69,6 +70,11 @@ class PlanInputs:
     applyset_id: str = ""
     drift: Drift = Drift.CORRECT
 
+    @property
+    def cluster_now(self) -> datetime:
+        """The time by the cluster's own clock, by which it dates its objects."""
+        return self.now - self.view.clock_skew
+
 
 def make_plan(inputs: PlanInputs) -> Plan:
     """The plan: a function of its inputs alone, whatever order their parts come in."""
@@ -80,7 +86,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     created = creations(capped.kept, (claim.name for claim in view.node_claims))
     held = holds(
         bins,
-        now=inputs.now,
+        now=inputs.cluster_now,
         node_pools={pool.name: pool for pool in inputs.node_pools},
         replaced=inputs.replaced,
         replacement_waits=bool(created) or any(item.is_on_its_way and item.chunks for item in bins),
@@ -114,7 +120,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         static=resized,
         assumptions=(inputs.price_source, *placement.assumptions, *_overlay_notes(inputs)),
     )
-    static = static_pool_findings(inputs.node_pools, bins, view, inputs.now)
+    static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     notes = [*nominated_notes(view), *objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)]
     if not inputs.instance_types and placement.unplaced:
@@ -139,7 +145,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
         budgets=budget_outcomes(inputs.node_pools, pool_states(bins), inputs.now),
         cost=cost,
         findings=tuple(
-            sorted({*inputs.findings, *objects.findings, *static, *hostname_findings(view.nodes)}, key=_finding_order)
+            sorted(
+                {
+                    *inputs.findings,
+                    *objects.findings,
+                    *static,
+                    *hostname_findings(view.nodes),
+                    *clock_findings(view.clock_skew),
+                },
+                key=_finding_order,
+            )
         ),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
@@ -147,7 +162,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         include_pending=inputs.include_pending,
         blocked=blocked,
         notes=tuple(notes),
-        memory=_memory(view.inventory.memory, inputs.launches.memory(created, deleted, inputs.now)),
+        memory=_memory(view.inventory.memory, inputs.launches.memory(created, deleted, inputs.cluster_now)),
     )
 
 

@@ -32,12 +32,13 @@ class Prepare:
     def run(self, state: PassState) -> PassState:
         seen = state.view
         view = self.memory.once("nominated", (seen,), lambda: with_nominated(seen))
-        leaving = leaving_demands(view, state.now) if state.include_pending else ()
-        launches = launch_record(view, state.now)
+        now = state.now - view.clock_skew  # objects are dated by the cluster's clock
+        leaving = leaving_demands(view, now) if state.include_pending else ()
+        launches = launch_record(view, now)
         options = replace(
             self.options,
             include_pending=state.include_pending,
-            back_offs=launches.avoided(state.now),
-            leaving=unavailable_bins(view, state.effective.node_pools, state.now),
+            back_offs=launches.avoided(now),
+            leaving=unavailable_bins(view, state.effective.node_pools, now),
         )
         return replace(state, view=view, prepared=Prepared(without_leaving(view, leaving), leaving, options, launches))

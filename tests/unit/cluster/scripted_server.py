@@ -73,7 +73,7 @@ def serving(script: Script, *, token: str = "t") -> Iterator[Connection]:
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("content-length") or 0))
             reply = script.next(self.path, self.headers.get("authorization", ""))
-            self.send_response(reply.status)
+            (self.send_response_only if "Date" in reply.headers else self.send_response)(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
             if reply.lines is None:
