@@ -51,10 +51,10 @@ class Cycle:
         self._clock = clock
         self._progress = progress
         self._source = ReadSource(source)
-        self._manifests = ReadManifests()
+        self._manifests = ReadManifests(allow_empty=rules.allow_empty)
         self._reading: tuple[Stage, ...] = (
             self._manifests,
-            ReadCluster(cluster, catalog),
+            ReadCluster(cluster, catalog, rules.allow_empty),
             Prepare(rules.placement, memory),
         )
         self._planning: tuple[Stage, ...] = (

@@ -65,7 +65,7 @@ class InventorySettings:
 
 @dataclass(frozen=True, slots=True)
 class CapSettings:
-    """Limits of what one pass may do; 0 means no limit. prune_share: of the inventory at once, at least one object."""
+    """Limits of what one pass may do; 0 means no limit. prune_share: of the inventory within an hour, at least one object."""
 
     new_nodes_per_pass: int = 100
     price_per_hour: float = 0.0
@@ -116,6 +116,7 @@ class Settings:
     path: folder inside it. cluster, catalog: as the flags of those names. dialect: karpenter or ca.
     templates: folder inside the repository with its own templates. drift: correct or report what was changed in the cluster.
     listen: address of health, metrics and status. suspend: plan but never write.
+    allow_empty: take a repository without a document at its word, and prune what it no longer declares.
     """
 
     repository: str = ""
@@ -128,6 +129,7 @@ class Settings:
     listen: str = "127.0.0.1:8080"
     leader_election: bool = False
     suspend: bool = False
+    allow_empty: bool = False
     drift: str = "correct"
     git: GitSettings = field(default_factory=GitSettings)
     passes: PassSettings = field(default_factory=PassSettings)

@@ -14,7 +14,7 @@ from reconciler.model.refs import ObjectRef
 
 @dataclass(frozen=True, slots=True)
 class PlanCaps:
-    """0 is no limit. price_per_hour: USD an hour of all nodes together; prune_share: of the inventory at once."""
+    """0 is no limit. price_per_hour: USD an hour of all nodes together; prune_share: of the inventory within an hour."""
 
     new_nodes_per_pass: int = 100
     price_per_hour: float = 0.0

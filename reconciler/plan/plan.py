@@ -31,6 +31,7 @@ from reconciler.plan.nominated import nominated_notes
 from reconciler.plan.objects import object_changes
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import prune
+from reconciler.plan.prune_hour import PRUNES_KEY
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
 from reconciler.timetable.capacity_schedule import state_at
@@ -100,6 +101,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         applyset_id=inputs.applyset_id,
         share=inputs.caps.prune_share,
         blocked=bool(blocked),
+        now=inputs.cluster_now,
     )
     tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
     domains = domain_counts(topology_keys(inputs.demands), bins, created)
@@ -149,6 +151,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
                 {
                     *inputs.findings,
                     *objects.findings,
+                    *pruning.findings,
                     *static,
                     *hostname_findings(view.nodes),
                     *clock_findings(view.clock_skew),
@@ -162,7 +165,9 @@ def make_plan(inputs: PlanInputs) -> Plan:
         include_pending=inputs.include_pending,
         blocked=blocked,
         notes=tuple(notes),
-        memory=_memory(view.inventory.memory, inputs.launches.memory(created, deleted, inputs.cluster_now)),
+        memory=_memory(
+            view.inventory.memory, inputs.launches.memory(created, deleted, inputs.cluster_now) | dict(pruning.memory)
+        ),
     )
 
 
@@ -203,5 +208,5 @@ def _finding_order(finding: Finding) -> tuple[tuple[str, int, int, str, str, str
 
 def _memory(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The inventory's memory with this package's own entries replaced; what others remember stays."""
-    others = {key: value for key, value in before.items() if key not in {LAUNCHES_KEY, BACK_OFFS_KEY}}
+    others = {key: value for key, value in before.items() if key not in {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY}}
     return dict(sorted((others | dict(now)).items()))

@@ -10,6 +10,7 @@ from reconciler.manifests.in_force import in_force
 from reconciler.manifests.local_budgets import in_utc, named_as_written
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.ports import Catalog, Cluster
+from reconciler.stages.manifests import emptied
 from reconciler.stages.state import PassState
 
 
@@ -19,14 +20,18 @@ class ReadCluster:
 
     cluster: Cluster
     catalog: Catalog
+    allow_empty: bool
 
     def run(self, state: PassState) -> PassState:
         view = self.cluster.view()
         live = live_declared(view)
         local = in_utc(state.repository, state.now)
         forms = in_force(local.declared, live, view.objects, view.apis)
+        # After a restart nothing tells what was declared before but the inventory.
+        is_emptied = bool(view.inventory.members) and not state.repository.documents and not self.allow_empty
         return replace(
             state,
+            tree=emptied(state.tree) if is_emptied and not state.repository.broken_files else state.tree,
             view=view,
             live=live,
             repository=forms.repository,

@@ -15,7 +15,9 @@ from reconciler.plan.limits import PlanCaps
 @dataclass(frozen=True, slots=True)
 class Rules:
     """optimal_within: how long placement may look for something cheaper. check_placement: let the checker judge it too.
-    templates_folder: in the repository, beside the manifests. suspend: plan, and write nothing."""
+    templates_folder: in the repository, beside the manifests. suspend: plan, and write nothing.
+
+    allow_empty: a repository without a document is taken at its word."""
 
     dialect: Dialect
     caps: PlanCaps
@@ -25,4 +27,5 @@ class Rules:
     check_placement: bool = False
     templates_folder: str = "templates"
     suspend: bool = False
+    allow_empty: bool = False
     drift: Drift = Drift.CORRECT

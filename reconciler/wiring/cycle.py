@@ -46,6 +46,7 @@ def make_cycle(
             check_placement=placement.check,
             templates_folder=settings.templates,
             suspend=settings.suspend,
+            allow_empty=settings.allow_empty,
             drift=Drift(settings.drift),
         ),
         packaged_templates=packaged_texts("templates", suffix=".j2"),
