@@ -64,7 +64,7 @@ class Cycle:
         )
         self._applying: tuple[Stage, ...] = (
             Render(packaged_templates, rules.templates_folder),
-            ApplyWrites(cluster, rules.inventory),
+            ApplyWrites(cluster, rules.inventory, progress),
         )
         self._suspended = rules.suspend
         self._next_edges = NextEdges()

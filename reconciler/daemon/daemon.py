@@ -18,6 +18,7 @@ from reconciler.daemon.failures import as_failure, tell
 from reconciler.daemon.jobs import Jobs
 from reconciler.daemon.signals import stopped_by_signals
 from reconciler.daemon.state import BrokenPass, DaemonState
+from reconciler.daemon.watchdog import Watchdog
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.timelines import Edge
 from reconciler.ports import Clock, PassResult
@@ -29,8 +30,6 @@ HEARTBEAT = 1.0
 """Seconds between looks at the clock: APScheduler sleeps until its next job and would not notice one that is set."""
 SET_BACK = timedelta(seconds=1)
 """A clock that jumps back by more than this was set; less is how clocks are kept right."""
-STUCK = 30 * 60.0
-"""Seconds after which a pass that has not ended counts as stuck."""
 
 
 class Daemon:
@@ -56,6 +55,7 @@ class Daemon:
         is_leader: Callable[[], bool] = lambda: True,
         next_edge: Callable[[datetime], Edge | None] = lambda _after: None,
         grace: timedelta = timedelta(seconds=20),
+        watchdog: Watchdog | None = None,
         log: Log | None = None,
     ) -> None:
         self._run_pass = run_pass
@@ -81,7 +81,8 @@ class Daemon:
         self._ending: SimpleQueue[int | None] = SimpleQueue()
         self._leads = False
         self._passes = 0
-        self._under_way: tuple[Trigger, float] | None = None
+        self._watchdog = watchdog or Watchdog()
+        self._under_way: Trigger | None = None
         self._handled_request = ""
         self._asked = ""
         self._heartbeat = monotonic()
@@ -122,7 +123,7 @@ class Daemon:
             return DaemonState(
                 leads=self._leads,
                 passes=self._passes,
-                under_way=self._under_way[0] if self._under_way else None,
+                under_way=self._under_way,
                 next_pass=due[0] if due else None,
                 next_trigger=due[1] if due else None,
                 handled_request=self._handled_request,
@@ -134,10 +135,8 @@ class Daemon:
         silence = monotonic() - self._heartbeat
         if silence > 30 * HEARTBEAT:
             return False, f"the daemon has not looked at the clock for {silence:.0f} s"
-        under_way = self._under_way
-        if under_way is not None and monotonic() - under_way[1] > STUCK:
-            return False, f"a pass has been under way for {monotonic() - under_way[1]:.0f} s"
-        return True, "ok"
+        complaint = self._watchdog.complaint
+        return not complaint, complaint or "ok"
 
     def readiness(self) -> tuple[bool, str]:
         """Whether it does its work: a pass got as far as a plan, or another replica leads."""
@@ -170,6 +169,7 @@ class Daemon:
         polls = threading.Thread(target=self._make_polls, name="polls", daemon=True)
         with stopped_by_signals(self.stop), self._scheduled():
             seen = self._clock.now()
+            self._watchdog.feed()
             passes.start()
             polls.start()
             code = self._watch_clock(seen, give_up)
@@ -183,6 +183,7 @@ class Daemon:
     def _watch_clock(self, seen: datetime, give_up: float | None) -> int | None:
         """Until somebody puts an exit code, or None for a stop, on the queue. seen: the time when it all began."""
         while True:
+            self._watchdog.feed()
             try:
                 return self._ending.get(timeout=HEARTBEAT)
             except Empty:
@@ -220,6 +221,7 @@ class Daemon:
         finally:
             self._edges.stop()
             self._jobs.stop()
+            self._watchdog.close()
 
     # The polling thread
 
@@ -274,7 +276,8 @@ class Daemon:
                 due = self._agenda.due() if leads else None
                 if due is not None and due[0] <= now:
                     self._agenda.begin()
-                    self._under_way = (due[1], monotonic())
+                    self._under_way = due[1]
+                    self._watchdog.progress("start")
                     return due[1]
                 wait = HEARTBEAT if due is None else min(HEARTBEAT, (due[0] - now).total_seconds())
                 self._turn.wait(wait)
@@ -294,6 +297,7 @@ class Daemon:
             self._agenda.ended(self._clock.now(), failure)
             self._passes += 1
             self._under_way = None
+            self._watchdog.rest()
             self._handled_request = asked
             self._ready = self._ready or result.plan is not None
         self._edges.look_from(began)  # not from now: an edge that a commit brought may have come during the pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -20,6 +21,7 @@ class ApplyWrites:
 
     cluster: Cluster
     inventory: InventoryParent
+    progress: Callable[[str], None]
 
     def run(self, state: PassState) -> PassState:
         plan = state.required_plan
@@ -30,6 +32,7 @@ class ApplyWrites:
             parent=self.inventory,
             view=state.view,
             memory=without_launches(plan.memory, never_asked_for),
+            progress=lambda: self.progress(self.phase),
         )
         change_set = ChangeSet((*done.results, *state.unrendered))
         for event in events(plan, change_set, state.trigger):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
     """The daemon with everything around it, until it is stopped or settled. Returns the exit code."""
     from reconciler.daemon.daemon import Daemon  # noqa: PLC0415 - only where it is used
+    from reconciler.daemon.watchdog import Watchdog  # noqa: PLC0415 - only where it is used
     from reconciler.report.daemon_status import with_next_edge  # noqa: PLC0415 - only where it is used
     from reconciler.source.latest import LatestTree  # noqa: PLC0415 - only where it is used
     from reconciler.telemetry.last_pass import LastPass  # noqa: PLC0415 - only where it is used
@@ -48,8 +49,18 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         stack.callback(source.close)
         cluster = open_cluster(settings, clock, metrics.count_request)
         stack.callback(cluster.close)
+        optimal_within = settings.placement.optimal_within if settings.placement.mode == "optimal" else timedelta(0)
+        watchdog = Watchdog(
+            more={"git": settings.git.timeout.total_seconds() * 3, "placement": optimal_within.total_seconds()},
+            ends_process=True,
+        )
         cycle = make_cycle(
-            settings, source=source, cluster=cluster, catalog=open_catalog(settings, cluster, clock), clock=clock
+            settings,
+            source=source,
+            cluster=cluster,
+            catalog=open_catalog(settings, cluster, clock),
+            clock=clock,
+            progress=watchdog.progress,
         )
         metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
         last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)
@@ -72,6 +83,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             on_poll=metrics.observe_poll,
             is_leader=_leadership(election, metrics.set_leader),
             next_edge=cycle.next_edge,
+            watchdog=watchdog,
             log=log,
         )
         _guard(cluster, daemon, election, stack)
