@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.architecture.source_tree import ROOT, copy_of_the_product, run
+
 MOST_LINES = 400
 NAMELESS = {"util", "utils", "helper", "helpers", "common", "misc", "manager"}
-BIN = Path(sys.executable).parent
 
 
 def too_long(folder: Path) -> list[str]:
@@ -36,22 +33,7 @@ def nameless(folder: Path) -> list[str]:
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Path:
-    """A copy of the product that a test may spoil."""
-    shutil.copytree(ROOT / "reconciler", tmp_path / "reconciler", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    (tmp_path / "tests").mkdir()
-    return tmp_path
-
-
-def run(program: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(BIN / program), *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": str(BIN), "PYTHONPATH": str(folder)},
-    )
+    return copy_of_the_product(tmp_path)
 
 
 def test_no_file_is_longer_than_400_lines() -> None:
@@ -69,30 +51,6 @@ def test_every_module_says_what_it_does() -> None:
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
     assert nameless(ROOT) == []
-
-
-def test_imports_point_down() -> None:
-    done = run("lint-imports", folder=ROOT)
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.parametrize(
-    ("module", "line", "contract"),
-    [
-        ("model/quantity.py", "import reconciler.cycle", "Imports point down"),
-        ("report/words.py", "import reconciler.render.environment", "Imports point down"),
-        ("plan/names.py", "import random", "The core does no input or output"),
-        ("cluster/view.py", "import git", "Only source imports git"),
-        ("stray.py", "", "Imports point down"),
-    ],
-)
-def test_a_planted_import_is_noticed(planted: Path, module: str, line: str, contract: str) -> None:
-    with (planted / "reconciler" / module).open("a") as file:
-        file.write(f"\n{line}\n")
-    done = run("lint-imports", "--no-cache", folder=planted)
-    assert done.returncode != 0
-    # exhaustive: a module that no layer names breaks the contract as well, under its own heading
-    assert f"{contract}" in done.stdout.replace("\n", " ")
 
 
 def test_mypy_is_strict(planted: Path) -> None:
