@@ -37,7 +37,7 @@ from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
-from reconciler.placement.nominated import with_nominated
+from reconciler.placement.nodes.nominated import with_nominated
 from reconciler.placement.place import PlacementOptions, place
 from reconciler.plan.back_offs import launch_record, without_launches
 from reconciler.plan.drift import Drift

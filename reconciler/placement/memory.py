@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from reconciler.model.placement import Placement
 from reconciler.model.view import ClusterView
-from reconciler.placement.tally import Tally
+from reconciler.placement.nodes.bound_groups import Tally
 
 Made = TypeVar("Made")
 

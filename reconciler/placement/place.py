@@ -14,38 +14,38 @@ from functools import partial
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
-from reconciler.model.placement import Excuse, Holding, OccupiedBin, Placement, Unplaced
+from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced, UnplacedReason
 from reconciler.model.pods import DEFAULT_SCHEDULER, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ResourceColumns
-from reconciler.placement.attachments import Attached, with_attachments
-from reconciler.placement.batches import UNLIMITED, Batch, batches_of
-from reconciler.placement.best import place_best
-from reconciler.placement.bins import Bins, bins_of, frame_of
-from reconciler.placement.candidates import pool_offers, usable
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.claim_excuses import claim_excuses, obstacle_excuse
-from reconciler.placement.daemons import daemons_of
-from reconciler.placement.excuses import Circumstances, excuses_of
-from reconciler.placement.kernel import WORTH_COMPILING, compiled
+from reconciler.placement.constraints.attachments import Attached, with_attachments
+from reconciler.placement.constraints.limits import PoolLimits
+from reconciler.placement.constraints.overlay_conflicts import overlays_in_force
+from reconciler.placement.constraints.reservations import in_its_pool, reservations_of, usable_offers
+from reconciler.placement.constraints.topology import Topology
+from reconciler.placement.engine.batches import UNLIMITED, Batch, batches_of
+from reconciler.placement.engine.best import place_best
+from reconciler.placement.engine.kernel import WORTH_COMPILING, compiled
+from reconciler.placement.engine.launch import Offerer
+from reconciler.placement.engine.sharing import Usage
+from reconciler.placement.engine.state import State
 from reconciler.placement.memory import Memory
-from reconciler.placement.offer import Offerer
-from reconciler.placement.offerings import BackOff, offerings_of
+from reconciler.placement.needs import KnownNeeds
+from reconciler.placement.nodes.existing import Bins, bins_of, frame_of
+from reconciler.placement.offers.daemons import daemons_of
+from reconciler.placement.offers.offerings import BackOff, offerings_of
+from reconciler.placement.offers.pool_offers import pool_offers, usable
+from reconciler.placement.offers.unknown_prices import unknown_prices
 from reconciler.placement.optimizing.optimal import optimal_placement
-from reconciler.placement.overlay_conflicts import overlays_in_force
-from reconciler.placement.pool_excuses import unused
-from reconciler.placement.pool_limits import PoolLimits
-from reconciler.placement.reservations import in_its_pool, reservations_of, usable_offers
-from reconciler.placement.shapes import KnownNeeds
-from reconciler.placement.sharing import Usage
+from reconciler.placement.reasons.claims import claim_reasons, obstacle_reason
+from reconciler.placement.reasons.node_pools import unused
+from reconciler.placement.reasons.nodes import Circumstances, reasons_of
 from reconciler.placement.spot.accounts import limits_of, totals_of
 from reconciler.placement.spot.allowances import Allowances, within_share
 from reconciler.placement.spot.offers import offered_within_share
 from reconciler.placement.spot.on_demand import cheaper_on_demand
-from reconciler.placement.state import State
-from reconciler.placement.topology import Topology
-from reconciler.placement.unknown_prices import unknown_prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,17 +214,17 @@ def _state(
     memory: Memory,
     attached: Attached,
 ) -> State:
-    sold, told = (tuple(instance_types), options.back_offs), attached.told
+    sold, observed = (tuple(instance_types), options.back_offs), attached.observed
     catalogue = memory.once("catalogue", sold, lambda: offerings_of(instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
     overlaid = (sold[0], tuple(node_pools), tuple(overlays))
     in_force = memory.once("overlays", overlaid, lambda: overlays_in_force(overlays, node_pools, instance_types))
-    pools = (*sold, tuple(node_pools), in_force.overlays, view.daemon_sets, columns.names, told)
+    pools = (*sold, tuple(node_pools), in_force.overlays, view.daemon_sets, columns.names, observed)
     every = memory.once(
         "offers",
         pools,
         lambda: {
-            pool.name: pool_offers(pool, catalogue, daemons, in_force.overlays, columns, told=told)
+            pool.name: pool_offers(pool, catalogue, daemons, in_force.overlays, columns, observed=observed)
             for pool in sorted(node_pools, key=_name)
         },
     )
@@ -290,16 +290,16 @@ def _unplaced(
     unplaced = []
     for number in sorted(missing):
         batch = batches[number]
-        shared: tuple[Excuse, ...] | None = None
+        shared: tuple[UnplacedReason, ...] | None = None
         left = missing[number]
         for member in reversed(batch.members):
             count = min(left, member.size)
             if not count:
                 break
             shape = shapes[member.demand, member.group]
-            own, enough = ((obstacle_excuse(shape),), True) if shape.obstacle else claim_excuses(shape)
+            own, enough = ((obstacle_reason(shape),), True) if shape.obstacle else claim_reasons(shape)
             if shared is None and not enough:
-                shared = excuses_of(state, batch, circumstances)
+                shared = reasons_of(state, batch, circumstances)
             unplaced.append(Unplaced(member.demand, member.group, count, own if enough else (*(shared or ()), *own)))
             left -= count
     return sorted(unplaced, key=lambda item: (item.demand, item.group))
@@ -338,7 +338,7 @@ def _placement(
 def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding, ...]]:
     """What each bin holds: chunks of a batch go to its members in their order, bin by bin."""
     amounts: dict[int, dict[int, int]] = {}
-    for put in state.puts():
+    for put in state.entries():
         by_bin = amounts.setdefault(put.batch.number, {})
         by_bin[put.bin] = by_bin.get(put.bin, 0) + put.count
     found: dict[int, list[Holding]] = {}

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.demand.pending import pending_demands
 from reconciler.model.view import ClusterView
-from reconciler.placement.nominated import with_nominated
+from reconciler.placement.nodes.nominated import with_nominated
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import instance_type, node_pool
 from tests.controlplane import ControlPlane, eventually

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.placement import Placement
-from reconciler.placement import kernel
-from reconciler.placement.kernel import Kernel
+from reconciler.placement.engine import kernel
+from reconciler.placement.engine.kernel import Kernel
 from tests.unit.placement.worlds import World, worlds
 
 COMPILED = kernel.compiled()
@@ -38,8 +38,8 @@ def test_numpy_and_the_loops_as_written_agree(world: World, most: int | None) ->
 @given(world=worlds(), most=st.sampled_from([None, 1, 3]), steps=st.integers(0, 1))
 def test_the_loops_may_take_over_half_way(world: World, most: int | None, steps: int) -> None:
     with (
-        patch("reconciler.placement.make.STEPS_WORTH_COMPILING", steps),
-        patch("reconciler.placement.make.compiled", kernel.plain),
+        patch("reconciler.placement.engine.open.STEPS_WORTH_COMPILING", steps),
+        patch("reconciler.placement.engine.open.compiled", kernel.plain),
     ):
         taken_over = placed_with(None, world, most)
     assert taken_over == placed_with(None, world, most)

@@ -17,9 +17,9 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
-from reconciler.placement import kernel
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.kernel import Kernel
+from reconciler.placement.engine import kernel
+from reconciler.placement.engine.kernel import Kernel
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import instance_type, node, node_pool, pod, shape
 
@@ -91,7 +91,7 @@ def one_more(view: ClusterView, placement: Placement) -> Iterator[Placement]:
     """One chunk that is left, on each node."""
     for left in placement.unplaced:
         rest = tuple(item for item in placement.unplaced if item is not left)
-        rest += (Unplaced(left.demand, left.group, left.count - 1, left.excuses),) if left.count > 1 else ()
+        rest += (Unplaced(left.demand, left.group, left.count - 1, left.reasons),) if left.count > 1 else ()
         for name in (item.name for item in view.nodes):
             held = {item.node: list(item.holdings) for item in placement.occupied}
             held.setdefault(name, []).append(Holding(left.demand, left.group, 1))

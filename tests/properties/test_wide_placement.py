@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator
-from reconciler.placement import kernel
 from reconciler.placement.checker.overlays import valid_overlays
-from reconciler.placement.kernel import Kernel
-from reconciler.placement.overlay_conflicts import overlays_in_force
+from reconciler.placement.constraints.overlay_conflicts import overlays_in_force
+from reconciler.placement.engine import kernel
+from reconciler.placement.engine.kernel import Kernel
 from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import wide_worlds
 from tests.unit.placement.worlds import World, carried_out

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.placement.amounts import PLENTY
-from reconciler.placement.compiling import jit
+from reconciler.placement.engine.compiling import jit
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.amounts import PLENTY
-from reconciler.placement.batches import Batch
-from reconciler.placement.counters import ApartRule, Rule, SpreadRule, TogetherRule
+from reconciler.placement.constraints.limits import RESERVATION_MARK
+from reconciler.placement.constraints.topology_counters import AffinityRule, AntiAffinityRule, Rule, SpreadRule
+from reconciler.placement.engine.batches import Batch
+from reconciler.placement.engine.state import JournalEntry, State
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.meetings import Meeting
-from reconciler.placement.pool_limits import RESERVATION_MARK
+from reconciler.placement.needs import ports_clash
+from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.requirements import ANYWHERE, Requirements, one_of
-from reconciler.placement.shapes import ports_clash
-from reconciler.placement.state import Put, State
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Kind:
     labels, with the domains they keep; waiting: how many there are, by batch in the order in which they were placed."""
 
     pool: int
-    meeting: Meeting
+    compatibility: Compatibility
     batch: Batch
     request: Amounts
     rules: tuple[Rule, ...]
@@ -83,10 +83,10 @@ class Movable:
         return np.array([kind.count for kind in self.kinds], dtype=np.int64)
 
 
-def contents(state: State) -> list[list[Put]]:
+def contents(state: State) -> list[list[JournalEntry]]:
     """What was put on each planned node, in order."""
-    found: list[list[Put]] = [[] for _ in range(state.planned.count)]
-    for put in state.puts():
+    found: list[list[JournalEntry]] = [[] for _ in range(state.planned.count)]
+    for put in state.entries():
         if put.bin >= state.base:
             found[put.bin - state.base].append(put)
     return found
@@ -102,16 +102,20 @@ def movable(state: State, *, per_node: int | None) -> Movable:
     wheres: dict[tuple[tuple[str, str], ...], Requirements] = {}
     contained = contents(state)
     capped = _capped(contained, per_node)
-    for index, puts in enumerate(contained):
-        told = [_told(state, index, put, wheres) for put in puts]
+    for index, entries in enumerate(contained):
+        observed = [_observed(state, index, put, wheres) for put in entries]
         pool = state.planned.of(index).pool
-        known = [(put, meeting) for put, meeting in zip(puts, told, strict=True) if meeting is not None]
-        if len(known) < len(puts) or RESERVATION_MARK in state.offers[pool].pool.name:
+        known = [
+            (put, compatibility)
+            for put, compatibility in zip(entries, observed, strict=True)
+            if compatibility is not None
+        ]
+        if len(known) < len(entries) or RESERVATION_MARK in state.offers[pool].pool.name:
             fixed.append(index)
             continue
         held: dict[int, int] = {}
-        for put, meeting in known:
-            number = _kind_of(state, made, put.batch, meeting, pool=pool, capped=put.batch.demand in capped)
+        for put, compatibility in known:
+            number = _kind_of(state, made, put.batch, compatibility, pool=pool, capped=put.batch.demand in capped)
             held[number] = held.get(number, 0) + put.count
             listed[number].waiting.append((put.batch, put.count))
         nodes.append((held, int(state.planned.price[index])))
@@ -129,13 +133,13 @@ def movable(state: State, *, per_node: int | None) -> Movable:
     )
 
 
-def _told(
-    state: State, index: int, put: Put, wheres: dict[tuple[tuple[str, str], ...], Requirements]
-) -> Meeting | None:
+def _observed(
+    state: State, index: int, put: JournalEntry, wheres: dict[tuple[tuple[str, str], ...], Requirements]
+) -> Compatibility | None:
     """How a chunk came to its node: the first of its wishes that the node was made to meet, in the domains it counts in."""
     topology, batch = state.topology, put.batch
-    rules = state.course(batch).rules
-    if batch.brings is not None or any(isinstance(rule, TogetherRule) and rule.key == HOSTNAME_LABEL for rule in rules):
+    rules = state.constraints(batch).rules
+    if batch.brings is not None or any(isinstance(rule, AffinityRule) and rule.key == HOSTNAME_LABEL for rule in rules):
         return None
     keys = {*topology.deciding_keys(batch.needs), *(rule.key for rule in rules)} - {HOSTNAME_LABEL}
     domains = []
@@ -147,19 +151,19 @@ def _told(
     place = tuple(domains)
     if place not in wheres:
         wheres[place] = Requirements(tuple((key, one_of(value)) for key, value in place)) if place else ANYWHERE
-    number = int(state.planned.blueprint[index])
-    for wish in batch.needs.wishes:
-        meeting = state.meetings.get(batch.needs, wish, wheres[place])
-        if int(meeting.joined()[number]) >= 0:
-            return meeting
+    number = int(state.planned.template[index])
+    for relaxation in batch.needs.relaxations:
+        compatibility = state.compatibilities.get(batch.needs, relaxation, wheres[place])
+        if int(compatibility.joined()[number]) >= 0:
+            return compatibility
     return None
 
 
-def _capped(contained: Sequence[Sequence[Put]], per_node: int | None) -> dict[ObjectRef, int]:
+def _capped(contained: Sequence[Sequence[JournalEntry]], per_node: int | None) -> dict[ObjectRef, int]:
     """Demands with more chunks on new nodes than one of those may hold, all groups together, and how many that is."""
     totals: dict[ObjectRef, int] = {}
     most: dict[ObjectRef, int] = {}
-    for put in (item for puts in contained for item in puts):
+    for put in (item for entries in contained for item in entries):
         allowed = put.batch.most_on_new_node(per_node)
         if allowed is not None:
             totals[put.batch.demand] = totals.get(put.batch.demand, 0) + put.count
@@ -167,9 +171,9 @@ def _capped(contained: Sequence[Sequence[Put]], per_node: int | None) -> dict[Ob
     return {demand: allowed for demand, allowed in most.items() if totals[demand] > allowed}
 
 
-def _kind_of(state: State, made: _Kinds, batch: Batch, meeting: Meeting, *, pool: int, capped: bool) -> int:
+def _kind_of(state: State, made: _Kinds, batch: Batch, compatibility: Compatibility, *, pool: int, capped: bool) -> int:
     shape = batch.needs.shape
-    rules = state.course(batch).rules
+    rules = state.constraints(batch).rules
     counters = state.topology.counters
     counted = [
         number
@@ -178,18 +182,18 @@ def _kind_of(state: State, made: _Kinds, batch: Batch, meeting: Meeting, *, pool
     ]
     on_host = tuple(rule for rule in rules if rule.key == HOSTNAME_LABEL and _matters(rule))
     key = (
-        *(pool, meeting.number, batch.needs.request.tobytes(), on_host, tuple(counted), batch.keeps_minimum),
+        *(pool, compatibility.number, batch.needs.request.tobytes(), on_host, tuple(counted), batch.keeps_minimum),
         *(shape.host_ports, batch.demand if capped else None),
     )
     if key not in made.numbers:
         made.numbers[key] = len(made.list)
-        made.list.append(Kind(pool, meeting, batch, batch.needs.request, on_host))
+        made.list.append(Kind(pool, compatibility, batch, batch.needs.request, on_host))
     return made.numbers[key]
 
 
 def _matters(rule: Rule) -> bool:
     """Chunks that do not count under their own spread constraint find an empty new node as even as they leave it."""
-    return isinstance(rule, ApartRule) or rule.counts_itself
+    return isinstance(rule, AntiAffinityRule) or rule.counts_itself
 
 
 def _shares(state: State, kinds: Sequence[Kind], capped: Mapping[ObjectRef, int]) -> tuple[Amounts, Amounts]:
@@ -220,7 +224,7 @@ def _apart(state: State, kinds: Sequence[Kind]) -> Mask:
     apart = np.zeros((len(kinds), len(kinds)), dtype=np.bool_)
     for number, kind in enumerate(kinds):
         for rule in kind.rules:
-            if isinstance(rule, ApartRule):
+            if isinstance(rule, AntiAffinityRule):
                 apart[number] |= np.array([rule.counter in counted for counted in counts], dtype=np.bool_)
         ports = kind.batch.needs.shape.host_ports
         if ports:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.placement.amounts import PLENTY
+from reconciler.placement.engine.loops import MINIMUM, RUNNING
 from reconciler.placement.label_table import Amounts
-from reconciler.placement.loops import MINIMUM, RUNNING
 from reconciler.placement.optimizing.effort import Effort
 from reconciler.placement.optimizing.patterns import Floats
 from reconciler.placement.optimizing.relaxation import Relaxation, Site
@@ -136,11 +136,11 @@ class _Writing:
                 self._program.row(-WITHOUT_END, 0.0, [*terms, (node, -1.0)])
 
     def _keep_company(self, site: Site, kind: int, position: int, column: int) -> None:
-        for number, company in enumerate(self._open.companies):
-            if kind in company.members and company.key in site.domains:
+        for number, affinity in enumerate(self._open.companies):
+            if kind in affinity.members and affinity.key in site.domains:
                 open_here = [
                     (self._domains[number][value], -float(self._counts[position]))
-                    for value in sorted(site.domains[company.key])
+                    for value in sorted(site.domains[affinity.key])
                 ]
                 self._program.row(-WITHOUT_END, 0.0, [(column, 1.0), *open_here])
 
@@ -162,9 +162,9 @@ def _alike(open_: Relaxation) -> list[list[int]]:
     takes = np.array([site.takes for site in open_.sites], dtype=np.int64).reshape(len(open_.sites), len(open_.kinds))
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, kind in enumerate(open_.kinds):
-        company = tuple(place for place, item in enumerate(open_.companies) if number in item.members)
+        affinity = tuple(place for place, item in enumerate(open_.companies) if number in item.members)
         parts = (open_.asked[number].tobytes(), takes[:, number].tobytes(), open_.apart[number].tobytes())
-        groups.setdefault((*parts, kind.most, kind.batch.part, company), []).append(number)
+        groups.setdefault((*parts, kind.most, kind.batch.part, affinity), []).append(number)
     return list(groups.values())
 
 

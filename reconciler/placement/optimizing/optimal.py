@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from reconciler.model.placement import Placement
+from reconciler.placement.engine.state import State
 from reconciler.placement.optimizing.packings import OUT_OF_TIME, Packing, optimize
-from reconciler.placement.state import State
 
 _ROUNDING = 1e-9
 _LARGE_GAP = 0.05

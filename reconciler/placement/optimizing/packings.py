@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from reconciler.placement.engine.state import State
 from reconciler.placement.optimizing.effort import LITTLE, MOST_FOR_BOUND, Effort
 from reconciler.placement.optimizing.kinds import Movable, Pattern, movable
 from reconciler.placement.optimizing.least import Least, least_price, worths_of
@@ -22,7 +23,6 @@ from reconciler.placement.optimizing.rebuild import Rebuilder
 from reconciler.placement.optimizing.relaxation import relaxation_of
 from reconciler.placement.optimizing.rounding import MORE_WAYS, WAYS, Mixer
 from reconciler.placement.optimizing.sizes import Sizes, sizes_for
-from reconciler.placement.state import State
 
 FIRST_ROUNDS = 60
 """Rounds of new patterns for all chunks."""

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from reconciler.model.quantity import Resources
-from reconciler.placement.batches import Batch
-from reconciler.placement.blueprints import Blueprint
-from reconciler.placement.candidates import PoolOffers
+from reconciler.placement.engine.batches import Batch
+from reconciler.placement.engine.state import Saved, State
+from reconciler.placement.offers.node_templates import NodeTemplate
+from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.optimizing.kinds import Movable, Pattern, contents
-from reconciler.placement.state import Saved, State
 
 Chunks = list[tuple[Batch, int]]
 
@@ -22,10 +22,10 @@ class Rebuilder:
     def __init__(self, state: State, movable: Movable) -> None:
         self._state = state
         self._movable = movable
-        self._existing = [put for put in state.puts() if put.bin < state.base]
-        self._before: list[tuple[Blueprint, Chunks]] = [
-            (state.planned.of(index), [(put.batch, put.count) for put in puts])
-            for index, puts in enumerate(contents(state))
+        self._existing = [put for put in state.entries() if put.bin < state.base]
+        self._before: list[tuple[NodeTemplate, Chunks]] = [
+            (state.planned.of(index), [(put.batch, put.count) for put in entries])
+            for index, entries in enumerate(contents(state))
         ]
 
     def rebuild(self, patterns: Sequence[Pattern]) -> str:
@@ -37,8 +37,8 @@ class Rebuilder:
             reason = "nothing cheaper was found"
         if reason:
             self._clear()
-            for blueprint, chunks in self._before:
-                self._put(blueprint, chunks)
+            for template, chunks in self._before:
+                self._put(template, chunks)
                 self._charge()
         return reason
 
@@ -58,49 +58,49 @@ class Rebuilder:
             self._charge()
         waiting = [list(reversed(kind.waiting)) for kind in self._movable.kinds]
         for pattern in patterns:
-            blueprint = self._blueprint(pattern)
-            if blueprint is None:
+            template = self._template(pattern)
+            if template is None:
                 return "chunks were thought to share a node that may not"
             chunks = [item for kind, count in pattern.kinds for item in _next(waiting[kind], count)]
             used = np.array([batch.needs.request * count for batch, count in chunks], dtype=np.int64).sum(axis=0)
-            if not bool((blueprint.room >= used).all(axis=1).any()):
+            if not bool((template.room >= used).all(axis=1).any()):
                 return "chunks were thought to fit on a node that do not"
-            offers = blueprint.offers
-            if offers.minimums and blueprint.least(used) is None:
+            offers = template.offers
+            if offers.minimums and template.least(used) is None:
                 return f"NodePool {offers.pool.name} asks for more types (minValues) than hold its nodes"
-            self._put(blueprint, chunks)
+            self._put(template, chunks)
             if self._is_short():
                 return f"NodePool {offers.pool.name} has limits that it would break"
             self._charge()
         return ""
 
-    def _blueprint(self, pattern: Pattern) -> Blueprint | None:
+    def _template(self, pattern: Pattern) -> NodeTemplate | None:
         """What a node for all of these may be bought as."""
         state = self._state
-        found: Blueprint | None = None
+        found: NodeTemplate | None = None
         for number, _ in pattern.kinds:
             kind = self._movable.kinds[number]
             if found is None:
-                rows, offers = kind.meeting.rows(kind.pool), state.offers[kind.pool]
+                rows, offers = kind.compatibility.rows(kind.pool), state.offers[kind.pool]
                 if not rows.any():
                     return None
-                found = state.blueprints.get(
-                    kind.pool, rows, offers.own_labels(kind.meeting.wanted), kind.meeting.wanted
+                found = state.templates.get(
+                    kind.pool, rows, offers.own_labels(kind.compatibility.wanted), kind.compatibility.wanted
                 )
                 continue
-            joined = int(kind.meeting.joined()[found.number])
+            joined = int(kind.compatibility.joined()[found.number])
             if joined < 0:
                 return None
-            found = state.blueprints.list[joined]
+            found = state.templates.list[joined]
         return found
 
-    def _put(self, blueprint: Blueprint, chunks: Chunks) -> None:
+    def _put(self, template: NodeTemplate, chunks: Chunks) -> None:
         state = self._state
         (first, held), *rest = chunks
-        state.open_planned(first, blueprint, (held,))
+        state.open_planned(first, template, (held,))
         index = state.planned.count - 1
         for batch, count in rest:
-            state.put_planned(batch, blueprint, (index,), (count,))
+            state.put_planned(batch, template, (index,), (count,))
 
     def _is_short(self) -> bool:
         offers, charged = self._last()

@@ -15,14 +15,14 @@ import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY, times
-from reconciler.placement.batches import Batch
-from reconciler.placement.counters import ApartRule, SpreadRule
+from reconciler.placement.constraints.topology_counters import AntiAffinityRule, SpreadRule
+from reconciler.placement.engine.batches import Batch
+from reconciler.placement.engine.loops import MINIMUM, RUNNING
+from reconciler.placement.engine.open import by_weight
+from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.loops import MINIMUM, RUNNING
-from reconciler.placement.make import by_weight
+from reconciler.placement.needs import RelaxationStep, ports_clash
 from reconciler.placement.requirements import ANYWHERE
-from reconciler.placement.shapes import Wish, ports_clash
-from reconciler.placement.state import State
 
 _MOST_BINS = 40
 """Sorts of existing bins up to which each is looked at by itself; of more the free room is added up."""
@@ -94,7 +94,7 @@ def relaxation_of(state: State, *, per_node: int | None) -> Relaxation:
     """For all chunks that have a place; pods that wait for room keep theirs."""
     made = _Kinds()
     rows: dict[int, dict[int, Mask]] = {}
-    for put in state.puts():
+    for put in state.entries():
         batch = put.batch
         if batch.waits:
             continue
@@ -126,7 +126,7 @@ def relaxation_of(state: State, *, per_node: int | None) -> Relaxation:
 def _sites(
     state: State, kinds: Sequence[OpenKind], asked: Amounts, pools: Sequence[int], companies: Sequence[Company]
 ) -> tuple[Site, ...]:
-    keys = tuple(sorted({company.key for company in companies}))
+    keys = tuple(sorted({affinity.key for affinity in companies}))
     return (*_new_sites(state, kinds, asked, pools, keys), *_existing_sites(state, kinds, keys))
 
 
@@ -137,25 +137,25 @@ def _kind_of(
     opens = batch.opens_nodes and not needs.shape.resource_claims
     capped = None if per_node is None or batch.pods else batch.demand
     key = (
-        *(needs.kin, needs.request.tobytes(), needs.shape.host_ports, batch.part, opens, capped),
+        *(needs.equivalence_class, needs.request.tobytes(), needs.shape.host_ports, batch.part, opens, capped),
         bool(batch.preferences),
     )
     if key not in made.numbers:
-        if needs.kin not in rows:
-            rows[needs.kin] = _rows(state, batch)
+        if needs.equivalence_class not in rows:
+            rows[needs.equivalence_class] = _rows(state, batch)
         made.numbers[key] = len(made.list)
         most = _most_on_host(state, batch, PLENTY if capped is None else per_node or PLENTY)
-        made.list.append(OpenKind(batch, rows[needs.kin] if opens else {}, most))
+        made.list.append(OpenKind(batch, rows[needs.equivalence_class] if opens else {}, most))
     return made.numbers[key]
 
 
 def _rows(state: State, batch: Batch) -> dict[int, Mask]:
     """By pool, whichever wish is met, in whatever domain."""
     found: dict[int, Mask] = {}
-    for wish in batch.needs.wishes:
-        meeting = state.meetings.get(batch.needs, wish, ANYWHERE)
+    for relaxation in batch.needs.relaxations:
+        compatibility = state.compatibilities.get(batch.needs, relaxation, ANYWHERE)
         for pool in range(len(state.offers)):
-            rows = meeting.rows(pool) & state.offers[pool].priced
+            rows = compatibility.rows(pool) & state.offers[pool].priced
             if rows.any():
                 found[pool] = found[pool] | rows if pool in found else rows
     return found
@@ -163,7 +163,7 @@ def _rows(state: State, batch: Batch) -> dict[int, Mask]:
 
 def _most_on_host(state: State, batch: Batch, most: int) -> int:
     """On a new node: beside it there may always be an empty host (see kinds)."""
-    for rule in state.course(batch).on_hosts:
+    for rule in state.constraints(batch).on_hosts:
         if isinstance(rule, SpreadRule) and rule.counts_itself:
             most = min(most, rule.max_skew)
     return most
@@ -171,14 +171,14 @@ def _most_on_host(state: State, batch: Batch, most: int) -> int:
 
 def _apart(state: State, kinds: Sequence[OpenKind]) -> Mask:
     """Worked out by kin, since rules depend on no more."""
-    firsts = {kind.batch.needs.kin: kind.batch for kind in kinds}
-    place = {kin: number for number, kin in enumerate(firsts)}
-    members = [place[kind.batch.needs.kin] for kind in kinds]
+    firsts = {kind.batch.needs.equivalence_class: kind.batch for kind in kinds}
+    place = {equivalence_class: number for number, equivalence_class in enumerate(firsts)}
+    members = [place[kind.batch.needs.equivalence_class] for kind in kinds]
     counts = [frozenset(state.topology.counts_of(batch.needs)) for batch in firsts.values()]
     among = np.zeros((len(firsts), len(firsts)), dtype=np.bool_)
     for number, batch in enumerate(firsts.values()):
-        for rule in state.course(batch).on_hosts:
-            if isinstance(rule, ApartRule):
+        for rule in state.constraints(batch).on_hosts:
+            if isinstance(rule, AntiAffinityRule):
                 among[number] |= np.array([rule.counter in counted for counted in counts], dtype=np.bool_)
     apart = among[np.ix_(members, members)]
     for number, kind in enumerate(kinds):
@@ -192,14 +192,14 @@ def _companies(state: State, kinds: Sequence[OpenKind]) -> tuple[Company, ...]:
     """Where all that count have the rule themselves, and nothing that runs counts: else the second may be somewhere else than the first."""
     counters = state.topology.counters
     placed: Counter[int] = Counter()
-    for put in state.puts():
+    for put in state.entries():
         if not put.batch.waits:
             for position, _ in put.touched.labels:
                 placed[position] += put.count
     wanting: dict[int, set[int]] = {}
     counting: dict[int, set[int]] = {}
     for number, kind in enumerate(kinds):
-        for rule in state.course(kind.batch).company:
+        for rule in state.constraints(kind.batch).affinity:
             wanting.setdefault(rule.counter, set()).add(number)
         for position in state.topology.counts_of(kind.batch.needs):
             counting.setdefault(position, set()).add(number)
@@ -222,21 +222,25 @@ def _pools(state: State, kinds: Sequence[OpenKind]) -> list[int]:
         if not kind.rows:
             continue
         batch = kind.batch
-        unsure = bool(batch.preferences or state.course(batch).keys or batch.needs.shape.host_ports)
-        key = (batch.needs.kin, batch.needs.request.tobytes(), unsure)
+        unsure = bool(batch.preferences or state.constraints(batch).keys or batch.needs.shape.host_ports)
+        key = (batch.needs.equivalence_class, batch.needs.request.tobytes(), unsure)
         if key not in seen:
             seen.add(key)
-            for wish in batch.needs.wishes:
-                found |= _pools_for(state, batch, wish, weights, unsure=unsure)
+            for relaxation in batch.needs.relaxations:
+                found |= _pools_for(state, batch, relaxation, weights, unsure=unsure)
     return sorted(found)
 
 
-def _pools_for(state: State, batch: Batch, wish: Wish, weights: Sequence[tuple[int, ...]], *, unsure: bool) -> set[int]:
-    meeting = state.meetings.get(batch.needs, wish, ANYWHERE)
+def _pools_for(
+    state: State, batch: Batch, relaxation: RelaxationStep, weights: Sequence[tuple[int, ...]], *, unsure: bool
+) -> set[int]:
+    compatibility = state.compatibilities.get(batch.needs, relaxation, ANYWHERE)
     found: set[int] = set()
     for pools in weights:
         able = [
-            pool for pool in pools if (meeting.rows(pool) & state.offers[pool].rows_holding(batch.needs.request)).any()
+            pool
+            for pool in pools
+            if (compatibility.rows(pool) & state.offers[pool].rows_holding(batch.needs.request)).any()
         ]
         found |= set(able)
         if not unsure and any(pool not in state.limited and not state.offers[pool].minimums for pool in able):
@@ -337,7 +341,7 @@ def _existing_sites(state: State, kinds: Sequence[OpenKind], keys: Sequence[str]
     if not state.base:
         return []
     running = state.running.copy()
-    for put in state.puts():
+    for put in state.entries():
         if put.bin < state.base and put.batch.part == RUNNING and not put.batch.waits:
             running[put.bin] -= put.batch.needs.request * put.count
     lean = np.maximum(state.bins.room, 0)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Amounts, Mask
 from reconciler.placement.optimizing.kinds import Movable, Pattern
 from reconciler.placement.requirements import ANYWHERE, Requirements
-from reconciler.placement.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def sizes_for(state: State, movable: Movable) -> Sizes:
         offers = state.offers[pool]
         for able in _compartments(state, movable, pool):
             numbers = np.flatnonzero(able)
-            masks = np.array([movable.kinds[number].meeting.rows(pool) for number in numbers.tolist()])
+            masks = np.array([movable.kinds[number].compatibility.rows(pool) for number in numbers.tolist()])
             for row in _cheapest_rows(offers.offerings.types_of, offers.prices, masks):
                 taken = np.zeros(len(movable.kinds), dtype=np.bool_)
                 taken[numbers] = masks[:, row]
@@ -85,12 +85,12 @@ def sizes_for(state: State, movable: Movable) -> Sizes:
 
 def _compartments(state: State, movable: Movable, pool: int) -> Iterable[Mask]:
     keys = state.offers[pool].offerings.table.keys
-    wishes: dict[Requirements, list[int]] = {}
+    relaxations: dict[Requirements, list[int]] = {}
     for number, kind in enumerate(movable.kinds):
         if kind.pool == pool:
-            wishes.setdefault(kind.meeting.wanted.without(keys), []).append(number)
-    anywhere = wishes.pop(ANYWHERE, [])
-    for members in [*wishes.values(), []] if anywhere else wishes.values():
+            relaxations.setdefault(kind.compatibility.wanted.without(keys), []).append(number)
+    anywhere = relaxations.pop(ANYWHERE, [])
+    for members in [*relaxations.values(), []] if anywhere else relaxations.values():
         mask = np.zeros(len(movable.kinds), dtype=np.bool_)
         mask[[*anywhere, *members]] = True
         yield mask

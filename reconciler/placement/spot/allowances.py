@@ -14,8 +14,8 @@ from typing import Protocol, TypeVar
 from reconciler.model.placement import Holding, Placement, read_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import SPOT
-from reconciler.placement.batches import Allowance
-from reconciler.placement.bins import Bins
+from reconciler.placement.engine.batches import Allowance
+from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.spot.accounts import (
     SpotAccounts,
     SpotOffering,

@@ -19,11 +19,11 @@ from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import ON_DEMAND, SPOT
-from reconciler.placement.candidates import PoolOffers
+from reconciler.placement.engine.launch import Narrowed
+from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
-from reconciler.placement.offer import Narrowed
+from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.spot.accounts import Load, SpotAccounts, SpotOffering
-from reconciler.placement.state import State
 
 
 @dataclass(frozen=True, slots=True)

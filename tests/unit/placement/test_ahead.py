@@ -7,9 +7,9 @@ from unittest.mock import patch
 
 from reconciler.model.placement import Placement
 from reconciler.model.view import ClusterView
-from reconciler.placement import kernel
-from reconciler.placement.ahead import compile_ahead
-from reconciler.placement.kernel import Kernel
+from reconciler.placement.engine import kernel
+from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.engine.precompile import compile_ahead
 from reconciler.placement.place import PlacementOptions, place
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 from tests.unit.placement.worlds import catalogue

@@ -126,7 +126,7 @@ def test_two_nodes_of_one_host_are_one_domain() -> None:
 
     assert sum(item.count for item in placement.unplaced) == 1
     assert "minDomains 3, 2 nodes are there" in " ".join(
-        excuse.example for item in placement.unplaced for excuse in item.excuses
+        reason.example for item in placement.unplaced for reason in item.reasons
     )
 
 

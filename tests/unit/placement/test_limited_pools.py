@@ -15,8 +15,8 @@ from reconciler.model.pods import PodAffinityTerm
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.placement import kernel
 from reconciler.placement.checker.violations import violations
+from reconciler.placement.engine import kernel
 from reconciler.placement.place import PlacementOptions, place
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool

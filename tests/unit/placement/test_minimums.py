@@ -49,8 +49,8 @@ def missing(placement: Placement) -> Mapping[str, int]:
     return {item.demand.name: item.count for item in placement.unplaced}
 
 
-def excuses(placement: Placement) -> list[str]:
-    return [excuse.example for item in placement.unplaced for excuse in item.excuses if "NodePool" in excuse.example]
+def reasons(placement: Placement) -> list[str]:
+    return [reason.example for item in placement.unplaced for reason in item.reasons if "NodePool" in reason.example]
 
 
 def two_types(**limits: str) -> NodePool:
@@ -81,7 +81,7 @@ def test_no_chunk_of_high_priority_loses_its_place_to_others(low: int) -> None:
     )
 
     assert missing(placement) == {"low": low}
-    assert excuses(placement) == [
+    assert reasons(placement) == [
         "NodePool general is at its cpu limit of 24, new nodes counted as the largest type that each lists for minValues"
     ]
 
@@ -91,7 +91,7 @@ def test_the_excuse_says_what_one_more_node_would_count_as() -> None:
     placement = placed(demand(count=3, pod_shape=NEARLY_TWO), pools=[two_types(cpu="11")])
 
     assert missing(placement) == {"web": 1}
-    assert excuses(placement) == [
+    assert reasons(placement) == [
         "NodePool general has used 8 of its cpu limit of 11, and a node that lists enough types for its minValues counts as 4"
     ]
 
@@ -233,6 +233,6 @@ def test_a_type_that_is_never_reserved_is_not_enough_by_itself() -> None:
 
     placement = placed(demand(count=1, pod_shape=shape("3", "1Gi")), pools=[pool], types=SOME_RESERVED)
 
-    assert excuses(placement) == [
+    assert reasons(placement) == [
         f"NodePool general: its minValues asks for 2 values of {CAPACITY_TYPE_LABEL}, and what is large enough has 1 value"
     ]

@@ -96,5 +96,5 @@ def test_uses_the_nodes_that_are_there(case: Case) -> None:
 def test_every_excuse_tells_how_many_candidates_gave_it() -> None:
     for case in cases():
         for item in placed(case).unplaced:
-            assert item.excuses, case.name
-            assert all(excuse.count > 0 and excuse.reason and excuse.example for excuse in item.excuses)
+            assert item.reasons, case.name
+            assert all(reason.count > 0 and reason.cause and reason.example for reason in item.reasons)

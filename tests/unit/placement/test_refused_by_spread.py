@@ -16,8 +16,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement import kernel
-from reconciler.placement.kernel import Kernel
+from reconciler.placement.engine import kernel
+from reconciler.placement.engine.kernel import Kernel
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 from tests.unit.placement.worlds import World, carried_out
 
@@ -223,9 +223,9 @@ def test_what_is_still_refused_is_refused_for_what_is_so_in_the_end() -> None:
     first = placed(asked)
 
     assert held(first) == [7, 7]
-    assert [excuse.example for excuse in first.unplaced[0].excuses] == ["NodePool general is at its nodes limit of 2"]
+    assert [reason.example for reason in first.unplaced[0].reasons] == ["NodePool general is at its nodes limit of 2"]
     later = again(asked, first)
-    assert {excuse.reason for excuse in later.unplaced[0].excuses} == {"NodePool limit", "node full"}
+    assert {reason.cause for reason in later.unplaced[0].reasons} == {"NodePool limit", "node full"}
 
 
 def test_groups_of_one_demand_count_for_each_other() -> None:

@@ -73,7 +73,7 @@ def test_devices_are_counted_node_by_node() -> None:
     assert on(placement) == {"a": 2, "b": 1}
     assert not placement.planned
     (left,) = placement.unplaced
-    words = {excuse.example for excuse in left.excuses}
+    words = {reason.example for reason in left.reasons}
     assert "a lacks 1 device of class gpu" in words
     unknown = "what devices a new node has is known where nodes of its NodePool and instance type are up and agree: here of none"
     assert unknown in words
@@ -225,7 +225,7 @@ def test_classes_that_share_some_devices_are_not_judged() -> None:
 def test_what_is_not_there_keeps_the_pod_off_every_node(devices: Devices, pod_shape: PodShape, words: str) -> None:
     placement = placed(devices, pending("train", pod_shape))
     (left,) = placement.unplaced
-    assert [excuse.example for excuse in left.excuses] == [words]
+    assert [reason.example for reason in left.reasons] == [words]
 
 
 def test_a_class_that_cannot_be_counted_is_no_class_without_devices() -> None:
@@ -276,7 +276,7 @@ def test_chunks_with_claims_that_are_not_judged_take_no_node_that_came_for_other
         assert len(placement.planned) == made
         assert [(left.demand.name, left.count) for left in placement.unplaced] == [("train", 2)]
         world = carried_out(world, placement)
-    words = {excuse.example for left in placement.unplaced for excuse in left.excuses}
+    words = {reason.example for left in placement.unplaced for reason in left.reasons}
     assert "claim-0 was made for other chunks, and resource claims are not judged" in words
 
 
@@ -302,7 +302,7 @@ def test_what_is_nobodys_any_more_is_anybodys() -> None:
 def test_what_is_not_there_counts_beside_what_cannot_be_judged(pod_shape: PodShape, words: str) -> None:
     templates = (template("odd", simple=False), template("classless", device_class="tpu"))
     placement = placed(Devices((), (WHOLE,), templates=templates), pending("train", pod_shape))
-    assert [excuse.example for left in placement.unplaced for excuse in left.excuses] == [words]
+    assert [reason.example for left in placement.unplaced for reason in left.reasons] == [words]
 
 
 OWN = GeneratedClaim("one-gpu", "web-1-gpu", "uid-web-1")
@@ -335,7 +335,7 @@ def test_a_pod_whose_devices_are_on_a_full_node_goes_nowhere_else() -> None:
     assert on(placement) == {"b": 1}
     assert not placement.planned
     (left,) = placement.unplaced
-    assert "b lacks 2 CPU, with 1 CPU free" in {excuse.example for excuse in left.excuses}
+    assert "b lacks 2 CPU, with 1 CPU free" in {reason.example for reason in left.reasons}
 
 
 def test_a_claim_made_for_a_pod_counts_where_its_template_was_deleted() -> None:
@@ -343,7 +343,7 @@ def test_a_claim_made_for_a_pod_counts_where_its_template_was_deleted() -> None:
     placement = placed(devices, pending("web-1", WAITING), pending("web-2", claiming("one-gpu")))
     assert on(placement) == {"b": 1}
     (left,) = placement.unplaced
-    assert [excuse.example for excuse in left.excuses] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
+    assert [reason.example for reason in left.reasons] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_where_a_pod_has_no_claim_of_its_own_yet_its_template_counts(claims: tup
     assert on(placed(devices, pending("web-1", WAITING))) == {"a": 1}
     devices = replace(devices, templates=())
     (left,) = placed(devices, pending("web-1", WAITING)).unplaced
-    assert [excuse.example for excuse in left.excuses] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
+    assert [reason.example for reason in left.reasons] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
 
 
 def test_a_claim_that_a_pod_names_beside_having_had_it_made_is_one_claim() -> None:

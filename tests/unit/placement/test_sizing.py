@@ -8,17 +8,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.placement.blueprints import Blueprints
-from reconciler.placement.kernel import plain
-from reconciler.placement.meetings import Meeting
+from reconciler.placement.engine.kernel import plain
+from reconciler.placement.offers.compatibility import Compatibility
+from reconciler.placement.offers.node_sizes import Mix, Options, Size, mix_price, useful_places
+from reconciler.placement.offers.node_templates import NodeTemplates
 from reconciler.placement.requirements import ANYWHERE
-from reconciler.placement.sizing import Mix, Options, Size, mix_price, useful_places
 
 sizes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 50)), min_size=1, max_size=4).map(
     lambda pairs: [Size(chunks, price, number) for number, (chunks, price) in enumerate(pairs)]
 )
 
-NOBODY = Meeting(Blueprints((), (), 0), 0, ANYWHERE, able=frozenset())
+NOBODY = Compatibility(NodeTemplates((), (), 0), 0, ANYWHERE, able=frozenset())
 
 
 def options_of(sizes: list[Size]) -> Options:
@@ -26,7 +26,7 @@ def options_of(sizes: list[Size]) -> Options:
     assert [size.choice for size in sizes] == list(range(len(sizes)))
     chunks, prices = np.array([(size.chunks, size.price) for size in sizes], dtype=np.int64).T
     useful = useful_places(chunks, prices)
-    return Options(np.arange(len(sizes)), chunks, prices, useful, meeting=NOBODY)
+    return Options(np.arange(len(sizes)), chunks, prices, useful, compatibility=NOBODY)
 
 
 def cheapest_mix(count: int, sizes: list[Size]) -> Mix:

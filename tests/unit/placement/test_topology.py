@@ -106,7 +106,7 @@ def test_min_domains_hold_back_what_would_crowd_too_few() -> None:
 
     assert by_zone(placement) == {"zone-a": 1, "zone-b": 1, "zone-c": 1}
     assert placement.unplaced[0].count == 2
-    assert placement.unplaced[0].excuses[0].example == (
+    assert placement.unplaced[0].reasons[0].example == (
         "NodePool general: ruled out by spread over topology.kubernetes.io/zone (maxSkew 1; minDomains 4, 3 zones are there)"
     )
 
@@ -114,7 +114,7 @@ def test_min_domains_hold_back_what_would_crowd_too_few() -> None:
 def test_a_spread_over_a_label_that_nothing_has_says_that_no_domain_is_there() -> None:
     placement = placed(ClusterView(), demand(count=1, pod_shape=web(topology_spread=spread("example.com/rack"))))
 
-    assert placement.unplaced[0].excuses[0].example == (
+    assert placement.unplaced[0].reasons[0].example == (
         "NodePool general: ruled out by spread over example.com/rack (maxSkew 1; no node has that label)"
     )
 
@@ -125,7 +125,7 @@ def test_min_domains_of_hosts_count_the_nodes_that_are_there() -> None:
 
     placement = placed(view, replace(demand(count=2, pod_shape=web(topology_spread=constraint)), opens_nodes=False))
 
-    assert placement.unplaced[0].excuses[0].example == (
+    assert placement.unplaced[0].reasons[0].example == (
         "one: ruled out by spread over kubernetes.io/hostname (maxSkew 1; minDomains 2, 1 node is there)"
     )
 
@@ -199,7 +199,7 @@ def test_without_the_company_it_wants_a_chunk_goes_nowhere() -> None:
 
     placement = placed(ClusterView(), demand(count=1, pod_shape=near))
 
-    assert [excuse.example for excuse in placement.unplaced[0].excuses] == [
+    assert [reason.example for reason in placement.unplaced[0].reasons] == [
         "NodePool general: ruled out by affinity by kubernetes.io/hostname to pods with app=web, of which there are none"
     ]
 

@@ -81,8 +81,8 @@ def placed(
 
 def excuse_of(placement: Placement) -> str:
     (left,) = placement.unplaced
-    (excuse,) = left.excuses
-    return excuse.example
+    (reason,) = left.reasons
+    return reason.example
 
 
 def test_a_bound_volume_holds_its_pod_to_the_volumes_zone() -> None:
@@ -260,7 +260,7 @@ def test_a_new_node_attaches_as_many_volumes_as_nodes_like_it(
     assert words in " ".join(placement.assumptions)
     if not fits:
         (left,) = placement.unplaced
-        assert any("1 volume of ebs.csi.aws.com" in excuse.example for excuse in left.excuses)
+        assert any("1 volume of ebs.csi.aws.com" in reason.example for reason in left.reasons)
     if not words:
         assert placement.assumptions == ()
 
@@ -340,7 +340,7 @@ def test_pods_that_are_placed_alike_are_each_told_of_their_own_claim() -> None:
     claims = tuple(bound(f"data-{n}", f"pv-{n}") for n in (1, 2))
     pods = [pending(f"db-{n}", with_claims(f"data-{n}", pod_shape=shape("99"))) for n in (1, 2)]
     found = {
-        item.demand.name: [excuse.example for excuse in item.excuses if excuse.reason == "volumes"]
+        item.demand.name: [reason.example for reason in item.reasons if reason.cause == "volumes"]
         for item in placed(Storage(volumes, claims), *pods).unplaced
     }
     assert found == {
