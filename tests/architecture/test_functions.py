@@ -10,23 +10,24 @@ from tests.architecture.source_tree import ROOT, modules
 MOST_LINES = 59
 MOST_PARAMETERS = 8
 
-# Lines and parameters of what is larger. Lower a number when it falls, and take out what is within the limits.
+# Lines and parameters of what is larger, by file and function, in whatever folder. Lower a number when it falls, and take out
+# what is within the limits.
 LARGER = {
     "daemon.py Daemon.__init__": (41, 12),
-    "manifests/pod_spec.py shape_of": (62, 5),
-    "placement/checker/violations.py violations": (61, 8),
-    "placement/loops.py cheapest": (65, 17),
-    "placement/loops.py choose": (59, 14),
-    "placement/loops.py put": (18, 11),
-    "placement/loops.py put_found": (18, 12),
-    "placement/loops.py put_one": (26, 10),
-    "placement/loops.py serve": (79, 22),
-    "placement/place.py _place": (63, 9),
-    "placement/place.py _state": (51, 10),
-    "placement/spread.py _first_together": (38, 9),
-    "plan/plan.py make_plan": (78, 1),
-    "report/daemon_status.py daemon_status_document": (50, 10),
-    "source/git.py GitSource.__init__": (35, 10),
+    "daemon_status.py daemon_status_document": (50, 10),
+    "domains.py _first_together": (38, 9),
+    "git.py GitSource.__init__": (35, 10),
+    "loops.py cheapest": (65, 17),
+    "loops.py choose": (59, 14),
+    "loops.py put": (18, 11),
+    "loops.py put_found": (18, 12),
+    "loops.py put_one": (26, 10),
+    "loops.py serve": (79, 22),
+    "place.py _place": (63, 9),
+    "place.py _state": (51, 10),
+    "plan.py make_plan": (78, 1),
+    "pod_spec.py shape_of": (62, 5),
+    "violations.py violations": (61, 8),
     "wiring.py run_daemon": (72, 4),
 }
 
@@ -66,6 +67,10 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     )
 
 
+def _without_folder(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
 def too_large(folder: Path) -> dict[str, tuple[int, int]]:
     return {
         name: (lines, parameters)
@@ -78,13 +83,13 @@ def test_functions_are_short_and_take_few_parameters() -> None:
     grown = {
         name: size
         for name, size in too_large(ROOT).items()
-        if any(now > then for now, then in zip(size, LARGER.get(name, (0, 0)), strict=True))
+        if any(now > then for now, then in zip(size, LARGER.get(_without_folder(name), (0, 0)), strict=True))
     }
     assert grown == {}
 
 
 def test_the_list_of_larger_functions_shrinks_with_them() -> None:
-    assert set(LARGER) - set(too_large(ROOT)) == set()
+    assert set(LARGER) - set(map(_without_folder, too_large(ROOT))) == set()
 
 
 def test_larger_functions_are_noticed(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ import ast
 import re
 import tomllib
 from importlib.metadata import packages_distributions
+from pathlib import Path
 from typing import Any
 
+import grimp
 import pytest
 
 from tests.architecture.source_tree import ROOT, copy_of_the_product, modules, run
@@ -67,6 +69,31 @@ def test_a_planted_import_is_noticed(
 
 def test_a_violation_of_every_contract_is_planted() -> None:
     assert {contract for _, _, contract, _ in PLANTED} == set(CONTRACTS)
+
+
+# Modules that import each other, be it by way of others or inside functions. Empty it; a pair that is gone must go here too.
+CYCLES = {("reconciler.placement.engine.domain_prices", "reconciler.placement.engine.domains")}
+
+
+def cycles(graph: grimp.ImportGraph) -> set[tuple[str, ...]]:
+    """The modules of each cycle, sorted."""
+    above = {module: graph.find_upstream_modules(module) for module in graph.modules}
+    rings = {each: {other for other in above[each] if each in above[other]} for each in graph.modules}
+    return {tuple(sorted({each, *others})) for each, others in rings.items() if others}
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    assert cycles(grimp.build_graph("reconciler", cache_dir=None)) == CYCLES
+
+
+def test_a_cycle_is_noticed_however_long_and_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "rings"
+    package.mkdir()
+    for name, imports in {"__init__": "", "a": "b", "b": "c", "c": "a", "d": "a", "e": "f", "f": "e"}.items():
+        (package / f"{name}.py").write_text(f"def late():\n    import rings.{imports}\n" if imports else "")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = cycles(grimp.build_graph("rings", cache_dir=None))
+    assert found == {("rings.a", "rings.b", "rings.c"), ("rings.e", "rings.f")}
 
 
 def spelled_alike(distribution: str) -> str:
