@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,23 @@ def test_ruff_selects_nearly_everything(planted: Path) -> None:
     done = run("ruff", "check", "reconciler/model/loose.py", folder=planted)
     assert "S307" in done.stdout
     assert "T201" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "wanted"),
+    [("model/loose.py", {"D101", "D102", "D103"}), ("plan/plan.py", {"D101", "D103"}), ("plan/names.py", set())],
+)
+def test_glossary_and_entries_say_what_everything_public_is(planted: Path, module: str, wanted: set[str]) -> None:
+    (planted / "reconciler" / module).write_text(
+        '"""Loose."""\n\n\nclass Loose:\n    def method(self) -> None: ...\n\n\ndef loose() -> None: ...\n'
+    )
+    done = run("ruff", "check", "--output-format", "concise", f"reconciler/{module}", folder=planted)
+    assert set(re.findall(r"\bD\d+", done.stdout)) == wanted
+
+
+def test_each_entry_that_ruff_is_told_of_is_there() -> None:
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]["per-file-ignores"]
+    named = [re.fullmatch(r"!reconciler/\{(.*)\}\.py", pattern) for pattern in patterns if pattern.startswith("!")]
+    entries = {entry for pattern in named if pattern for entry in pattern[1].split(",")}
+    assert len(entries) > 10
+    assert {entry for entry in entries if not list((ROOT / "reconciler").glob(f"{entry}.py"))} == set()
