@@ -18,7 +18,9 @@ _PYTEST = ("pytest", "-q", "-n", "2", "--dist", "loadgroup", "-m", "not e2e and 
 _NO_TESTS = 5
 _READERS = {
     "templates": ("tests/unit/render", "tests/unit/report"),
-    "config": ("tests/unit/config", "tests/unit/manifests"),
+    "config": ("tests/config", "tests/unit/manifests"),
+    "docs": ("tests/docs",),
+    "examples-repo": ("tests/examples",),
     "pyproject.toml": ("tests/architecture",),
 }
 """Which tests read what is not code."""
