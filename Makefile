@@ -38,7 +38,7 @@ test: setup ## Lint, types, contracts and every quick test (a few minutes)
 	$(BIN)/pytest -m "not e2e and not soak and not perf" -n 2 --dist loadgroup
 
 test-e2e: setup ## Tests on the real control plane (needs Go 1.26 for the first build, about 10 minutes)
-	$(BIN)/pytest -m "e2e" tests/integration tests/e2e
+	$(BIN)/pytest -m "e2e" -n 2 --dist loadgroup tests/integration tests/e2e
 
 check: test test-e2e ## All of it, as CI does
 
