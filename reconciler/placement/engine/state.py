@@ -24,8 +24,8 @@ from reconciler.placement.constraints.placeholders import Placeholders
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.constraints.topology_counters import Domain, Inclusion
+from reconciler.placement.engine.arrays import NODES
 from reconciler.placement.engine.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
-from reconciler.placement.engine.loops import NODES
 from reconciler.placement.needs import Needs
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes

@@ -9,7 +9,7 @@ import yaml
 from reconciler.manifests.crds import crds, to_yaml
 from reconciler.settings import load_settings
 
-CONFIG = Path(__file__).resolve().parents[3] / "config"
+CONFIG = Path(__file__).resolve().parents[2] / "config"
 DEFINITIONS = {definition["metadata"]["name"]: definition for definition in crds()}
 
 
