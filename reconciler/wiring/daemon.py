@@ -90,12 +90,11 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         server = PageServer(
             settings.listen,
             {
-                "/healthz": check_page(daemon.health),
-                "/readyz": check_page(daemon.readiness),
                 "/metrics": text_page(metrics.exposition),
                 "/status": json_page(lambda: with_next_edge(last.document(), daemon.state.next_edge)),
                 "/capacity": _capacity_page(cycle, cluster.name, clock),
             },
+            probes={"/healthz": check_page(daemon.health), "/readyz": check_page(daemon.readiness)},
         )
         stack.callback(server.close)
         server.start()
