@@ -21,9 +21,11 @@ def test_it_ends_in_order_while_its_settings_are_still_read(
     settings = tmp_path / "headroom.yaml"
     os.mkfifo(settings)
     command = [sys.executable, "-m", "reconciler", "run", "--config", str(settings), "--cluster", "embedded", *flags]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
-        # Opening it waits for the reader, which is the process in the middle of its start.
-        with settings.open("w"):
-            process.send_signal(number)
-            _, said = process.communicate(timeout=PATIENCE)
+    # Opening the file waits for its reader, which is the process in the middle of its start.
+    with (
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process,
+        settings.open("w"),
+    ):
+        process.send_signal(number)
+        _, said = process.communicate(timeout=PATIENCE)
     assert (process.returncode, said) == (code, "")
