@@ -80,6 +80,7 @@ class PodDisruptionBudget:
     allows_none: bool = False
 
     def covers(self, pod: Pod) -> bool:
+        """Whether the pod is one of those that the budget protects."""
         matches = self.selector is not None and self.selector.matches(dict(pod.shape.labels))
         return pod.namespace == self.namespace and matches
 

@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from reconciler.model.placement import Placement
+from reconciler.optimizer.optimal import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
-from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from reconciler.plan.rejection import rejections
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
@@ -26,30 +26,15 @@ class Place:
 
     def run(self, state: PassState) -> PassState:
         latest = time.perf_counter() + self.rules.optimal_within.total_seconds()
-        placement = place(
+        problem = Problem(
             state.prepared.room,
             node_pools=state.effective.node_pools,
             instance_types=state.instance_types,
             demands=state.demands,
             overlays=state.effective.node_overlays,
             options=state.prepared.options,
-            memory=self.memory,
-            seconds_left=lambda: latest - time.perf_counter(),
         )
+        placement = place_in_mode(problem, memory=self.memory, seconds_left=lambda: latest - time.perf_counter())
         is_unchecked = self.rules.check_placement and not placement.checked
-        broken = _broken_rules(state, placement) if is_unchecked else ()
+        broken = violations(problem, placement) if is_unchecked else ()
         return replace(state, placement=placement, broken_rules=broken, findings=(*state.findings, *rejections(broken)))
-
-
-def _broken_rules(state: PassState, placement: Placement) -> tuple[str, ...]:
-    options = state.prepared.options
-    return violations(
-        state.prepared.room,
-        node_pools=state.effective.node_pools,
-        instance_types=state.instance_types,
-        demands=state.demands,
-        placement=placement,
-        overlays=state.effective.node_overlays,
-        spot_share=options.spot_share,
-        back_offs=options.back_offs,
-    )

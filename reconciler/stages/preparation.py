@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from reconciler.demand.leaving import leaving_demands, without_leaving
 from reconciler.placement.memory import Memory
-from reconciler.placement.nominated import with_nominated
-from reconciler.placement.place import PlacementOptions
+from reconciler.placement.nodes.nominated import with_nominated
+from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.back_offs import launch_record
 from reconciler.plan.replacement import unavailable_bins
 from reconciler.stages.state import PassState, Prepared

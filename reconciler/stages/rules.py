@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.dialect import Dialect
-from reconciler.placement.place import PlacementOptions
+from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.drift import Drift
 from reconciler.plan.limits import PlanCaps
 

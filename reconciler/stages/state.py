@@ -16,7 +16,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
-from reconciler.placement.place import PlacementOptions
+from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.back_offs import LaunchRecord
 
 
