@@ -24,7 +24,10 @@ def held(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
 
 
 def useful(chunks: Numbers, prices: Numbers, found: Numbers) -> int:
-    """As `useful_places`: writes the places to the end of `found`, and returns where they begin."""
+    """Writes the places of sizes that hold something, and for which no other holds as much for less, to the end of `found`.
+
+    Smallest size first. Returns where they begin.
+    """
     first, most = len(found), PLENTY
     while True:
         best, largest = -1, 0
