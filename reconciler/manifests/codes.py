@@ -1,7 +1,4 @@
-"""Every finding code of the manifests, in one place: a code is stable, has one severity and one page in docs/findings.
-
-Used by the loader, by every kind and by validate; the documentation test reads `ALL`.
-"""
+"""Every finding code of the manifests, in one place: a code is stable, has one severity and one page in docs/findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions that headroom owns, made from the schemas that validate its manifests. Used by `headroom crd`."""
+"""The CustomResourceDefinitions that headroom owns, made from the schemas that validate its manifests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Definition:
             "metadata": {
                 "name": f"{self.plural}.{kind.group}",
                 "labels": {"app.kubernetes.io/part-of": "headroom"},
-                # The groups end in k8s.io: the API server wants to know that the kind is not an approved community one.
+                # For groups that end in k8s.io the API server wants this annotation.
                 "annotations": {"api-approved.kubernetes.io": "unapproved, defined by headroom"},
             },
             "spec": {
@@ -106,7 +106,7 @@ def crds() -> tuple[Manifest, ...]:
 
 
 def to_yaml(manifest: Manifest) -> str:
-    """As YAML in the order in which it was made, without aliases; ends with a newline."""
+    """As YAML in the mapping's own order, without aliases; ends with a newline."""
     import yaml  # noqa: PLC0415 - only for this command
 
     class Dumper(yaml.SafeDumper):

@@ -1,6 +1,6 @@
-"""MetricsProducer (autoscaling.karpenter.sh/v1alpha1), scheduled capacity: rules and reading. Used through kinds.
+"""MetricsProducer (autoscaling.karpenter.sh/v1alpha1), scheduled capacity: rules and reading.
 
-Whether behaviors overlap or never end is timetable's business; here each is read by itself.
+Each behavior is read by itself here; whether some overlap or never end needs the calendar (`schedule_findings`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCHEDULE: Path = ("spec", "schedule")
 
 
 def check(inspection: Inspection) -> None:
-    """Whatever else is wrong with the document: what its schema refuses is told already, and passed over here."""
+    """Also runs on documents that violate the schema, and skips what the schema has reported."""
     schedule = mapping_at(inspection.body, "spec", "schedule")
     zone = schedule.get("timezone", DEFAULT_ZONE)
     if isinstance(zone, str) and zone and not is_time_zone(zone):
@@ -75,7 +75,7 @@ def time_zone_hint(name: str) -> str:
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Schedule:
     schedule = mapping_at(manifest, "spec", "schedule")
     zone = schedule.get("timezone", DEFAULT_ZONE)
-    if not is_time_zone(zone):  # checked already where there is a file; an object of the cluster may have any text
+    if not is_time_zone(zone):  # a file has been checked already; an object of the cluster may have any text
         raise Invalid(f"{zone!r} is no time zone", hint=time_zone_hint(zone))
     try:
         behaviors = tuple(

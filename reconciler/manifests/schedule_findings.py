@@ -1,7 +1,7 @@
-"""Findings that only the calendar shows: behaviors that never begin, never end, lose an end to the clock, overlap, or never count. Called by cycle and cli.
+"""Findings that need the calendar: behaviors that never begin or end, skip a window at a clock change, overlap, never count.
 
-The span looked at begins with the hour of the present time, and an overlap is told with its true beginning, so that one
-pass after another finds the same words.
+The span that is searched begins with the present hour, and overlaps are reported with their true beginning, so that every
+pass words its findings alike.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import Collision
 
 HORIZON = timedelta(days=5 * 366)
-"""Holds a 29 February (but around 1900 and 2100), and so every date."""
+"""Contains a 29 February, except around 1900 and 2100, and so every date."""
 HORIZON_OF_WEEKS = timedelta(days=400)
 """Enough where no day of the month is named: months and changes of the clock come every year."""
 MOST_COLLISIONS = 10
-"""Pairs that are told one by one; the last says how many more there are."""
+"""Pairs that are reported one by one; the last says how many more there are."""
 _MOST_MATCHES = 1_000_000
 _LEAST_DAYS = 31
 _ALL_TIMES = timedelta(days=30)
-"""An overlap that began over a year ago and goes on for longer than this is no matter of the calendar."""
+"""An overlap that began over a year ago and lasts longer than this counts as permanent."""
 _MINUTE = "%a %Y-%m-%d %H:%M"
 
 
 def schedule_findings(schedules: Iterable[Schedule], now: datetime) -> tuple[Finding, ...]:
-    """What is odd about each schedule in the five years from `now` on (less where less is enough)."""
+    """What is wrong with each schedule in the five years from `now` on, or fewer where fewer are enough."""
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     return tuple(finding for schedule in schedules for finding in _findings(schedule, hour))
 
@@ -139,7 +139,7 @@ def _local(instant: datetime, zone: ZoneInfo) -> str:
 
 
 def _horizon(schedule: Schedule, hour: datetime) -> datetime:
-    """Nearer where a schedule repeats itself, or matches so often that five years of it would take long."""
+    """Nearer where a schedule repeats every year, or matches too often for five years to be searched."""
     from reconciler.timetable.pattern import matches_a_day  # noqa: PLC0415 - numpy, and only for schedules
 
     daily = sum(matches_a_day(item.start) + matches_a_day(item.end) for item in schedule.behaviors)

@@ -1,4 +1,4 @@
-"""Ends that a clock set forward takes away: start and end of a window both fall into the hour that is skipped. Used for findings.
+"""Ends that a clock set forward takes away: start and end of a window both fall into the hour that is skipped.
 
 A local time that does not exist becomes the next that does. A start and an end in one gap so become one instant, at which the
 start wins: a window of half an hour stays open until its next end.
