@@ -25,6 +25,8 @@ from reconciler.timetable.local_windows import Interval, merged, minutes_of, ope
 _YEAR = (minutes_of(datetime(2026, 1, 1, tzinfo=UTC)), minutes_of(datetime(2027, 1, 1, tzinfo=UTC)))
 _ALWAYS: tuple[Interval, ...] = (_YEAR,)
 _BUDGETS: Path = ("spec", "disruption", "budgets")
+DEFAULT_NODES = "10%"
+"""What the API server writes into a budget without `nodes`."""
 _LARGEST_COUNT = 2**31 - 1
 _EVERY_STEP = re.compile(r"\*/\d+")
 _DAY, _WEEKDAY = 2, 4
@@ -78,7 +80,7 @@ def check_budgets(inspection: Inspection, budgets: Sequence[Mapping[str, Any]]) 
 def _read(inspection: Inspection, index: int, budget: Mapping[str, Any]) -> _Budget | None:
     path: Path = (*_BUDGETS, index)
     opened = _opened(inspection, path, budget)
-    nodes = str(budget["nodes"])
+    nodes = str(budget.get("nodes", DEFAULT_NODES))
     number = int(nodes.removesuffix("%"))
     if number > _LARGEST_COUNT:
         inspection.report(

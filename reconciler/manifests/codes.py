@@ -86,6 +86,7 @@ STANDARD_RESOURCE = _error("standard-resource")
 # Schedules.
 LIST_ONLY = _error("list-only")
 UNKNOWN_TIME_ZONE = _error("unknown-time-zone")
+OLD_ZONE_DATA = _warning("old-zone-data")
 START_NEVER_COMES = _warning("start-never-comes")
 END_NEVER_COMES = _warning("end-never-comes")
 END_LOST_TO_CLOCK = _warning("end-lost-to-clock")

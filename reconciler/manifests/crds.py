@@ -45,7 +45,7 @@ class _Definition:
             "additionalPrinterColumns": [
                 {"name": name, "type": type_name, "jsonPath": path} for name, type_name, path in (*self.columns, _AGE)
             ],
-            "schema": {"openAPIV3Schema": {**self.schema, "properties": {**_OBJECT_FIELDS, **properties}}},
+            "schema": {"openAPIV3Schema": _structural({**self.schema, "properties": {**_OBJECT_FIELDS, **properties}})},
         }
         if "status" in properties:
             version["subresources"] = {"status": {}}
@@ -72,6 +72,17 @@ class _Definition:
                 "versions": [version],
             },
         }
+
+
+def _structural(schema: Any) -> Any:
+    """Without `additionalProperties: false`, which the API server allows in no definition: it prunes unknown fields."""
+    if isinstance(schema, dict):
+        return {
+            key: _structural(value)
+            for key, value in schema.items()
+            if not (key == "additionalProperties" and value is False)
+        }
+    return [_structural(item) for item in schema] if isinstance(schema, list) else schema
 
 
 _DEFINITIONS = (

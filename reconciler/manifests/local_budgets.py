@@ -15,12 +15,14 @@ from reconciler.manifests import codes
 from reconciler.manifests.allow_windows import ALLOW_WINDOWS, TIME_ZONE, allow_windows_of
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.node_pool import NODE_POOL, budgets_of, is_partial
+from reconciler.manifests.old_zone_data import old_zone_data
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.durations import format_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import LocalBudgets, PoolBudgets
 from reconciler.model.nodes import BudgetOrigin, DisruptionBudget, NodePool
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
 from reconciler.timetable.compiled_budgets import compiled, next_form
 from reconciler.timetable.cron import parse_cron
@@ -65,6 +67,14 @@ def in_utc(repository: Declared, now: datetime) -> InUtc:
         manifests[index] = replace(item, manifest=_with_budgets(item.manifest, form.budgets))
     if not (pools or refused):
         return InUtc(repository)
+    local = next((pool for pool in pools if pool.written.time_zone != "UTC"), None)
+    if local is not None:
+        findings += old_zone_data(
+            now,
+            ObjectRef(NODE_POOL.group, NODE_POOL.name, "", local.node_pool),
+            local.position,
+            "spec.disruption.budgets",
+        )
     budgets = {pool.node_pool: pool.compiled.budgets for pool in pools}
     refused_names = {ref.name for ref in refused}
     declared = replace(

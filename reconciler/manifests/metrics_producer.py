@@ -54,22 +54,24 @@ _COPIES = ("posix/", "right/")
 
 @lru_cache(maxsize=1024)
 def is_time_zone(name: str) -> bool:
-    """Whether it is an IANA name that this machine (or the tzdata package) knows."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only documents with a schedule need it
+    """Whether it is an IANA name of the time zone data."""
+    from reconciler.zone_data import time_zone  # noqa: PLC0415 - only documents with a schedule need it
 
     if name in NO_PLACES or name.startswith(_COPIES):
         return False
     try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
+        time_zone(name)
+    except Invalid:
         return False
     return True
 
 
 def time_zone_hint(name: str) -> str:
-    from zoneinfo import available_timezones  # noqa: PLC0415 - reads the whole database; only to help with a typo
+    """What to write instead of an unknown zone, by the names of the time zone data."""
+    from reconciler.zone_data import zone_data, zone_names  # noqa: PLC0415 - reads all names; only to help with a typo
 
-    return nearest(name, sorted(available_timezones())) or "write an IANA name such as Europe/Berlin"
+    hint = nearest(name, sorted(zone_names() - NO_PLACES)) or "write an IANA name such as Europe/Berlin"
+    return f"{hint}; the time zone data is {zone_data()}"
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Schedule:

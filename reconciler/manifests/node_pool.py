@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.budget_lints import check_budgets
+from reconciler.manifests.budget_lints import DEFAULT_NODES, check_budgets
 from reconciler.manifests.capacity_buffer import amounts_of
 from reconciler.manifests.document import Path
 from reconciler.manifests.inspection import Inspection, mapping_at
@@ -225,7 +225,8 @@ def _budget_of(budget: Mapping[str, Any]) -> DisruptionBudget:
         except Invalid as error:
             unreadable = error.message
     reasons = tuple(budget["reasons"]) if "reasons" in budget else None
-    return DisruptionBudget(budget["nodes"], reasons, budget.get("schedule"), duration, unreadable)
+    nodes = budget.get("nodes", DEFAULT_NODES)
+    return DisruptionBudget(nodes, reasons, budget.get("schedule"), duration, unreadable)
 
 
 def _duration(text: str) -> timedelta | None:

@@ -12,9 +12,12 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from reconciler.manifests import codes
+from reconciler.manifests.metrics_producer import DEFAULT_ZONE
+from reconciler.manifests.old_zone_data import old_zone_data
 from reconciler.model.findings import Code, Finding
 from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import Collision
+from reconciler.zone_data import time_zone
 
 HORIZON = timedelta(days=5 * 366)
 """Contains a 29 February, except around 1900 and 2100, and so every date."""
@@ -32,7 +35,10 @@ _MINUTE = "%a %Y-%m-%d %H:%M"
 def schedule_findings(schedules: Iterable[Schedule], now: datetime) -> tuple[Finding, ...]:
     """What is wrong with each schedule in the five years from `now` on, or fewer where fewer are enough."""
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    return tuple(finding for schedule in schedules for finding in _findings(schedule, hour))
+    known = tuple(schedules)
+    local = next((schedule for schedule in known if schedule.timezone != DEFAULT_ZONE), None)
+    old = () if local is None else old_zone_data(now, local.ref, local.position, "spec.schedule.timezone")
+    return (*old, *(finding for schedule in known for finding in _findings(schedule, hour)))
 
 
 @lru_cache(maxsize=4096)
@@ -55,7 +61,7 @@ def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
             hint = "let it end at another time than it begins"
             findings.append(_finding(codes.END_NEVER_COMES, schedule, index, message, hint=hint, field="end"))
         else:
-            findings += _lost_end(schedule, index, hour)
+            findings += _skipped_window(schedule, index, hour)
     found = overlaps(schedule, hour, _horizon(schedule, hour))
     hidden = dict(found.hidden)
     for index, winners in found.hidden:
@@ -72,18 +78,17 @@ def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _lost_end(schedule: Schedule, index: int, hour: datetime) -> list[Finding]:
-    from reconciler.timetable.clock_gaps import lost_end  # noqa: PLC0415 - numpy, and only for schedules
+def _skipped_window(schedule: Schedule, index: int, hour: datetime) -> list[Finding]:
+    from reconciler.timetable.clock_gaps import skipped_window  # noqa: PLC0415 - numpy, and only for schedules
 
-    lost = lost_end(schedule.behaviors[index], schedule.timezone, hour, _horizon(schedule, hour))
-    if lost is None:
+    skipped = skipped_window(schedule.behaviors[index], schedule.timezone, hour, _horizon(schedule, hour))
+    if skipped is None:
         return []
-    opens, closes = lost.gap
-    until = "" if lost.until is None else f" until {_local(lost.until, ZoneInfo(schedule.timezone))}"
+    opens, closes = skipped.gap
     message = (
-        f"{_name(index)} does not end on {lost.end:%a %Y-%m-%d} at {lost.end:%H:%M}: clocks of {schedule.timezone} go from"
-        f" {opens:%H:%M} to {closes:%H:%M} that day, its start ({lost.start:%H:%M}) and its end both come at"
-        f" {closes:%H:%M}, and a start wins; it stays active{until}"
+        f"{_name(index)} has no window on {skipped.start:%a %Y-%m-%d}: clocks of {schedule.timezone} go from"
+        f" {opens:%H:%M} to {closes:%H:%M} that day, so that its start ({skipped.start:%H:%M}) and its end"
+        f" ({skipped.end:%H:%M}) both come at {closes:%H:%M}"
     )
     hint = f"let it begin before {opens:%H:%M} or end after {closes:%H:%M}"
     return [_finding(codes.END_LOST_TO_CLOCK, schedule, index, message, hint=hint, field="end")]
@@ -118,7 +123,7 @@ def _between(schedule: Schedule, collision: Collision, hour: datetime) -> str:
     """`first from Fri 2026-11-27 17:00 to Mon 2026-11-30 09:00 Europe/Berlin (2026-11-27 16:00 UTC)`."""
     from reconciler.timetable.collisions import began  # noqa: PLC0415 - numpy, and only for schedules
 
-    zone = ZoneInfo(schedule.timezone)
+    zone = time_zone(schedule.timezone)
     start = began(schedule, collision) if collision.start == hour else collision.start
     if start is None:
         return (

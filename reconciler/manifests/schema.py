@@ -29,7 +29,8 @@ def validator_of(name: str) -> Any:
     """A compiled validator whose `iter_errors` yields every violation."""
     import jsonschema_rs  # noqa: PLC0415 - 30 ms that `headroom --help` need not spend
 
-    return jsonschema_rs.Draft7Validator(schema_of(name))
+    # The engine without backtracking: manifests are not trusted, and some patterns of Karpenter invite it.
+    return jsonschema_rs.Draft7Validator(schema_of(name), pattern_options=jsonschema_rs.RegexOptions())
 
 
 def with_defaults(schema: Schema, value: Any) -> Any:

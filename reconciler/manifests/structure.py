@@ -87,8 +87,16 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
             inspection.report(
                 codes.INVALID_VALUE, path, f"{place} must be one of {options}, not {_shown(found)}", hint=hint
             )
-        case "additionalProperties" | "false schema":
-            inspection.report(codes.INVALID_VALUE, path, f"{place} is not allowed here")
+        case "additionalProperties":
+            known = part.get("properties", {})
+            for name in kind.unexpected:
+                where: Path = (*path, name)
+                inspection.report(
+                    codes.INVALID_VALUE,
+                    where,
+                    f"{path_text(inspection.written_path(where))} is not a field of this kind",
+                    hint=nearest(name, known) or f"known here: {', '.join(known)}",
+                )
         case _:
             example = _example(part)
             inspection.report(
@@ -170,6 +178,8 @@ def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Pa
         for key, inner in value.items():
             if known is not None and key in known:
                 _unknown_fields(inspection, known[key], inner, (*path, key))
+            elif further is False:
+                continue  # a violation of the schema, reported as such
             elif further is not None:
                 _unknown_fields(inspection, further, inner, (*path, key))
             elif known is not None and _OPEN not in schema and not (path == () and key in _ALWAYS_KNOWN):

@@ -1,7 +1,8 @@
 """When each behavior of a schedule is active, as arrays of instants.
 
-A behavior is active from a match of its start until the next match of its end after that, half-open. Where a start and an
-end fall on one instant, the start wins, within one behavior as between two.
+A behavior is active from a match of its start until the next match of its end after that, half-open. A start at the very time
+of an end wins. Times that a clock change moves to one instant keep their order on the wall clock, and the last decides: a
+window inside the skipped hour is no window.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.schedules import Behavior, Schedule
-from reconciler.timetable.pattern import LONGEST_GAP, can_match, matches
+from reconciler.timetable.pattern import LONGEST_GAP, Matches, can_match, matches
 from reconciler.timetable.zone import DAY, Seconds
 
 Activity = NDArray[np.bool_]
@@ -46,11 +47,15 @@ def _edges(behavior: Behavior, zone: str, start: int, end: int) -> tuple[bool, S
     earliest = start - _LOOK_BACKS[0] * DAY
     starts = matches(behavior.start, zone, earliest, end)
     ends = matches(behavior.end, zone, earliest, end)
-    times = np.concatenate((ends, starts))
+    times = np.concatenate((ends.instants, starts.instants))
     order = np.argsort(times, kind="stable")
-    begins = order >= len(ends)
+    begins = order >= len(ends.instants)
     times = times[order]
-    counts = _last_of_each(times)  # of an end and a start at once, the start
+    together = (times[1:] == times[:-1]).nonzero()[0]  # an end, and the start behind it
+    if len(together):
+        local = np.concatenate((ends.local, starts.local))[order]
+        begins[together + 1] = local[together + 1] >= local[together]
+    counts = _last_of_each(times)
     times, begins = times[counts], begins[counts]
     now = int(times.searchsorted(start, side="right"))
     active = bool(begins[now - 1]) if now else _was_active(behavior, zone, earliest)
@@ -70,10 +75,21 @@ def _was_active(behavior: Behavior, zone: str, before: int) -> bool:
         earliest = before - days * DAY
         starts = matches(behavior.start, zone, earliest, at)
         ends = matches(behavior.end, zone, earliest, at)
-        if len(starts) or len(ends):
-            return bool(len(starts)) and (not len(ends) or bool(starts[-1] >= ends[-1]))
+        last_start, last_end = _last(starts), _last(ends)
+        if last_start is not None or last_end is not None:
+            return last_start is not None and (last_end is None or last_start >= last_end)
         at = earliest
     return False
+
+
+def _last(found: Matches) -> tuple[int, int] | None:
+    """The instant and the local time of the last match."""
+    return (int(found.instants[-1]), int(found.local[-1])) if len(found.instants) else None
+
+
+def is_active(behavior: Behavior, zone: str, at: int) -> bool:
+    """Whether the behavior is active at the instant, in seconds since 1970 UTC."""
+    return _edges(behavior, zone, at, at + 1)[0]
 
 
 def winners_of(schedule: Schedule, active: Activity) -> Seconds:

@@ -135,9 +135,9 @@ class _Offsets:
 @lru_cache(maxsize=1024)
 def _transitions(zone: str, first: int, last: int) -> tuple[int, tuple[tuple[int, int, int], ...]]:
     """The offset on the first of these days, and each change as (instant, offset before, offset after), in minutes."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only NodePools with windows in local time need it
+    from reconciler.zone_data import time_zone  # noqa: PLC0415 - only NodePools with windows in local time need it
 
-    place = ZoneInfo(zone)
+    place = time_zone(zone)
 
     def offset_at(minutes: int) -> int:
         offset = place.utcoffset(moment_of(minutes).astimezone(place))

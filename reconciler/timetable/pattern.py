@@ -6,6 +6,7 @@ hours are 0, other absent fields match all. Nothing steps through minutes, so th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -24,20 +25,31 @@ _EPOCH_WEEKDAY = 4
 """1 January 1970 was a Thursday."""
 
 
-def matches(pattern: TimePattern, zone: str, start: int, end: int) -> Seconds:
-    """The instants in [start, end) at which the pattern matches, each once, ascending.
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """When a pattern matches, ascending: N instants, each once."""
 
-    start, end: seconds since 1970 UTC, as is the result. Raises `Invalid` for an unknown zone.
-    """
+    instants: Seconds
+    """Seconds since 1970 UTC (N)."""
+    local: Seconds
+    """The local time of each, as written (N); the last of those that a clock change moves to one instant."""
+
+
+def matches(pattern: TimePattern, zone: str, start: int, end: int) -> Matches:
+    """The matches in [start, end), which are seconds since 1970 UTC. Raises `Invalid` for an unknown zone."""
     first, last = start // DAY - _MARGIN, end // DAY + _MARGIN
     first_year, last_year = year_of(first * DAY), year_of(last * DAY)
     days = _days(pattern.days, pattern.months, pattern.weekdays, first_year, last_year)
     days = days[days.searchsorted(first) : days.searchsorted(last, side="right")]
     local = (days[:, None] * DAY + _times(pattern.hours, pattern.minutes)[None, :]).ravel()
     instants = zone_offsets(zone, first_year, last_year).to_utc(local)
-    instants = instants[instants.searchsorted(start) : instants.searchsorted(end)]
+    within = slice(int(instants.searchsorted(start)), int(instants.searchsorted(end)))
+    instants, local = instants[within], local[within]
     again = instants[1:] == instants[:-1]  # several local times of one gap are one instant
-    return instants[np.append(True, ~again)] if again.any() else instants
+    if again.any():
+        last = np.append(~again, True)
+        instants, local = instants[last], local[last]
+    return Matches(instants, local)
 
 
 def can_match(pattern: TimePattern) -> bool:

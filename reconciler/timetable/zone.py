@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.model.errors import Invalid
+from reconciler.zone_data import time_zone
 
 Seconds = NDArray[np.int64]
 """Seconds since 1970, of instants (UTC) or of local clocks read as if they were UTC."""
@@ -46,7 +46,7 @@ class ZoneOffsets:
 @lru_cache(maxsize=2048)
 def zone_offsets(name: str, first_year: int, last_year: int) -> ZoneOffsets:
     """The zone's offsets from `first_year` to `last_year`, inclusive. Raises `Invalid` for an unknown zone."""
-    zone = _zone(name)
+    zone = time_zone(name)
     changes = [change for year in range(first_year, last_year + 1) for change in _changes(name, year)]
     first = _offset(zone, _begin(first_year))
     offsets = [first, *(after for _, _, after in changes)]
@@ -74,7 +74,7 @@ def _changes(name: str, year: int) -> tuple[tuple[int, int, int], ...]:
     zoneinfo does not list them. They are found by comparing the beginnings of days and bisecting the days that differ; no
     zone has two changes within a day.
     """
-    zone = _zone(name)
+    zone = time_zone(name)
     found = []
     end = _begin(year + 1)
     at = _begin(year)
@@ -105,11 +105,3 @@ def _offset(zone: ZoneInfo, instant: int) -> int:
 @lru_cache(maxsize=4096)
 def _begin(year: int) -> int:
     return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
-
-
-@lru_cache(maxsize=1024)
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise Invalid(f"{name!r} is no time zone", hint="write an IANA name such as Europe/Berlin") from error
