@@ -14,6 +14,7 @@ from reconciler.model.timelines import Edge
 from reconciler.report.machine import demand_row, finding_row, schedule_row, timestamp
 from reconciler.report.text import Paint, plain
 from reconciler.report.words import counted, moment, short_revision, summary
+from reconciler.zone_data import zone_data
 
 STATUS_SCHEMA = "headroom.dev/status/v1"
 MOST_FINDINGS = 10
@@ -44,6 +45,7 @@ def daemon_status_document(
     return {
         "schemaVersion": STATUS_SCHEMA,
         "version": __version__,
+        "timeZoneData": str(zone_data()),
         "cluster": cluster,
         "started": timestamp(started),
         "finished": timestamp(finished),
@@ -94,6 +96,7 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
         word += f", {'but' if good else 'and'} {paint('red', f'{_documents(errors)} errors')}"
     lines = [
         f"headroom {document['version']} on {document['cluster']} is {word}.",
+        f"  time zones  {document['timeZoneData']}",
         f"  last pass   {finished}, number {document['passes']:,}, at {short_revision(document['revision'])}",
     ]
     if document["summary"]:
