@@ -46,7 +46,8 @@ from reconciler.plan.plan import PlanInputs, make_plan
 from reconciler.plan.rejection import rejections
 from reconciler.plan.replacement import unavailable_bins
 from reconciler.ports import Catalog, Clock, Cluster, Source
-from reconciler.render.environment import Templates
+from reconciler.render.check import with_template_findings
+from reconciler.render.templates import DocumentTemplates, TemplateSource
 from reconciler.render.writes import render_writes
 from reconciler.summary import events, status_writes
 
@@ -106,6 +107,7 @@ class PassState:
     placement: Placement = field(default_factory=Placement)
     broken_rules: tuple[str, ...] = ()
     plan: Plan | None = None
+    templates: DocumentTemplates | None = None
     writes: tuple[Write, ...] = ()
     unrendered: tuple[WriteResult, ...] = ()
     change_set: ChangeSet | None = None
@@ -144,7 +146,7 @@ class Cycle:
         self._catalog = catalog
         self._clock = clock
         self._rules = rules
-        self._packaged_templates = packaged_templates
+        self._templates = TemplateSource(packaged_templates, rules.templates_folder)
         self._progress = progress
         self._placed = Memory()
         self._tree: SourceTree | None = None
@@ -333,7 +335,9 @@ class Cycle:
                 drift=self._rules.drift,
             ),
         )
-        return replace(state, plan=plan)
+        templates = self._templates.of(state.tree.files)
+        checked = with_template_findings(plan, templates, read_rendered, state.effective.node_pools)
+        return replace(state, plan=checked, templates=templates)
 
     def _render(self, state: PassState) -> PassState:
         assert state.plan is not None
@@ -347,7 +351,7 @@ class Cycle:
             state.plan,
             view=state.view,
             node_pools={pool.name: pool for pool in state.effective.node_pools},
-            templates=self._templates(state.tree),
+            templates=state.templates or self._templates.of(state.tree.files),
             read_document=read_rendered,
         )
         statuses = status_writes(state.plan, state.view, state.now)
@@ -366,16 +370,6 @@ class Cycle:
         for event in events(state.plan, change_set):
             self._cluster.record(event)
         return replace(state, change_set=change_set)
-
-    def _templates(self, tree: SourceTree) -> Templates:
-        """The packaged templates, with the repository's own in front; what they write is checked as strictly."""
-        folder = f"{self._rules.templates_folder.strip('/')}/"
-        own = {
-            path.removeprefix(folder): content.decode(errors="replace")
-            for path, content in tree.files.items()
-            if path.startswith(folder) and path.endswith(".j2")
-        }
-        return Templates(self._packaged_templates, own)
 
 
 def _broken_rules(state: PassState, placement: Placement, options: PlacementOptions) -> tuple[str, ...]:

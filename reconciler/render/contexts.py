@@ -1,4 +1,4 @@
-"""What templates are given: plain values, no model objects, so that a template cannot reach code. Used by documents.py.
+"""What templates are given: plain values, no model objects, so that a template cannot reach code.
 
 docs/templates.md describes each name.
 """

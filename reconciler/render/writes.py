@@ -1,4 +1,4 @@
-"""Turns a plan into the writes that carry it out. Called by the cycle's render stage; a failed document stops only itself."""
+"""Turns a plan into the writes that carry it out. A document that cannot be rendered stops only itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, Node, NodeCl
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.render.documents import render_node_claim, render_node_pool
-from reconciler.render.environment import Templates
+from reconciler.render.templates import DocumentTemplates
 
 KARPENTER_GROUP = "karpenter.sh"
 
@@ -49,7 +49,7 @@ def render_writes(
     *,
     view: ClusterView,
     node_pools: Mapping[str, NodePool],
-    templates: Templates,
+    templates: DocumentTemplates,
     read_document: ReadDocument,
 ) -> Rendered:
     """Every write of the plan, in order: objects, new nodes, holds, releases, deletions."""
@@ -69,9 +69,11 @@ def render_writes(
             failures.append(WriteResult(Apply(ref, {}, creation.reason), Outcome.SKIPPED, waiting))
             continue
         try:
-            writes.append(_creation_write(ref, creation, pool, templates, read_document))
+            manifest = node_claim_document(templates, creation, pool, read_document)
         except Invalid as error:
             failures.append(_failure(Apply(ref, {}, creation.reason), error))
+            continue
+        writes.append(Apply(ref, manifest, creation.reason))
     nodes = {node.name: node for node in view.nodes}
     claims = {claim.name: claim for claim in view.node_claims}
     writes += _marks(plan.node_claims.hold, "true", nodes, claims)
@@ -105,7 +107,7 @@ def _waits_for(pool: NodePool, changing: set[str]) -> str:
 def _object_write(
     change: ObjectChange,
     view: ClusterView,
-    templates: Templates,
+    templates: DocumentTemplates,
     read_document: ReadDocument,
 ) -> Write:
     if change.action is Action.DELETE:
@@ -114,20 +116,23 @@ def _object_write(
         return Delete(change.ref, uid, change.reason)
     manifest = change.manifest or {}
     if change.ref.kind == "NodePool":
-        manifest = read_document(str(change.ref), render_node_pool(templates, replace(change, manifest=manifest)))
+        manifest = node_pool_document(templates, change, read_document)
     annotations = manifest.get("metadata", {}).get("annotations") or {}
     return Apply(
         change.ref, manifest, change.reason, force=change.force or annotations.get(MODE_ANNOTATION) == "Override"
     )
 
 
-def _creation_write(
-    ref: ObjectRef,
-    creation: NodeClaimCreation,
-    pool: NodePool,
-    templates: Templates,
-    read_document: ReadDocument,
-) -> Write:
+def node_pool_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
+    """The NodePool as its template writes it. Raises `Invalid`."""
+    return read_document(str(change.ref), render_node_pool(templates, replace(change, manifest=change.manifest or {})))
+
+
+def node_claim_document(
+    templates: DocumentTemplates, creation: NodeClaimCreation, pool: NodePool, read_document: ReadDocument
+) -> Manifest:
+    """The NodeClaim as its template writes it. Raises `Invalid`, also when it writes another object."""
+    ref = node_claim_ref(creation.name)
     manifest = read_document(str(ref), render_node_claim(templates, creation, pool))
     named = (manifest.get("kind"), manifest.get("metadata", {}).get("name"))
     if named != (ref.kind, ref.name):
@@ -135,7 +140,7 @@ def _creation_write(
             f"the template wrote {named[0]} {named[1]!r} where NodeClaim {ref.name!r} was asked for",
             hint="keep kind and metadata.name as nodeclaim.yaml.j2 has them",
         )
-    return Apply(ref, manifest, creation.reason)
+    return manifest
 
 
 def _marks(
