@@ -173,6 +173,7 @@ def _git_options(settings: Settings) -> GitOptions:
         allowed_signers=git.allowed_signers,
         timeout=git.timeout,
         rewind_hold=git.rewind_hold,
+        templates=settings.templates,
     )
 
 

@@ -1,22 +1,23 @@
-"""Running git itself, with a time limit and nothing that could prompt, run a hook or load a submodule. Used by the git modules.
+"""Running git itself, within limits, and with nothing that could prompt, run a hook or load a submodule.
 
-GitPython starts the processes. Its own time limit kills only the children that it finds by then; a process group of its
-own is ended here as a whole, since `git fetch` waits for helpers that hang on the network.
+GitPython starts the processes. Its own time limit kills only the children that it finds by then. Here a process group of
+its own is ended as a whole, since `git fetch` waits for helpers that hang on the network.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 from types import ModuleType
 
 from reconciler.model.errors import Stalled
+from reconciler.source.child import Child, OutOfTimeError, OutputTooLongError
 
 _CONFIG = (
     ("core.hooksPath", os.devnull),
@@ -28,12 +29,15 @@ _CONFIG = (
     ("submodule.recurse", "false"),
     ("protocol.version", "2"),
     ("advice.detachedHead", "false"),
+    ("pack.threads", "1"),  # each would take memory of its own
 )
 NETWORK = "https:http:ssh:git:file"
 """What may be fetched from; above all not `ext`, which runs programs."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _NO_WORD = "Could not read from remote repository"
 _LONGEST_MESSAGE = 300
+MOST_OUTPUT = 128 * 2**20
+"""Bytes of one command's output: the names of all objects of the largest tree that is not refused anyhow."""
 
 
 class CommandFailedError(Exception):
@@ -79,7 +83,7 @@ class Commands:
         secrets: Sequence[str] = (),
         network: bool = False,
     ) -> None:
-        self._timeout = timeout
+        self.timeout = timeout
         self._secrets = tuple(secret for secret in secrets if secret)
         self.environment = {
             "GIT_TERMINAL_PROMPT": "0",
@@ -99,29 +103,47 @@ class Commands:
 
     def run(self, *arguments: str, feed: bytes | None = None) -> bytes:
         """What the command wrote. Raises CommandFailedError, and `Stalled` where there is no git."""
+        deadline = monotonic() + self.timeout
+        with self.started(*arguments, feed=feed is not None) as child:
+            if feed is not None:
+                child.write(feed)
+            try:
+                output = child.rest(deadline, MOST_OUTPUT)
+                status = child.status(deadline)
+            except OutOfTimeError as error:
+                raise CommandFailedError(arguments[0], -1, "", timeout=self.timeout) from error
+            except OutputTooLongError as error:
+                raise CommandFailedError(
+                    arguments[0], -1, f"fatal: it writes more than {MOST_OUTPUT // 2**20} MiB"
+                ) from error
+        if status != 0:
+            raise self.failure(arguments[0], status, child.errors)
+        return output
+
+    @contextmanager
+    def started(self, *arguments: str, feed: bool) -> Iterator[Child]:
+        """A command under way, ended on leaving whatever became of it. feed: it has an input."""
         git = load_git()
         program = git.Git()
         try:
             process = program.execute(
                 [git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *arguments],
-                istream=None if feed is None else subprocess.PIPE,
+                istream=subprocess.PIPE if feed else None,
                 as_process=True,
                 env=self.environment,
                 start_new_session=True,
             )
         except git.GitCommandNotFound as error:
             raise _no_git() from error
+        child = Child(process.proc)
         try:
-            output, errors = process.communicate(feed, timeout=self._timeout)
-        except subprocess.TimeoutExpired as error:
-            raise CommandFailedError(arguments[0], -1, "", timeout=self._timeout) from error
+            yield child
         finally:
-            _end(process.pid, running=process.returncode is None)
-            if process.returncode is None:
-                process.communicate()
-        if process.returncode != 0:
-            raise CommandFailedError(arguments[0], process.returncode, self._clean(errors))
-        return bytes(output)
+            child.end()
+
+    def failure(self, verb: str, status: int, errors: bytes) -> CommandFailedError:
+        """What a command that ended badly said, without secrets."""
+        return CommandFailedError(verb, status, self._clean(errors))
 
     def line(self, *arguments: str) -> str:
         """The one line that the command wrote."""
@@ -145,13 +167,6 @@ def load_git() -> ModuleType:
 
 def _no_git() -> Stalled:
     return Stalled("the git program is not there", reason="GitOperationFailed", hint="install git and have it on PATH")
-
-
-def _end(group: int, *, running: bool) -> None:
-    """Ends a process group. After its leader has gone by itself there is nothing left to wait for, and nothing to end."""
-    if running:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
 
 
 def _config_environment(config: Sequence[tuple[str, str]]) -> dict[str, str]:

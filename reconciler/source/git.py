@@ -1,4 +1,4 @@
-"""A remote repository that is polled: the newest tree, or the last good one with the reason why. Opened by opening.
+"""A remote repository that is polled: the newest tree, or the last good one with the reason why.
 
 Cheap when nothing changed: one `ls-remote`. What was good stays in force through an unreachable remote, a branch that is
 gone, a commit that cannot be taken, and a restart; nothing is ever half read.
@@ -16,27 +16,33 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
+from time import monotonic, sleep
+from typing import TextIO
 
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
 from reconciler.source.backoff import Backoff, after_failure, may_try
-from reconciler.source.commands import CommandFailedError
+from reconciler.source.commands import CommandFailedError, Commands
 from reconciler.source.credentials import Credentials, parse_address
 from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.objects import read_commit
 from reconciler.source.remote import GOOD, Head, Remote
-from reconciler.source.selection import Limits, clean_subdirectory
+from reconciler.source.selection import Limits, Scope
 from reconciler.source.signatures import verify_signature
 from reconciler.source.state import Good, is_rewound, load_good, save_good
 
+STORAGE_FAILED = "StorageOperationFailed"
 _REMOTE = "remote"
+_LOCK_AGAIN = 0.05
+"""Seconds between two attempts to take a lock."""
 _PATIENCE = 5
 """Failures in a row after which the copy is suspected, whatever it looks like."""
 
 
 class GitSource:
     """url: https, http, ssh, git or file; revision: branch, tag or whole commit name, None for the default branch.
+    subdirectory, templates: what is read of it, see Scope.
 
     state: folder for the shallow copy and the last good commit (it may serve several repositories); None for one that
     goes with the process. timeout: for each git command. rewind_hold: how long a tree is `rewound` after a force-push.
@@ -50,6 +56,7 @@ class GitSource:
         clock: Clock,
         revision: str | None = None,
         subdirectory: str = "",
+        templates: str = "",
         state: str | Path | None = None,
         credentials: Credentials | None = None,
         timeout: timedelta = timedelta(minutes=1),
@@ -61,7 +68,7 @@ class GitSource:
         self._url = address.url
         self._clock = clock
         self._revision = revision or None
-        self._subdirectory = clean_subdirectory(subdirectory)
+        self._scope = Scope.of(subdirectory, templates)
         self._timeout = timeout
         self._rewind_hold = rewind_hold
         self._allowed_signers = Path(allowed_signers) if allowed_signers else None
@@ -120,15 +127,32 @@ class GitSource:
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with (self._folder / "lock").open("w") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
+                self._wait_for(file)
                 yield
         except OSError as error:
             raise Stalled(
                 f"state folder {self._folder} cannot be used ({error.strerror or error})",
-                reason="StorageOperationFailed",
+                reason=STORAGE_FAILED,
                 hint="set git.state to a folder that this user may write to, with room on its disk",
                 causes=(error,),
             ) from error
+
+    def _wait_for(self, lock: TextIO) -> None:
+        """A process that hangs over the same folder must not make this one hang too."""
+        deadline = monotonic() + self._timeout.total_seconds()
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if monotonic() > deadline:
+                    raise Stalled(
+                        f"state folder {self._folder} is in use by another process",
+                        reason=STORAGE_FAILED,
+                        hint="let each daemon have a folder of its own in git.state, or end the other process",
+                    ) from error
+                sleep(_LOCK_AGAIN)
+            else:
+                return
 
     def _restore(self) -> None:
         """Once: the last good tree of an earlier process."""
@@ -191,7 +215,7 @@ class GitSource:
         local = self._remote.local()
         if self._allowed_signers is not None:
             verify_signature(self._remote.folder, commit, self._allowed_signers, timeout=self._timeout.total_seconds())
-        good = Good(head.name, commit, int(local.line("show", "--no-patch", "--format=%ct", commit)))
+        good = Good(head.name, commit, _time_of(local, commit))
         tree = self._load(good, absent=self._remote.absent(commit))
         before = self._good
         if before is not None:
@@ -207,11 +231,15 @@ class GitSource:
     def _load(self, good: Good, *, absent: set[str]) -> SourceTree:
         files, skipped = read_commit(
             self._remote.local(),
-            self._remote.folder,
             good.commit,
-            self._subdirectory,
+            self._scope,
             self._limits,
             absent=absent,
             fetch=self._remote.fetch_objects,
         )
         return SourceTree(revision=good.revision, files=files, skipped=skipped)
+
+
+def _time_of(local: Commands, commit: str) -> int:
+    """The committer's, in seconds. `git show` would compare the whole tree with that of no parent, as if all were new."""
+    return int(local.line("rev-list", "--max-count=1", "--timestamp", commit).partition(" ")[0])
