@@ -170,8 +170,10 @@ def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Pa
         for key, inner in value.items():
             if known is not None and key in known:
                 _unknown_fields(inspection, known[key], inner, (*path, key))
-            elif further is not None:
+            elif isinstance(further, Mapping):
                 _unknown_fields(inspection, further, inner, (*path, key))
+            elif further is not None:
+                continue  # anything is allowed there
             elif known is not None and _OPEN not in schema and not (path == () and key in _ALWAYS_KNOWN):
                 where: Path = (*path, key)
                 inspection.unknown(where)

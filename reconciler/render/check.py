@@ -4,30 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import PurePosixPath
 
 from reconciler.model.changes import Action, NodeClaimCreation, ObjectChange, Plan
+from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
+from reconciler.model.refs import SourcePosition
 from reconciler.model.view import Manifest
 from reconciler.render.codes import TEMPLATE_FAILED, TEMPLATE_NOT_USED
 from reconciler.render.documents import NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
+from reconciler.render.process import RenderProcess
 from reconciler.render.representative import representative_changes, representative_creations
-from reconciler.render.templates import SUFFIX, DocumentTemplates, TemplateFailed
+from reconciler.render.templates import SUFFIX, DocumentTemplates, TemplateFailed, TemplateSource
 from reconciler.render.writes import ReadDocument, node_claim_document, node_pool_document
 
 RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE)
 
 
-def template_folders(files: Iterable[str]) -> tuple[str, ...]:
-    """Every folder called `templates` that has templates below it, in order."""
-    folders: set[str] = set()
-    for path in files:
-        parts = PurePosixPath(path).parts
-        if path.endswith(SUFFIX) and "templates" in parts[:-1]:
-            folders.add("/".join(parts[: parts.index("templates") + 1]))
-    return tuple(sorted(folders))
+def findings_of_files(
+    files: Mapping[str, bytes],
+    packaged: Mapping[str, str],
+    read_document: ReadDocument,
+    manifests: Iterable[DeclaredManifest],
+) -> tuple[Finding, ...]:
+    """For files whose setting is not known: every folder called `templates` is taken to be one, and is rendered with the
+    NodePools that are declared beside or below it."""
+    declared = [manifest for manifest in manifests if manifest.ref.kind == "NodePool"]
+    process = RenderProcess()
+    findings: list[Finding] = []
+    paths = sorted(path for path in files if path.endswith(SUFFIX))
+    folders = sorted({folder for path in paths if (folder := _templates_folder(path)) is not None})
+    try:
+        for folder in folders:
+            inside = {path: files[path] for path in paths if _templates_folder(path) == folder}
+            templates = TemplateSource(packaged, folder, process=process).of(inside)
+            beside = folder.removesuffix("templates")
+            changes = [
+                ObjectChange(manifest.ref, Action.CREATE, manifest=manifest.manifest)
+                for manifest in declared
+                if manifest.position.file.startswith(beside)
+            ]
+            findings += template_findings(templates, read_document, changes=changes)
+    finally:
+        process.close()
+    strays = [path for path in paths if _templates_folder(path) is None]
+    return (*findings, *(_stray(path, "templates") for path in strays))
+
+
+def _templates_folder(path: str) -> str | None:
+    """The outermost folder called `templates` that a path is in."""
+    parts = path.split("/")[:-1]
+    return "/".join(parts[: parts.index("templates") + 1]) if "templates" in parts else None
 
 
 def template_findings(
@@ -38,8 +66,9 @@ def template_findings(
     changes: Iterable[ObjectChange] = (),
 ) -> tuple[Finding, ...]:
     """Rendered with representative objects, and with the creations and changes that are given. One finding for each place."""
+    strays = tuple(_stray(path, templates.folder) for path in templates.strays)
     if not templates.own:
-        return ()
+        return strays
     failures: list[tuple[Invalid, str]] = []
     references: dict[str, tuple[str, ...]] = {}
     for name in templates.own:
@@ -56,14 +85,14 @@ def template_findings(
                 failures.append((failure, name))
     findings = {finding.position: finding for finding in reversed([_finding(templates, *item) for item in failures])}
     unused = [] if used is None else [_unused(templates, name) for name in templates.own if name not in used]
-    return tuple(sorted((*findings.values(), *unused), key=lambda finding: finding.sort_key))
+    return tuple(sorted((*findings.values(), *unused, *strays), key=lambda finding: finding.sort_key))
 
 
 def with_template_findings(
     plan: Plan, templates: DocumentTemplates, read_document: ReadDocument, node_pools: Iterable[NodePool]
 ) -> Plan:
     """The plan with what is wrong with the repository's templates, also for the objects that it would render."""
-    if not templates.own:
+    if not (templates.own or templates.strays):
         return plan
     pools = {pool.name: pool for pool in node_pools}
     found = template_findings(
@@ -110,6 +139,16 @@ def _finding(templates: DocumentTemplates, failure: Invalid, name: str) -> Findi
     position = failure.position if isinstance(failure, TemplateFailed) else templates.position(name)
     return Finding(
         TEMPLATE_FAILED.name, TEMPLATE_FAILED.severity, failure.message, position=position, hint=failure.hint
+    )
+
+
+def _stray(path: str, folder: str) -> Finding:
+    return Finding(
+        TEMPLATE_NOT_USED.name,
+        TEMPLATE_NOT_USED.severity,
+        f"no document is rendered from {path}, which is outside of the folder {folder!r}",
+        position=SourcePosition(path, 1),
+        hint="move it there, or name its folder with the setting templates",
     )
 
 

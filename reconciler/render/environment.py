@@ -12,15 +12,22 @@ from collections.abc import Callable, Mapping
 from types import CodeType, TracebackType
 from typing import Any
 
-from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateError, TemplateNotFound, TemplateSyntaxError, nodes
+from jinja2 import (
+    BaseLoader,
+    Environment,
+    StrictUndefined,
+    TemplateError,
+    TemplateNotFound,
+    TemplateSyntaxError,
+    Undefined,
+    nodes,
+)
 from jinja2.compiler import CodeGenerator
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from reconciler.model.errors import Invalid
 
-MOST_OUTPUT = 1_000_000
-"""Characters one rendered document may have; the API server takes no object much larger."""
 MOST_PAGE = 50_000_000
 """Characters of a page with pictures."""
 CODE_NAME = re.compile(r"headroom-template-(\d+)")
@@ -173,7 +180,14 @@ def bounded(environment: Environment, name: str, context: Mapping[str, Any], mos
 
 def _as_json(value: object) -> str:
     """A value as JSON, which is also YAML on one line: no manifest value can change the document's structure."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=False)
+    return json.dumps(value, ensure_ascii=False, sort_keys=False, default=_unwritable)
+
+
+def _unwritable(value: object) -> str:
+    """For what JSON cannot carry; an undefined name says by itself which one it is."""
+    if isinstance(value, Undefined):
+        str(value)
+    raise TypeError(f"{type(value).__name__} is no value that JSON can carry")
 
 
 def _as_cell(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler.model.errors import Invalid
@@ -26,6 +26,8 @@ class TemplateFailed(Invalid):
 class DocumentTemplates:
     """packaged: templates by name; own: a repository's, likewise; folder: where those are, for messages.
 
+    strays: paths of templates that are in the repository but not in the folder.
+
     process: may be shared between several of these, one after the other. A template that breached the worker's limits is
     not tried again by the same object: a hundred claims would otherwise wait a hundred times.
     """
@@ -37,12 +39,14 @@ class DocumentTemplates:
         *,
         process: RenderProcess | None = None,
         folder: str = "templates",
+        strays: Sequence[str] = (),
     ) -> None:
+        self.strays = tuple(strays)
+        self.folder = folder.strip("/")
         self.own = dict(own or {})
         self._sources = {**packaged, **self.own}
         self._names = list(self._sources)
         self._process = process or RenderProcess()
-        self._folder = folder.strip("/")
         self._breached: dict[str, TemplateFailed] = {}
 
     def render(self, name: str, context: Mapping[str, Any], *, most_output: int = MOST_OUTPUT) -> str:
@@ -55,7 +59,7 @@ class DocumentTemplates:
         return tuple(self._ask(name, {"compile": name})["references"])
 
     def position(self, name: str, line: int = 1) -> SourcePosition:
-        return SourcePosition(f"{self._folder}/{name}" if self._folder else name, line)
+        return SourcePosition(f"{self.folder}/{name}" if self.folder else name, line)
 
     def _ask(self, name: str, request: Mapping[str, Any]) -> dict[str, Any]:
         known = self._breached.get(name)
@@ -100,22 +104,25 @@ class TemplateSource:
     packaged: templates by name; folder: inside the repository, whose templates stand in front of them.
     """
 
-    def __init__(self, packaged: Mapping[str, str], folder: str = "templates") -> None:
+    def __init__(
+        self, packaged: Mapping[str, str], folder: str = "templates", *, process: RenderProcess | None = None
+    ) -> None:
         self._packaged = packaged
         self._folder = folder
-        self._process = RenderProcess()
+        self._process = process or RenderProcess()
 
     def of(self, files: Mapping[str, bytes]) -> DocumentTemplates:
         """files: the repository's, by path."""
-        own = own_templates(files, self._folder)
-        return DocumentTemplates(self._packaged, own, process=self._process, folder=self._folder)
-
-
-def own_templates(files: Mapping[str, bytes], folder: str) -> dict[str, str]:
-    """The templates in a folder of the repository, by their path inside it; "" is the root."""
-    prefix = f"{folder.strip('/')}/".lstrip("/")
-    return {
-        path.removeprefix(prefix): content.decode(errors="replace")
-        for path, content in sorted(files.items())
-        if path.startswith(prefix) and path.endswith(SUFFIX)
-    }
+        prefix = f"{self._folder.strip('/')}/".lstrip("/")
+        paths = sorted(path for path in files if path.endswith(SUFFIX))
+        return DocumentTemplates(
+            self._packaged,
+            {
+                path.removeprefix(prefix): files[path].decode(errors="replace")
+                for path in paths
+                if path.startswith(prefix)
+            },
+            process=self._process,
+            folder=self._folder,
+            strays=[path for path in paths if not path.startswith(prefix)],
+        )

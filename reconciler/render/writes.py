@@ -18,7 +18,7 @@ from reconciler.model.changes import (
     Write,
     WriteResult,
 )
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Failure, Invalid
 from reconciler.model.marks import MODE_ANNOTATION
 from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, Node, NodeClaim, NodePool
 from reconciler.model.refs import ObjectRef
@@ -125,7 +125,8 @@ def _object_write(
 
 def node_pool_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
     """The NodePool as its template writes it. Raises `Invalid`."""
-    return read_document(str(change.ref), render_node_pool(templates, replace(change, manifest=change.manifest or {})))
+    text = render_node_pool(templates, replace(change, manifest=change.manifest or {}))
+    return _read(read_document, change.ref, text)
 
 
 def node_claim_document(
@@ -133,7 +134,7 @@ def node_claim_document(
 ) -> Manifest:
     """The NodeClaim as its template writes it. Raises `Invalid`, also when it writes another object."""
     ref = node_claim_ref(creation.name)
-    manifest = read_document(str(ref), render_node_claim(templates, creation, pool))
+    manifest = _read(read_document, ref, render_node_claim(templates, creation, pool))
     named = (manifest.get("kind"), manifest.get("metadata", {}).get("name"))
     if named != (ref.kind, ref.name):
         raise Invalid(
@@ -141,6 +142,16 @@ def node_claim_document(
             hint="keep kind and metadata.name as nodeclaim.yaml.j2 has them",
         )
     return manifest
+
+
+def _read(read_document: ReadDocument, ref: ObjectRef, text: str) -> Manifest:
+    """A template writes what it likes: whatever its reader makes of that is a failure of this document alone."""
+    try:
+        return read_document(str(ref), text)
+    except Failure:
+        raise
+    except Exception as error:
+        raise Invalid(f"what the template for {ref} wrote cannot be read ({type(error).__name__}: {error})") from error
 
 
 def _marks(
