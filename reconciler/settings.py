@@ -26,7 +26,8 @@ _OF_SERVICE = r"_(SERVICE_(HOST|PORT(_.+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|POR
 @dataclass(frozen=True, slots=True)
 class GitSettings:
     """interval: between polls, with 5% jitter; state: folder for the shallow clone ("" is a temporary one); rewind_hold:
-    how long nothing is pruned or released after a force-push; token_file, ssh_key, known_hosts, allowed_signers: paths."""
+    how long nothing is pruned or released after a force-push; token_file, ssh_key, known_hosts, allowed_signers: paths;
+    plain_http: a token may be sent without encryption, to hosts other than this machine."""
 
     interval: timedelta = timedelta(minutes=1)
     timeout: timedelta = timedelta(minutes=1)
@@ -36,6 +37,7 @@ class GitSettings:
     ssh_key: str = ""
     known_hosts: str = ""
     allowed_signers: str = ""
+    plain_http: bool = False
     rewind_hold: timedelta = timedelta(minutes=10)
 
 

@@ -1,4 +1,4 @@
-"""How a remote is authorized: read anew for each poll, handed to git in its environment, never in arguments. Used by remote."""
+"""How a remote is authorized: read anew for each poll, handed to git in its environment, never in arguments."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -25,12 +26,14 @@ _SCHEMES = ("https", "http", "ssh", "git", "file")
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """token_file: a file whose text is the token or password, read for every poll; without one the variable
-    HEADROOM_GIT_TOKEN. ssh_key, known_hosts: paths; without them ssh uses its own."""
+    HEADROOM_GIT_TOKEN. ssh_key, known_hosts: paths; without them ssh uses its own. plain_http: a token may be sent
+    without encryption, to any host."""
 
     username: str = ""
     token_file: str = ""
     ssh_key: str = ""
     known_hosts: str = ""
+    plain_http: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,17 @@ class Address:
         """`https://host:port/`: what an authorization is for, and nothing beyond."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/"
+
+    @property
+    def is_open_to_listeners(self) -> bool:
+        """Whether what is sent there crosses a network without encryption."""
+        if not self.url.startswith("http://"):
+            return False
+        host = urlsplit(self.url).hostname or ""
+        try:
+            return not ip_address(host).is_loopback
+        except ValueError:
+            return host != "localhost" and not host.endswith(".localhost")
 
 
 def is_remote(repository: str) -> bool:
@@ -103,6 +117,12 @@ def authorize(address: Address, credentials: Credentials) -> Authorization:
     username = credentials.username or address.username
     if not token:
         return Authorization({})
+    if address.is_open_to_listeners and not credentials.plain_http:
+        raise Stalled(
+            f"the token for {address.origin} is not sent over plain http",
+            reason="AuthenticationFailed",
+            hint="write https, or set git.plainHttp when the network between is trusted",
+        )
     basic = base64.b64encode(f"{username or _ANY_USER}:{token}".encode()).decode()
     return Authorization(
         environment={},

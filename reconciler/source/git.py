@@ -29,7 +29,7 @@ from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.objects import read_commit
 from reconciler.source.remote import GOOD, Head, Remote
 from reconciler.source.selection import Limits, Scope
-from reconciler.source.signatures import verify_signature
+from reconciler.source.signatures import verify_signatures
 from reconciler.source.state import Good, is_rewound, load_good, save_good
 
 STORAGE_FAILED = "StorageOperationFailed"
@@ -46,7 +46,8 @@ class GitSource:
 
     state: folder for the shallow copy and the last good commit (it may serve several repositories); None for one that
     goes with the process. timeout: for each git command. rewind_hold: how long a tree is `rewound` after a force-push.
-    allowed_signers: then only commits signed by them are taken. Thread-safe.
+    allowed_signers: then nothing is taken in which a commit
+    that is new since the last good one is not signed by one of them. Thread-safe.
     """
 
     def __init__(
@@ -214,7 +215,7 @@ class GitSource:
         commit = self._remote.fetch(head)
         local = self._remote.local()
         if self._allowed_signers is not None:
-            verify_signature(self._remote.folder, commit, self._allowed_signers, timeout=self._timeout.total_seconds())
+            self._verify(commit, self._allowed_signers)
         good = Good(head.name, commit, _time_of(local, commit))
         tree = self._load(good, absent=self._remote.absent(commit))
         before = self._good
@@ -224,9 +225,19 @@ class GitSource:
             )
             good = replace(good, rewound_at=before.rewound_at if goes_on else now)
         local.run("update-ref", GOOD, commit)
+        self._remote.keep_commits(commit)
         save_good(self._folder, good)
         self._good, self._tree = good, tree
         self._remote.tidy()
+
+    def _verify(self, commit: str, allowed_signers: Path) -> None:
+        verify_signatures(
+            self._remote.commits(commit),
+            commit,
+            allowed_signers,
+            since=None if self._good is None else self._good.commit,
+            timeout=self._timeout.total_seconds(),
+        )
 
     def _load(self, good: Good, *, absent: set[str]) -> SourceTree:
         files, skipped = read_commit(

@@ -1,4 +1,4 @@
-"""A remote repository: what its references say, and bringing over no more of it than is read. Used by git.
+"""A remote repository: what its references say, and bringing over no more of it than is read.
 
 The copy is bare and shallow, and without file contents where the remote can leave them out (`--filter=blob:none`); the
 contents that are wanted then come in one request. A remote that cannot filter sends the whole tree of one commit.
@@ -127,6 +127,41 @@ class Remote:
         """The objects of a commit's tree that the copy does not have."""
         output = self.local().run("rev-list", "--objects", "--missing=print", f"{commit}^{{tree}}")
         return {line[1:].decode() for line in output.splitlines() if line.startswith(b"?")}
+
+    def commits(self, commit: str) -> Path:
+        """A repository with every commit that leads to this one, and no trees: for what must be known of each.
+
+        It is kept, with the last good commit in it even when the branch has been rewritten since.
+        """
+        folder = self._commits_folder
+        self._prepare(folder)
+        try:
+            self._fetch(folder, "--filter=tree:0", "origin", f"+{self._ref}:{CANDIDATE}")
+            Commands(folder, timeout=self._timeout).run("cat-file", "-e", f"{commit}^{{commit}}")
+        except CommandFailedError as error:
+            raise stalled(error, self._address.url, "fetch the commits of") from error
+        except Stalled as failure:
+            # damaged perhaps; what is lost with it is made good by the fetch of the next attempt
+            if failure.reason == OPERATION_FAILED and not self._is_whole(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return folder
+
+    def keep_commits(self, commit: str) -> None:
+        """Marks a commit as good in what `commits` keeps, if there is any."""
+        if self._commits_folder.is_dir():
+            Commands(self._commits_folder, timeout=self._timeout).run("update-ref", GOOD, commit)
+
+    @property
+    def _commits_folder(self) -> Path:
+        return self._folder.with_name("commits.git")
+
+    def _is_whole(self, folder: Path) -> bool:
+        try:
+            Commands(folder, timeout=self._timeout).run("rev-list", "--all", "--count")
+        except CommandFailedError:
+            return False
+        return True
 
     def descends(self, commit: str, *, earlier: str, earlier_time: int) -> bool:
         """Whether a commit came after an earlier one, written at `earlier_time` (seconds), by going on from it.

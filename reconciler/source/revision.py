@@ -14,7 +14,7 @@ from reconciler.source.commands import CommandFailedError, Commands, load_git
 from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.objects import read_commit
 from reconciler.source.selection import Limits, Scope
-from reconciler.source.signatures import verify_signature
+from reconciler.source.signatures import verify_signatures
 from reconciler.source.state import is_rewound
 
 
@@ -82,7 +82,13 @@ class LocalRevision:
         if commit == self._commit:
             return
         if self._allowed_signers is not None:
-            verify_signature(self._git_dir, commit, self._allowed_signers, timeout=self._timeout.total_seconds())
+            verify_signatures(
+                self._git_dir,
+                commit,
+                self._allowed_signers,
+                since=self._commit or None,
+                timeout=self._timeout.total_seconds(),
+            )
         files, skipped = read_commit(commands, commit, self._scope, self._limits, prefix=self._prefix)
         if self._commit and not self._descends(commands, commit):
             self._rewound_at = self._clock.now()
