@@ -136,9 +136,10 @@ def place_of(error: BaseException, names: list[str]) -> tuple[str, int] | None:
             found = (names[int(match[1])], trace.tb_lineno)
         trace = trace.tb_next
     if isinstance(error, TemplateSyntaxError):
-        match = CODE_NAME.fullmatch(error.filename or "")
-        name = names[int(match[1])] if match else error.name
-        found = found if name is None else (name, error.lineno)
+        # Jinja2's lexer puts the name of the code where the template's belongs
+        codes = [CODE_NAME.fullmatch(text or "") for text in (error.filename, error.name)]
+        known = [names[int(match[1])] for match in codes if match]
+        found = (known[0], error.lineno) if known else found
     return found
 
 

@@ -118,6 +118,7 @@ class CommitTree:
                     found.hex(),
                 )
                 for mode, entry, found in _ENTRY.findall(self._reader.content(name))
+                if b"/" not in entry and entry not in {b".", b".."}  # names of nothing that could be checked out
             }
         return self._by_object[name]
 

@@ -131,7 +131,7 @@ class _Walk:
         if len(name) <= _LONGEST_NAME:
             return False
         if name.endswith(self._suffixes):
-            shown = f"{path[: len(path) - len(name)]}{name[:40]}…".encode("utf-8", "replace").decode()
+            shown = f"{path[: len(path) - len(name)]}{name[:40]}…"
             self._skip(shown, f"has a name of more than {_LONGEST_NAME} characters")
         return True
 
@@ -153,14 +153,14 @@ class _Walk:
         try:
             path.encode()
         except UnicodeEncodeError:
-            self._skip(path.encode("utf-8", "replace").decode(), "has a name that is not UTF-8")
+            self._skip(path, "has a name that is not UTF-8")
             return
         self._found.files[path] = source
         if len(self._found.files) > self._limits.files:
             raise too_large(f"more than {self._limits.files} manifests")
 
     def _skip(self, path: str, why: str) -> None:
-        self._found.skipped.append((path, why))
+        self._found.skipped.append((path.encode("utf-8", "replace").decode(), why))
 
     def _rules(self, shown: str, real: str) -> list[_Rules]:
         if (self._tree.entries(real) or {}).get(IGNORE_FILE) is not Kind.FILE:
