@@ -1,4 +1,4 @@
-"""A tree of files at one revision. Read by source adapters, loaded by manifests."""
+"""A tree of files at one revision: what the repository says, before any of it is parsed."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ ReadDocument = Callable[[str, str], Manifest]
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """writes in the plan's order; failures: what could not be rendered, or must wait for something that is not there yet."""
+    """writes: in the plan's order; failures: what could not be rendered, or waits for something that does not exist yet."""
 
     writes: tuple[Write, ...] = ()
     failures: tuple[WriteResult, ...] = ()
@@ -91,10 +91,8 @@ def _failure(write: Write, error: Invalid) -> WriteResult:
 
 
 def _waits_for(pool: NodePool, changing: set[str]) -> str:
-    """A NodeClaim copies its pool's uid and hash: it must wait until Karpenter has seen the pool as it is to be.
-
-    Otherwise it would count as drifted from the moment it is made.
-    """
+    """Why a NodeClaim must wait, "" if it need not. It copies its pool's uid and hash, so Karpenter must have seen the
+    pool's new state first. Otherwise the NodeClaim would count as drifted at once."""
     if pool.name in changing:
         return f"waits until NodePool {pool.name} is applied"
     if not pool.uid:
@@ -160,7 +158,7 @@ def _marks(
     nodes: Mapping[str, Node],
     claims: Mapping[str, NodeClaim],
 ) -> Iterator[Write]:
-    """Both the NodeClaim and its Node carry the mark: Karpenter copies it once, at registration, and never again."""
+    """Marks both the NodeClaim and its Node, since Karpenter copies annotations only once, at registration."""
     annotations = ((DO_NOT_DISRUPT, value), (HELD_ANNOTATION, value))
     for action in actions:
         if action.node_claim is not None and action.node_claim in claims:

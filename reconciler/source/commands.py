@@ -32,16 +32,16 @@ _CONFIG = (
     ("pack.threads", "1"),  # each would take memory of its own
 )
 NETWORK = "https:http:ssh:git:file"
-"""What may be fetched from; above all not `ext`, which runs programs."""
+"""Allowed transports. `ext` is not among them, since it runs programs."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _NO_WORD = "Could not read from remote repository"
 _LONGEST_MESSAGE = 300
 MOST_OUTPUT = 128 * 2**20
-"""Bytes of one command's output: the names of all objects of the largest tree that is not refused anyhow."""
+"""Bytes of one command's output, which is at most the list of a large tree's objects."""
 
 
 class CommandFailedError(Exception):
-    """A git command ended badly. stderr: what it said, secrets removed; timeout: seconds when it was ended for that."""
+    """A git command failed. stderr: its messages without secrets; timeout: the limit in seconds, if it exceeded that."""
 
     def __init__(self, verb: str, status: int, stderr: str, *, timeout: float | None = None) -> None:
         super().__init__(f"git {verb}: {stderr}")
@@ -57,20 +57,20 @@ class CommandFailedError(Exception):
             return f"no answer within {self.timeout:g}s"
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:")) and _NO_WORD not in line]
-        # ssh says why in the line before git's own
+        # ssh gives the reason in the line before git's own message.
         telling = telling or [before for before, line in pairwise(lines) if _NO_WORD in line]
         return plain((telling or lines[-1:] or [f"git {self.verb} ended with status {self.status}"])[0])
 
 
 def plain(line: str) -> str:
-    """One line of git's as part of a sentence: without its prefix and without what a terminal would act on."""
+    """A line of git's output as part of a sentence, without its prefix and without control characters."""
     line = re.sub(r"^(fatal|error|ERROR|remote): *", "", line.strip())
     return "".join(letter for letter in line if letter.isprintable())[:_LONGEST_MESSAGE]
 
 
 class Commands:
-    """git on one repository. environment, config: laid over what is set here for every command; secrets: texts that no
-    message may contain; timeout: seconds for one command; network False: nothing may be fetched, not even a blob that
+    """Git on one repository. environment, config: added to what is set here for every command. secrets: removed from
+    messages. timeout: seconds for one command. network: whether anything may be fetched; without it not even a blob that
     a partial clone lacks."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Commands:
             **(environment or {}),
         }
         if git_dir is not None:
-            # also when headroom itself was started by a Git hook, which sets these for its own repository
+            # A Git hook that starts headroom has set these for its own repository.
             self.environment |= {"GIT_DIR": str(git_dir), "GIT_NAMESPACE": ""}
 
     def run(self, *arguments: str, feed: bytes | None = None) -> bytes:
@@ -122,7 +122,7 @@ class Commands:
 
     @contextmanager
     def started(self, *arguments: str, feed: bool) -> Iterator[Child]:
-        """A command under way, ended on leaving whatever became of it. feed: it has an input."""
+        """A running command, ended when the block is left for whatever reason. feed: whether it has an input."""
         git = load_git()
         program = git.Git()
         try:
@@ -142,7 +142,7 @@ class Commands:
             child.end()
 
     def failure(self, verb: str, status: int, errors: bytes) -> CommandFailedError:
-        """What a command that ended badly said, without secrets."""
+        """The failure of a command, its messages without secrets."""
         return CommandFailedError(verb, status, self._clean(errors))
 
     def line(self, *arguments: str) -> str:
@@ -157,7 +157,7 @@ class Commands:
 
 
 def load_git() -> ModuleType:
-    """GitPython, imported where it is first needed: it starts git to learn its version. Raises `Stalled` without git."""
+    """GitPython, imported on first use, since the import runs git. Raises `Stalled` where there is no git."""
     try:
         import git  # noqa: PLC0415 - see above
     except ImportError as error:
@@ -170,7 +170,7 @@ def _no_git() -> Stalled:
 
 
 def _config_environment(config: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Configuration as GIT_CONFIG_* variables, after those that are there already: nothing of it shows in a process list."""
+    """Configuration as GIT_CONFIG_* variables, which no process list shows, after those that are set already."""
     first = os.environ.get("GIT_CONFIG_COUNT", "0")
     start = int(first) if first.isdigit() else 0
     variables = {"GIT_CONFIG_COUNT": str(start + len(config))}

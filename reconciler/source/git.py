@@ -1,7 +1,7 @@
 """A remote repository that is polled: the newest tree, or the last good one with the reason why.
 
-Cheap when nothing changed: one `ls-remote`. What was good stays in force through an unreachable remote, a branch that is
-gone, a commit that cannot be taken, and a restart; nothing is ever half read.
+A poll that finds nothing new costs one `ls-remote`. The last good tree stays in force while the remote cannot be reached,
+the branch is gone or the newest commit cannot be used, and over a restart. A tree is never read in part.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _REMOTE = "remote"
 _LOCK_AGAIN = 0.05
 """Seconds between two attempts to take a lock."""
 _PATIENCE = 5
-"""Failures in a row after which the copy is suspected, whatever it looks like."""
+"""Failures in a row after which the local copy is replaced, even if it still looks intact."""
 
 
 class GitSource:
@@ -75,7 +75,7 @@ class GitSource:
         self._allowed_signers = Path(allowed_signers) if allowed_signers else None
         self._limits = limits or Limits()
         self._temporary = None if state else Path(tempfile.mkdtemp(prefix="headroom-git-"))
-        # another revision has another history: what was good on one branch is not the last good of another
+        # One folder for each revision: the last good commit of one branch says nothing about another.
         key = hashlib.sha256(f"{address.url}\0{self._revision or ''}".encode()).hexdigest()[:16]
         self._folder = (self._temporary or Path(str(state))) / key
         self._remote = Remote(
@@ -89,11 +89,11 @@ class GitSource:
 
     @property
     def retry_at(self) -> datetime | None:
-        """When what failed may be tried again; None when nothing failed. A newer commit need not wait for it."""
+        """When the next retry is due, None when nothing failed. A newer commit does not wait for it."""
         return max((backoff.not_before for backoff, _ in self._backoffs.values()), default=None)
 
     def hasten(self) -> None:
-        """Forgets the back-off: somebody says that there is something new (a webhook)."""
+        """Forgets the back-off, for a webhook that announces something new."""
         with self._lock:
             self._backoffs = {}
 
@@ -124,7 +124,7 @@ class GitSource:
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """Keeps another process away from the same state folder for the length of one poll."""
+        """Locks the state folder for one poll, since two processes may be given the same one."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with (self._folder / "lock").open("w") as file:
@@ -139,7 +139,7 @@ class GitSource:
             ) from error
 
     def _wait_for(self, lock: TextIO) -> None:
-        """A process that hangs over the same folder must not make this one hang too."""
+        """Takes the lock, but gives up after a while: another process that hangs must not make this one hang too."""
         deadline = monotonic() + self._timeout.total_seconds()
         while True:
             try:
@@ -156,7 +156,7 @@ class GitSource:
                 return
 
     def _restore(self) -> None:
-        """Once: the last good tree of an earlier process."""
+        """Loads the last good tree of an earlier process, once."""
         if self._restored:
             return
         self._restored = True
@@ -166,7 +166,7 @@ class GitSource:
         try:
             self._tree = self._load(good, absent=set())
         except Stalled:
-            # lost, or for another subdirectory; its name still tells whether history was rewritten
+            # The copy is damaged, or was made for another subdirectory. The commit's name still tells a force-push.
             self._tree = None
             self._remote.discard()
         self._good = good
@@ -187,7 +187,7 @@ class GitSource:
                 raise failure from error
 
     def _is_sound(self) -> bool:
-        """Whether the copy still gives what a restart needs; one that does not, or often fails, is made anew."""
+        """Whether a restart could still load the last good tree from the copy. Otherwise the copy is made anew."""
         backoff, _ = self._backoffs.get("commit", (None, None))
         if self._good is None or (backoff is not None and backoff.failures >= _PATIENCE):
             return False
@@ -201,7 +201,7 @@ class GitSource:
     def _backing_off(self, slot: str, target: str, now: datetime) -> Iterator[None]:
         backoff, failure = self._backoffs.get(slot, (None, None))
         if failure is not None and not may_try(backoff, target, now):
-            # a new one each time: an exception that is raised again and again drags a growing traceback along
+            # A new exception each time, since one that is raised repeatedly collects an ever longer traceback.
             raise Stalled(failure.message, reason=failure.reason, hint=failure.hint)
         try:
             yield
@@ -211,7 +211,7 @@ class GitSource:
         self._backoffs.pop(slot, None)
 
     def _take(self, head: Head, now: datetime) -> None:
-        """Brings over the head and makes it the good one; raises `Stalled` and changes nothing otherwise."""
+        """Fetches the head and puts it into force. Raises `Stalled`, with nothing changed, when that is not possible."""
         commit = self._remote.fetch(head)
         local = self._remote.local()
         if self._allowed_signers is not None:
@@ -252,5 +252,6 @@ class GitSource:
 
 
 def _time_of(local: Commands, commit: str) -> int:
-    """The committer's, in seconds. `git show` would compare the whole tree with that of no parent, as if all were new."""
+    """The committer's time in seconds. `git show` would also compare the tree with that of its parent, which a malicious
+    tree can make endless."""
     return int(local.line("rev-list", "--max-count=1", "--timestamp", commit).partition(" ")[0])

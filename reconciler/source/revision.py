@@ -66,7 +66,7 @@ class LocalRevision:
         """Nothing is held open between reads."""
 
     def _follow(self) -> None:
-        # a clone of the user's own may lack contents that its remote has; git may then get them as it would for the user
+        # A partial clone of the user's may lack contents. Git may fetch them, as it would for the user.
         commands = Commands(self._git_dir, timeout=self._timeout.total_seconds(), network=True)
         try:
             commit = commands.line("rev-parse", "--verify", "--end-of-options", f"{self._revision}^{{commit}}")
@@ -105,12 +105,12 @@ class LocalRevision:
 
 
 def is_repository(path: Path) -> bool:
-    """Whether the folder is a bare repository: its own files are git's, so that only a revision of it can be read."""
+    """Whether the folder is a bare repository, of which only a revision can be read."""
     return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
 
 
 def _find(path: Path) -> tuple[Path, str]:
-    """The repository that a folder is in, and the folder's path inside it. Raises `Invalid` when it is in none."""
+    """The repository around a folder, and the folder's path inside it. Raises `Invalid` when there is none."""
     git = load_git()
     try:
         with git.Repo(path, search_parent_directories=True) as repository:

@@ -69,7 +69,7 @@ class _Folder:
     def content(self, path: str) -> bytes:
         if self._is_link(path):
             return os.fsencode((self._path / path).readlink())
-        # a file that has just become a link is not followed, a pipe not waited for
+        # The file may have become a link or a pipe since it was listed.
         descriptor = os.open(self._path / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             return file.read()
