@@ -16,9 +16,9 @@ from reconciler.model.demand import Demand
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.loops import EMPTY, LEAN, MINIMUM, RUNNING, USED
-from reconciler.placement.preferences import firmer_shapes
-from reconciler.placement.shapes import Needs
+from reconciler.placement.engine.loops import EMPTY, LEAN, MINIMUM, RUNNING, USED
+from reconciler.placement.engine.preferences import firmer_shapes
+from reconciler.placement.needs import Needs
 
 
 class Member(NamedTuple):
@@ -27,18 +27,6 @@ class Member(NamedTuple):
     demand: ObjectRef
     group: int
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """How much of a demand nodes may hold (see spot.allowances). new_node: one to be made, None for no limit; bins: those of
-    existing ones that are limited, by number, sorted."""
-
-    new_node: int | None = None
-    bins: tuple[tuple[int, int], ...] = ()
-
-
-UNLIMITED = Allowance()
 
 
 @dataclass(slots=True, eq=False)
@@ -60,8 +48,6 @@ class Batch:
     priority: int
     whole: int | None
     preferences: tuple[Needs, ...] = ()
-    allowance: Allowance = UNLIMITED
-    brings: frozenset[str] | None = None
     count: int = field(init=False, default=0)
     part: int = field(init=False, default=EMPTY)
     counted: int = field(init=False, default=USED)
@@ -87,13 +73,6 @@ class Batch:
     @property
     def demand(self) -> ObjectRef:
         return self.members[0].demand
-
-    def most_on_new_node(self, per_node: int | None) -> int | None:
-        """The least of what is allowed, None for no limit. per_node: of every demand."""
-        own = self.allowance.new_node
-        if own is None or per_node is None:
-            return per_node if own is None else own
-        return min(own, per_node)
 
 
 def rank_of(batch: Batch) -> tuple[bool, int]:

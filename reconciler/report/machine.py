@@ -22,7 +22,7 @@ from reconciler.model.changes import (
 )
 from reconciler.model.conditions import Condition
 from reconciler.model.findings import Finding
-from reconciler.model.placement import Excuse, Holding, OccupiedBin
+from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.report.indented import indented
 from reconciler.report.local_budgets import local_budgets_row
 from reconciler.report.pending import leaving_nodes
@@ -139,14 +139,14 @@ def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
         "onExisting": outcome.on_existing,
         "onNew": outcome.on_new,
         "unplaced": outcome.unplaced,
-        "excuses": [_excuse(excuse) for excuse in outcome.excuses],
+        "unplacedReasons": [_unplaced_reason(reason) for reason in outcome.unplaced_reasons],
         "conditions": [_condition(condition) for condition in outcome.conditions],
         "explanation": list(demand.explanation),
     }
 
 
-def _excuse(excuse: Excuse) -> dict[str, Any]:
-    return {"reason": excuse.reason, "count": excuse.count, "example": excuse.example}
+def _unplaced_reason(reason: UnplacedReason) -> dict[str, Any]:
+    return {"reason": reason.cause, "count": reason.count, "example": reason.example}
 
 
 def _condition(condition: Condition) -> dict[str, Any]:

@@ -30,12 +30,12 @@ from reconciler.report.timeline_rows import change_rows, week_rows
 from reconciler.report.words import (
     counted,
     dollars,
-    excuse_words,
     held,
     hourly,
     moment,
     node_name,
     offered,
+    reason_words,
     short_revision,
     signed_dollars,
     static_words,
@@ -184,7 +184,7 @@ def _cost(before: float, after: float) -> dict[str, str]:
 def _demand(outcome: DemandOutcome) -> dict[str, Any]:
     demand = outcome.demand
     not_ready = next((item for item in outcome.conditions if item.type == "ReadyForProvisioning"), None)
-    why = [excuse_words(excuse) for excuse in outcome.excuses]
+    why = [reason_words(reason) for reason in outcome.unplaced_reasons]
     if demand.desired is None and not_ready is not None:
         why.append(not_ready.message or not_ready.reason)
     return {

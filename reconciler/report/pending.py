@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome, Plan
 from reconciler.model.demand import POD_KIND
-from reconciler.model.placement import Excuse
-from reconciler.report.words import MOST_ZONES, counted, excuse_words, hourly, is_paid, launch_price, listed
+from reconciler.model.placement import UnplacedReason
+from reconciler.report.words import MOST_ZONES, counted, hourly, is_paid, launch_price, listed, reason_words
 
 MOST_NAMES = 3
 """Pods by name in one row; the rest is counted."""
@@ -64,7 +64,7 @@ class LeftOver:
     """Pods that found no place for the same reasons."""
 
     names: tuple[str, ...]
-    excuses: tuple[Excuse, ...]
+    unplaced_reasons: tuple[UnplacedReason, ...]
 
     @property
     def title(self) -> str:
@@ -74,7 +74,7 @@ class LeftOver:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        return tuple(excuse_words(excuse) for excuse in self.excuses)
+        return tuple(reason_words(reason) for reason in self.unplaced_reasons)
 
 
 def launches(plan: Plan) -> tuple[Launch, ...]:
@@ -113,11 +113,11 @@ def _launch(pool: str, places: str, members: Iterable[NodeClaimCreation]) -> Lau
 
 def left_over(plan: Plan) -> tuple[LeftOver, ...]:
     """Those with the same excuses together, most pods first."""
-    groups: dict[tuple[Excuse, ...], list[str]] = {}
+    groups: dict[tuple[UnplacedReason, ...], list[str]] = {}
     for outcome in plan.demands:
         if outcome.demand.is_pending_pod and outcome.unplaced:
-            groups.setdefault(outcome.excuses, []).append(str(outcome.demand.ref))
-    rows = [LeftOver(tuple(names), excuses) for excuses, names in groups.items()]
+            groups.setdefault(outcome.unplaced_reasons, []).append(str(outcome.demand.ref))
+    rows = [LeftOver(tuple(names), reasons) for reasons, names in groups.items()]
     return tuple(sorted(rows, key=lambda row: (-len(row.names), row.names)))
 
 

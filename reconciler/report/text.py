@@ -14,12 +14,12 @@ from reconciler.report.pending import launches, left_over, pending_words
 from reconciler.report.words import (
     counted,
     dollars,
-    excuse_words,
     held,
     listed,
     moment,
     node_name,
     offered,
+    reason_words,
     short_revision,
     signed_dollars,
     static_words,
@@ -82,7 +82,7 @@ def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
         where = f"  {paint('dim', f'{source.file}:{source.line}')}" if source else ""
         lines.append(f"  {outcome.demand.ref!s:<{width}}  {_demand_words(outcome, paint)}{where}")
         lines += [f"      {paint('dim', line)}" for line in domain_lines(outcome)]
-        lines += [f"      {paint('yellow', excuse_words(excuse))}" for excuse in outcome.excuses]
+        lines += [f"      {paint('yellow', reason_words(reason))}" for reason in outcome.unplaced_reasons]
     return lines + _rest(outcomes)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
 from reconciler.model.demand import POD_KIND
-from reconciler.model.placement import Excuse, Holding
+from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.refs import ObjectRef
 
 _RESERVED = "reserved"
@@ -93,10 +93,10 @@ _CANDIDATES = {
 """What several candidates were that gave an excuse, where they are all of a kind."""
 
 
-def candidates(excuse: Excuse) -> str:
+def candidates(reason: UnplacedReason) -> str:
     """`12 nodes`, `4 instance types`; a single one may be a NodePool as well."""
-    noun = _CANDIDATES.get(excuse.reason, "candidate") if excuse.count > 1 else "candidate"
-    return counted(excuse.count, noun)
+    noun = _CANDIDATES.get(reason.cause, "candidate") if reason.count > 1 else "candidate"
+    return counted(reason.count, noun)
 
 
 def is_paid(price: float, capacity_types: Iterable[str]) -> bool:
@@ -111,11 +111,11 @@ def launch_price(price: float, capacity_types: Iterable[str], nodes: int = 1) ->
     return "paid for with its reservation" if nodes == 1 else "paid for with their reservations"
 
 
-def excuse_words(excuse: Excuse) -> str:
+def reason_words(reason: UnplacedReason) -> str:
     """The nearest miss, and how many candidates had the same cause where that is not all there is to it."""
-    if excuse.count == 1 or not excuse.example:
-        return excuse.example or excuse.reason
-    return f"{excuse.example} ({excuse.reason}: {candidates(excuse)})"
+    if reason.count == 1 or not reason.example:
+        return reason.example or reason.cause
+    return f"{reason.example} ({reason.cause}: {candidates(reason)})"
 
 
 def offered(creation: NodeClaimCreation) -> str:

@@ -13,8 +13,8 @@ from reconciler.model.placement import Holding, PlannedNode
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import SPOT, Crowding, most_on_one_offering
 from reconciler.placement.batches import Batch
-from reconciler.placement.bins import BinOrigin
 from reconciler.placement.label_table import Cell
+from reconciler.placement.nodes.existing import BinOrigin
 
 SpotOffering = tuple[str, str]
 """Instance type and zone."""
