@@ -23,7 +23,9 @@ from jinja2 import (
     nodes,
 )
 from jinja2.compiler import CodeGenerator
+from jinja2.environment import Template, TemplateModule
 from jinja2.parser import Parser
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from reconciler.model.errors import Invalid
@@ -52,6 +54,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             cache_size=-1,
         )
         self.code_generator_class = _UnfoldedCode
+        self.template_class = _Stateless
         self.filters["json"] = _as_json
         self.filters["cell"] = _as_cell
         # Equal input must give equal bytes.
@@ -85,6 +88,17 @@ class Sandbox(ImmutableSandboxedEnvironment):
         except RecursionError as error:
             raise TemplateSyntaxError("nested too deep", 1, filename=filename) from error
         return code
+
+
+class _Stateless(Template):
+    """A template whose module is made for each import of it.
+
+    Jinja2 keeps it, and with it the namespaces and cyclers in it, so that one document would depend on those before.
+    """
+
+    def _get_default_module(self, ctx: Context | None = None) -> TemplateModule:
+        names = () if ctx is None else ctx.globals_keys - self.globals.keys()
+        return self.make_module({name: ctx.parent[name] for name in names} if ctx is not None else None)
 
 
 class _Sources(BaseLoader):

@@ -10,8 +10,11 @@ from reconciler.model.refs import SourcePosition
 from reconciler.render.process import BreachError, RenderProcess
 
 SUFFIX = ".j2"
+SECONDS = 20.0
+"""Of processor time for all documents of a pass, of which each may take 2: a hundred slow ones must not hold up the rest."""
 MOST_OUTPUT = 1_000_000
 """Characters one rendered document may have; the API server takes no object much larger."""
+_LOOPS = "look for loops in one another, and for powers and products of large numbers"
 
 
 class TemplateFailed(Invalid):
@@ -48,6 +51,7 @@ class DocumentTemplates:
         self._names = list(self._sources)
         self._process = process or RenderProcess()
         self._breached: dict[str, TemplateFailed] = {}
+        self._seconds = 0.0
 
     def render(self, name: str, context: Mapping[str, Any], *, most_output: int = MOST_OUTPUT) -> str:
         """The document's text. context: JSON values; most_output: characters. Raises `TemplateFailed`."""
@@ -65,6 +69,10 @@ class DocumentTemplates:
         known = self._breached.get(name)
         if known is not None:
             raise TemplateFailed(known.message, position=known.position, own=known.own, hint=known.hint)
+        if self._seconds > SECONDS:
+            raise self._failure(
+                name, 1, f"all templates together take more than {SECONDS:g} seconds of processor time", hint=_LOOPS
+            )
         try:
             answer = self._process.ask(self._sources, request)
         except (ValueError, TypeError) as error:
@@ -73,6 +81,7 @@ class DocumentTemplates:
             failure = self._breach_failure(name, breach)
             self._breached[name] = failure
             raise failure from breach
+        self._seconds += float(answer["seconds"])
         if "failed" in answer:
             raise self._failure(
                 str(answer["template"] or name), int(answer["line"]), str(answer["failed"]), hint=str(answer["hint"])
@@ -89,7 +98,7 @@ class DocumentTemplates:
             at,
             breach.line,
             "it takes more than 2 seconds of processor time",
-            hint="look for loops in one another, and for powers and products of large numbers",
+            hint=_LOOPS,
         )
 
     def _failure(self, name: str, line: int, why: str, *, hint: str) -> TemplateFailed:

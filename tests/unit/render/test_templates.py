@@ -141,6 +141,28 @@ def test_a_template_that_used_up_its_time_is_not_tried_again(process: RenderProc
     assert stuck.render("other.yaml.j2", {}) == "fine"
 
 
+def test_all_documents_together_have_a_limit_too(process: RenderProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.render.templates.SECONDS", 0.5)
+    slow = templates("{% for a in long %}{% for b in long %}{% endfor %}{% endfor %}", process)
+    assert slow.render("own.yaml.j2", {"long": "x" * 1_000}) == ""
+
+    def render_many() -> None:
+        for _ in range(1_000):
+            slow.render("own.yaml.j2", {"long": "x" * 1_000})
+
+    with pytest.raises(TemplateFailed, match=r"all templates together take more than 0\.5 seconds"):
+        render_many()
+
+
+def test_no_document_depends_on_those_before_it(process: RenderProcess) -> None:
+    counting = templates(
+        "{% import 'part.yaml.j2' as part %}{% set n = part.n %}{% set n.x = n.x + 1 %}{{ n.x }}{{ part.c.next() }}",
+        process,
+        part="{% set n = namespace(x=0) %}{% set c = cycler('a', 'b') %}",
+    )
+    assert [counting.render("own.yaml.j2", {}) for _ in range(3)] == ["1a", "1a", "1a"]
+
+
 def test_one_process_renders_one_template_after_the_other(process: RenderProcess) -> None:
     render("a", process)
     before = process.pid
