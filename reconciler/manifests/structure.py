@@ -185,7 +185,7 @@ def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Pa
                 _unknown_fields(inspection, known[key], inner, where)
             elif isinstance(further, Mapping):
                 _unknown_fields(inspection, further, inner, where)
-            elif further is None and known is not None and _OPEN not in schema:
+            elif further is None and known is not None and _OPEN not in schema and (path or key not in _ALWAYS_KNOWN):
                 _unknown_field(inspection, known, where)
     elif isinstance(value, list):
         items = schema.get("items")
