@@ -273,7 +273,7 @@ def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
 def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
     """The daemon with everything around it, until it is stopped or settled. Returns the exit code."""
     from reconciler.daemon import Daemon  # noqa: PLC0415 - see above
-    from reconciler.report.daemon_status import with_next_edge  # noqa: PLC0415 - see above
+    from reconciler.report.status.document import with_next_edge  # noqa: PLC0415 - see above
     from reconciler.source.latest import LatestTree  # noqa: PLC0415 - see above
     from reconciler.telemetry.last_pass import LastPass  # noqa: PLC0415 - see above
     from reconciler.telemetry.logs import configure_logs, logger  # noqa: PLC0415 - see above
@@ -346,7 +346,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
 
 def _capacity_page(cycle: Cycle, cluster: str, clock: Clock) -> Page:
     """All capacity over the coming week, as the last pass knew it; drawn once a minute at most."""
-    from reconciler.report.timeline_page import timeline_page  # noqa: PLC0415 - see above
+    from reconciler.report.timeline.page import timeline_page  # noqa: PLC0415 - see above
     from reconciler.web.pages import html_page  # noqa: PLC0415 - see above
 
     def version() -> tuple[object, datetime] | None:
@@ -389,7 +389,7 @@ def _leadership(
 
 def _plan_printer(cluster: str) -> Callable[[PassResult], None]:
     """Shows a person what each pass planned and applied; passes that changed nothing are not shown."""
-    from reconciler.report.text import pass_text  # noqa: PLC0415 - see above
+    from reconciler.report.plan.text import pass_text  # noqa: PLC0415 - see above
 
     def show(result: PassResult) -> None:
         if result.plan is not None and (result.plan.has_changes or result.change_set is None):

@@ -129,8 +129,8 @@ def _printed(
 
     pools, states = found.pools, found.states
     if output == "json":
-        from reconciler.report.budgets import budget_spans_document, budgets_document  # noqa: PLC0415 - likewise
-        from reconciler.report.machine import to_json  # noqa: PLC0415 - likewise
+        from reconciler.report.budgets.document import budget_spans_document, budgets_document  # noqa: PLC0415 - likewise
+        from reconciler.report.json_text import to_json  # noqa: PLC0415 - likewise
 
         if not asked_for_span:
             return to_json(budgets_document(budget_outcomes(pools, states, now), now=now, findings=found.findings))
@@ -142,8 +142,8 @@ def _printed(
         return _picture(output, found, now, span, zone=zone)
     from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
     from reconciler.plan.budget_timeline import budget_cells  # noqa: PLC0415 - likewise
-    from reconciler.report.budget_grid import HourGrid  # noqa: PLC0415 - likewise
-    from reconciler.report.budgets_text import budgets_text, hours_text  # noqa: PLC0415 - likewise
+    from reconciler.report.budgets.grid import HourGrid  # noqa: PLC0415 - likewise
+    from reconciler.report.budgets.text import budgets_text, hours_text  # noqa: PLC0415 - likewise
 
     paint = paint_for_stdout()
     text = budgets_text(
@@ -164,8 +164,8 @@ def _printed(
 def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, datetime], *, zone: tzinfo | None) -> str:
     from reconciler.plan.budget_timeline import budget_timeline  # noqa: PLC0415 - numpy, where a span is asked for
     from reconciler.plan.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
-    from reconciler.report.budget_chart import budget_chart  # noqa: PLC0415 - likewise
-    from reconciler.report.time_axis import local_zone  # noqa: PLC0415 - likewise
+    from reconciler.report.budgets.chart import budget_chart  # noqa: PLC0415 - likewise
+    from reconciler.report.drawing.time_axis import local_zone  # noqa: PLC0415 - likewise
 
     if span[1] - span[0] > _LONGEST_PICTURE:
         raise click.UsageError(
@@ -174,7 +174,7 @@ def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, dat
     spans = budget_timeline(found.pools, found.states, *span)
     if output == "svg":
         return budget_chart(spans, zone=zone or local_zone(now), now=now, findings=found.findings)
-    from reconciler.report.budget_page import budget_page  # noqa: PLC0415 - likewise
+    from reconciler.report.budgets.page import budget_page  # noqa: PLC0415 - likewise
     from reconciler.wiring import rendered_page  # noqa: PLC0415 - likewise
 
     outcomes = budget_outcomes(found.pools, found.states, now)

@@ -35,12 +35,10 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
         headroom explain Pod/shop/web-7d9f --include-pending
     """
     from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.report.explanation import (  # noqa: PLC0415 - likewise
-        explanation,
-        explanation_document,
-        explanation_text,
-    )
-    from reconciler.report.machine import to_json  # noqa: PLC0415 - likewise
+    from reconciler.report.explanation.demand import explanation  # noqa: PLC0415 - likewise
+    from reconciler.report.explanation.document import explanation_document  # noqa: PLC0415 - likewise
+    from reconciler.report.explanation.text import explanation_text  # noqa: PLC0415 - likewise
+    from reconciler.report.json_text import to_json  # noqa: PLC0415 - likewise
     from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)

@@ -147,7 +147,7 @@ def _check(text: str) -> None:
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - only for this command
     from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
     from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
-    from reconciler.report.text import finding_lines  # noqa: PLC0415 - likewise
+    from reconciler.report.findings.text import finding_lines  # noqa: PLC0415 - likewise
 
     declared = read({"schedule.yaml": text.encode()})
     findings = (*declared.findings, *schedule_findings(declared.schedules, SystemClock().now()))

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from reconciler.report.text import Paint, plain
+from reconciler.report.paint import Paint, plain
 
 
 def paint_for_stdout() -> Paint:

@@ -13,10 +13,14 @@ from reconciler.cli.paint import paint_for_stdout
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.outlook import Outlook
-from reconciler.report.difference import Difference, difference_document
-from reconciler.report.machine import plan_document, to_json
-from reconciler.report.page import difference_page, plan_page
-from reconciler.report.text import difference_text, plan_text
+from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.document import difference_document
+from reconciler.report.difference.page import difference_page
+from reconciler.report.difference.text import difference_text
+from reconciler.report.json_text import to_json
+from reconciler.report.plan.document import plan_document
+from reconciler.report.plan.page import plan_page
+from reconciler.report.plan.text import plan_text
 
 
 def print_plan(plan: Plan, output: str, *, cluster: str, outlook: Outlook | None = None) -> None:

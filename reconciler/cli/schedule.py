@@ -87,7 +87,7 @@ def command(
     )
     click.echo(_printed(output, schedules, asked, now, findings), nl=False)
     if output in _WITHOUT_FINDINGS:
-        from reconciler.report.text import finding_lines  # noqa: PLC0415 - likewise
+        from reconciler.report.findings.text import finding_lines  # noqa: PLC0415 - likewise
 
         for line in finding_lines(findings):
             click.echo(line, err=True)
@@ -101,27 +101,27 @@ def _printed(
 
     start, end = asked.start, asked.end
     if output == "json":
-        from reconciler.report.machine import to_json  # noqa: PLC0415 - only where it is asked for
-        from reconciler.report.schedules import schedules_document  # noqa: PLC0415 - likewise
+        from reconciler.report.json_text import to_json  # noqa: PLC0415 - only where it is asked for
+        from reconciler.report.schedules.document import schedules_document  # noqa: PLC0415 - likewise
 
         timelines = [timeline(schedule, start, end, now) for schedule in schedules]
         return to_json(schedules_document(timelines, now=now, start=start, end=end, findings=findings))
     if output == "ics":
-        from reconciler.report.schedule_calendar import schedules_calendar  # noqa: PLC0415 - likewise
+        from reconciler.report.schedules.calendar import schedules_calendar  # noqa: PLC0415 - likewise
 
         return schedules_calendar([timeline(schedule, start, end, now) for schedule in schedules], now=now)
     if output == "svg":
-        from reconciler.report.schedule_chart import schedule_chart  # noqa: PLC0415 - likewise
+        from reconciler.report.schedules.chart import schedule_chart  # noqa: PLC0415 - likewise
 
         return schedule_chart(in_whole_days(schedules, asked, now), now=now, findings=findings)
     if output == "html":
-        from reconciler.report.schedule_page import schedule_page  # noqa: PLC0415 - likewise
+        from reconciler.report.schedules.page import schedule_page  # noqa: PLC0415 - likewise
         from reconciler.wiring import rendered_page  # noqa: PLC0415 - likewise
 
         page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings)
         return rendered_page("schedule.html.j2", page)
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
-    from reconciler.report.schedule_text import schedules_text  # noqa: PLC0415 - likewise
+    from reconciler.report.schedules.text import schedules_text  # noqa: PLC0415 - likewise
 
     paint, width = paint_for_stdout(), width_of_stdout()
     return schedules_text(in_whole_days(schedules, asked, now), now=now, findings=findings, paint=paint, width=width)

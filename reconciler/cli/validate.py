@@ -30,10 +30,11 @@ def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
     from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
     from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
-    from reconciler.report.annotations import github_annotations  # noqa: PLC0415 - likewise
-    from reconciler.report.machine import findings_document, to_json  # noqa: PLC0415 - likewise
-    from reconciler.report.sarif import sarif_document  # noqa: PLC0415 - likewise
-    from reconciler.report.text import findings_text  # noqa: PLC0415 - likewise
+    from reconciler.report.findings.annotations import github_annotations  # noqa: PLC0415 - likewise
+    from reconciler.report.findings.document import findings_document  # noqa: PLC0415 - likewise
+    from reconciler.report.findings.sarif import sarif_document  # noqa: PLC0415 - likewise
+    from reconciler.report.findings.text import findings_text  # noqa: PLC0415 - likewise
+    from reconciler.report.json_text import to_json  # noqa: PLC0415 - likewise
 
     files, left_out = read_paths(paths or (".",))
     declared = read(files, one_cluster=False)

@@ -11,7 +11,7 @@ import pytest
 from reconciler.model.changes import BudgetOutcome
 from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
-from reconciler.report.budget_page import budget_page
+from reconciler.report.budgets.page import budget_page
 from tests.programs import program
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

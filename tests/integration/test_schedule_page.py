@@ -18,8 +18,8 @@ from reconciler.manifests.declared import read
 from reconciler.manifests.time_pattern import BadField, read_field
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
-from reconciler.report.schedule_document import schedule_document
-from reconciler.report.schedule_page import time_zones
+from reconciler.report.schedules.manifest import schedule_document
+from reconciler.report.schedules.page import time_zones
 from reconciler.timetable.capacity_schedule import state_at, timeline
 from tests.programs import program
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
-from reconciler.report.schedule_page import schedule_page
+from reconciler.report.schedules.page import schedule_page
 from tests.programs import program
 from tests.timelines import NOW, proposal, schedule_timeline
 

@@ -15,7 +15,8 @@ from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.placement import Placement
 from reconciler.placement.place import place
-from reconciler.report.explanation import explanation, explanation_text
+from reconciler.report.explanation.demand import explanation
+from reconciler.report.explanation.text import explanation_text
 from reconciler.settings import Settings, load_settings
 from reconciler.wiring import Session, open_session
 

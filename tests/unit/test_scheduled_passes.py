@@ -13,7 +13,7 @@ from reconciler.cycle import Cycle, PassResult
 from reconciler.model.changes import Delete
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
-from reconciler.report.words import summary
+from reconciler.report.plan.words import summary
 from reconciler.settings import Settings
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
 from reconciler.wiring import make_cycle
