@@ -1,4 +1,4 @@
-"""`headroom explain KIND/NAMESPACE/NAME`: where each chunk landed, or every excuse."""
+"""`headroom explain KIND/NAMESPACE/NAME`: where each chunk landed, or every reason why it has no place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.cli.options import options, output_option, settings_from
 from reconciler.cli.progress import Progress
 
 
-@click.command("explain", short_help="Where each chunk of a demand landed, or every excuse.")
+@click.command("explain", short_help="Where each chunk of a demand landed, or why it did not.")
 @click.argument("demand", metavar="KIND/NAMESPACE/NAME")
 @options(
     "repo",
@@ -28,7 +28,7 @@ from reconciler.cli.progress import Progress
 )
 @output_option("text", "json")
 def command(*, demand: str, output: str, now: datetime | None, **values: Any) -> int:
-    """Say how big one demand is and why, where each of its chunks is, and why any could not be placed.
+    """Show the size of one demand and why, where each of its chunks is, and why any could not be placed.
 
     \b
         headroom explain CapacityBuffer/shop/web

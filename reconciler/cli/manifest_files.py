@@ -1,4 +1,4 @@
-"""The files that paths on the command line mean. Used by validate."""
+"""The files that paths on the command line mean."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
 
 
 def _left_out(path: str, why: str) -> Finding:
-    return Finding(LEFT_OUT.name, LEFT_OUT.severity, f"the file is left out: {why}", SourcePosition(path, 1))
+    return Finding(LEFT_OUT.name, LEFT_OUT.severity, f"the file was not read: {why}", SourcePosition(path, 1))

@@ -1,4 +1,4 @@
-"""Printing plans and timings. Used by plan, apply and diff."""
+"""Printing plans and timings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headroom schedule`: what each capacity schedule is worth, now, next and over a span."""
+"""`headroom schedule`: the value of each capacity schedule, now, next and over a span."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _DAYS = {"week": 7, "month": 31}
 _LONGEST = timedelta(days=5 * 366)
 _KIND = "MetricsProducer"
 _WITHOUT_FINDINGS = {"svg", "ics"}
-"""Forms that have no place for what is wrong with a schedule that is not shown: it is told on stderr."""
+"""Formats without room for findings: they go to stderr."""
 _FIRST_YEAR, _LAST_YEAR = 1000, 9000
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What is asked for: [start, end) as it stands in JSON; pictures show the whole days of each schedule's own clock."""
+    """The span to show: [start, end) exactly in JSON; pictures show whole days of each schedule's own time zone."""
 
     start: datetime
     end: datetime
@@ -41,14 +41,16 @@ class Span:
         return _midnight(first, zone), _midnight(last + timedelta(days=1), zone)
 
 
-@click.command("schedule", short_help="What each capacity schedule is worth, now and next.")
+@click.command("schedule", short_help="The value of each capacity schedule, now and over time.")
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @options("repo", "revision", "path")
-@click.option("--schedule", "names", metavar="[NAMESPACE/]NAME", multiple=True, help="Only this one; may be repeated.")
+@click.option(
+    "--schedule", "names", metavar="[NAMESPACE/]NAME", multiple=True, help="Show only this schedule; may be repeated."
+)
 @options("now")
-@click.option("--from", "start", type=Moment(), help="Where the timeline begins.  [default: now]")
-@click.option("--to", "end", type=Moment(), help="Where it ends, instead of --span.")
-@click.option("--span", type=click.Choice(list(_DAYS)), help="How long it is.  [default: week]")
+@click.option("--from", "start", type=Moment(), help="Start of the timeline.  [default: now]")
+@click.option("--to", "end", type=Moment(), help="End of the timeline, instead of --span.")
+@click.option("--span", type=click.Choice(list(_DAYS)), help="Length of the timeline.  [default: week]")
 @options("config")
 @output_option("text", "json", "svg", "html", "ics")
 def command(
@@ -136,12 +138,12 @@ def in_whole_days(schedules: Sequence[Schedule], asked: Span, now: datetime) -> 
 
 def _span(start: datetime, end: datetime | None, span: str | None) -> Span:
     if not _FIRST_YEAR <= start.year <= (end or start).year <= _LAST_YEAR:
-        raise click.UsageError(f"Schedules are reckoned from the year {_FIRST_YEAR} to {_LAST_YEAR}.")
+        raise click.UsageError(f"Schedules can be computed for the years {_FIRST_YEAR} to {_LAST_YEAR}.")
     if end is None:
         days = _DAYS[span or "week"]
         return Span(start, _moved(start, timedelta(days=days)), days)
     if span is not None:
-        raise click.UsageError("--to and --span both say where the timeline ends: give one of them.")
+        raise click.UsageError("--to and --span both set the end of the timeline: give one of them.")
     if end <= start:
         raise click.UsageError("--to must be later than --from (which is now, unless given).")
     if end - start > _LONGEST:
@@ -156,7 +158,7 @@ def _declared(paths: Sequence[str], values: dict[str, Any], now: datetime) -> tu
 
     if paths:
         if values["repo"] or values["revision"] or values["path"]:
-            raise click.UsageError("PATH and --repo, --revision or --path both say what to read: give one of them.")
+            raise click.UsageError("PATH and --repo, --revision or --path both name what to read: give one of them.")
         files, left_out = read_paths(paths)
         return read(files, one_cluster=False), left_out
     settings = settings_from(values)

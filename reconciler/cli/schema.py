@@ -17,7 +17,7 @@ def schema_names() -> list[str]:
 @click.command("schema", short_help="Print the JSON Schema of an output.")
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """Print the JSON Schema of an output, such as plan.v1; without NAME, list them."""
+    """Print the JSON Schema of an output, such as plan.v1. Without NAME, list the schemas."""
     if name is None:
         click.echo("\n".join(schema_names()))
         return

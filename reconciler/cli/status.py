@@ -14,10 +14,10 @@ from reconciler.settings import load_settings
 
 @click.command("status", short_help="What the daemon last did.")
 @click.option("--address", metavar="HOST:PORT", help="Where the daemon listens. Default: the setting `listen`.")
-@click.option("--config", metavar="FILE", help="Settings; config/headroom.yaml shows every one.")
+@click.option("--config", metavar="FILE", help="Settings file; config/headroom.yaml lists every setting.")
 @output_option("text", "json")
 def command(*, address: str | None, config: str | None, output: str) -> int:
-    """Ask the running daemon for its last pass: revision, result, changes, findings, and what it waits for.
+    """Ask the running daemon about its last pass: revision, result, changes, findings, and what it is waiting for.
 
     In a cluster: kubectl -n headroom-system port-forward deploy/headroom 8080.
     """

@@ -14,10 +14,10 @@ from reconciler.model.findings import Severity
 
 @click.command("validate", short_help="Check manifests; works with no cluster.")
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
-@click.option("--now", type=Moment(), help="Take this as the present time.")
+@click.option("--now", type=Moment(), help="Use this as the current time.")
 @output_option("text", "json", "sarif", "github")
 def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int:
-    """Check every manifest below PATH… (default: this folder), and say what is wrong, where, and what to write instead.
+    """Check every manifest below PATH… (default: this folder), and report what is wrong, where, and what to write instead.
 
     Exits 1 when there is an error; warnings alone exit 0.
 

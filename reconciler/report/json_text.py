@@ -1,7 +1,7 @@
 """Documents as JSON text: two spaces a level, as `json.dumps(indent=2)` writes it, in about half the time.
 
-Python's encoder is slow where it indents, since its C part cannot; here it writes what holds no further lists or objects,
-which are most of a document, with separators that indent.
+Python's C encoder cannot indent. Here it writes lists and objects without further nesting, which are most of a document,
+with separators that contain the indentation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _plain = JSONEncoder(ensure_ascii=False).encode
 
 
 def indented(value: Any, margin: str = "\n") -> str:
-    """margin: the line break and the spaces before what closes the value. Keys are text."""
+    """margin: the line break and spaces before the closing bracket. Keys are strings."""
     if not isinstance(value, _NESTS) or not value:
         return _plain(value)
     inner = margin + _STEP
@@ -30,7 +30,7 @@ def indented(value: Any, margin: str = "\n") -> str:
         parts = [f"{_plain(key)}: {indented(item, inner)}" for key, item in value.items()]
         return f"{{{inner}{f',{inner}'.join(parts)}{margin}}}"
     if all(isinstance(item, dict) and item and not any(map(_nests, item.values())) for item in value):
-        # A table: its rows in one go. No text holds a line break as it is, so that what parts two rows is nothing else.
+        # A table: all rows at once. JSON strings contain no line breaks, so the separator of two rows is unambiguous.
         deeper = inner + _STEP
         rows = _flat(deeper).encode(value)[2:-2].replace(f"}},{deeper}{{", f"{inner}}},{inner}{{{deeper}")
         return f"[{inner}{{{deeper}{rows}{inner}}}{margin}]"

@@ -1,4 +1,4 @@
-"""Small phrases that every report shares: counts, money, times. Used by text.py, markdown.py and the commands."""
+"""Phrases that every report shares: counts, lists, money, times."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str:
-    """`2026-11-21 08:00 CET (07:00 UTC)`; once where the user's zone is UTC. zone None: the machine's.
+    """`2026-11-21 08:00 CET (07:00 UTC)`; shown once if the zone is UTC. zone None: the machine's.
 
-    At the ends of the calendar the local time may be a year that there is not: then UTC alone.
+    At the ends of the calendar a local time may be out of range: then UTC alone.
     """
     clock = "%H:%M:%S" if seconds else "%H:%M"
     until = f"%Y-%m-%d {clock}"
@@ -39,7 +39,7 @@ def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str
 
 
 def short_revision(revision: str | None) -> str:
-    """`main@1a2b3c4d5e6f`: enough of a commit to find it; None is the working tree."""
+    """`main@1a2b3c4d5e6f`: enough of a commit to find it. None is the working tree."""
     if revision is None:
         return "the working tree"
     name, _, commit = revision.partition("@sha1:")
@@ -56,5 +56,5 @@ def signed_dollars(amount: float) -> str:
 
 
 def hourly(price: float) -> str:
-    """Prices of single nodes are fractions of a cent apart: four digits."""
+    """Four digits, since prices of single nodes differ by fractions of a cent."""
     return f"{dollars(price, 4)}/h"

@@ -1,7 +1,7 @@
 """Disruption budgets as a heat map: a row for each NodePool and reason, hour by hour. Called by `headroom budgets`.
 
-A box is told by its number and colour: 0 is struck through, unbounded is an empty dashed box with ∞. A pointer that rests
-on a box reads its times and which budget binds.
+Each box has a number and a colour: 0 is struck through, no limit is an empty dashed box with ∞. The tooltip has the
+times and the budget that binds.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ GRID = WIDTH - LEFT - 12
 ROW = 24
 _WEEK = timedelta(days=7)
 MOST_LEGEND = 12
-"""Values of the scale that the legend names; the boxes carry their numbers."""
+"""Values of the scale in the legend; the boxes have their numbers."""
 
 
 def budget_chart(spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime, findings: Sequence[Finding] = ()) -> str:
-    """One SVG over all that the spans cover, which are in order within each NodePool and reason; times in `zone`."""
+    """One SVG of all spans, which are in order within each NodePool and reason; times in `zone`."""
     pools = by_row(spans)
     none = no_pool_words(findings)
     drawing = Drawing(WIDTH, "Disruption budgets", _description(pools, zone) or none)
@@ -47,7 +47,7 @@ def budget_chart(spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime, fi
         y = _pool(drawing, pool, reasons, top=y)
         begins = first
         while begins < last:
-            # A row holds a week: an hour is then wide enough to be seen.
+            # A row is a week, so that an hour is wide enough to be seen.
             ends = min(last, begins + _WEEK)
             y = _week(drawing, TimeAxis(begins, ends, zone, LEFT, GRID), reasons, top=y, values=values, now=now)
             begins = ends
@@ -60,7 +60,7 @@ def _pool(drawing: Drawing, pool: str, reasons: Mapping[str, Sequence[BudgetSpan
     size = [counted(outcome.total, "node")]
     size += [f"{outcome.not_ready:,} not ready"] if outcome.not_ready else []
     size += [f"{outcome.disrupting:,} disrupting"] if outcome.disrupting else []
-    drawing.text(12, top + 8, fitting(f"NodePool/{pool}", 620), "strong small", tells=f"NodePool/{pool}")
+    drawing.text(12, top + 8, fitting(f"NodePool/{pool}", 620), "strong small", tooltip=f"NodePool/{pool}")
     drawing.text(WIDTH - 12, top + 8, ", ".join(size), "soft small", anchor="end")
     return top + 34
 
@@ -79,7 +79,7 @@ def _week(
     axis.draw(drawing, top, bottom)
     for index, (reason, spans) in enumerate(reasons.items()):
         y = top + ROW * index
-        drawing.text(LEFT - 8, y + 15, fitting(reason, LEFT - 20), "small", anchor="end", tells=reason)
+        drawing.text(LEFT - 8, y + 15, fitting(reason, LEFT - 20), "small", anchor="end", tooltip=reason)
         shown = [
             ValueSpan(max(span.start, axis.start), min(span.end, axis.end), span.value, span.why)
             for span in allowed_spans(spans)
@@ -95,7 +95,7 @@ def _legend(drawing: Drawing, values: Sequence[int], y: float) -> None:
     x = 12.0
     drawing.text(x, y, "Nodes that may be disrupted at once:", "soft small")
     x += width_of("Nodes that may be disrupted at once:") + 8
-    drawing.crossed(x, y - 11, 16, 14, tells="none")
+    drawing.crossed(x, y - 11, 16, 14, tooltip="none")
     drawing.text(x + 21, y, "none", "small")
     x += 60
     for value in sorted(set(values))[:MOST_LEGEND]:
@@ -103,11 +103,11 @@ def _legend(drawing: Drawing, values: Sequence[int], y: float) -> None:
         drawing.text(x + 21, y, f"{value:,}", "small")
         x += 34 + width_of(f"{value:,}")
     drawing.rectangle(x + 0.5, y - 10.5, 15, 13, "free")
-    drawing.text(x + 21, y, f"{UNBOUNDED} any number", "small")
+    drawing.text(x + 21, y, f"{UNBOUNDED} no limit", "small")
 
 
 def _description(pools: Mapping[str, Mapping[str, Sequence[BudgetSpan]]], zone: tzinfo) -> str:
-    """What the picture shows, for who cannot see it: for each row what is allowed first, and how often that changes."""
+    """The picture in words: for each row what is allowed first, and how often that changes."""
     lines = []
     for pool, reasons in pools.items():
         for reason, spans in reasons.items():

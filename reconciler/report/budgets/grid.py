@@ -1,7 +1,7 @@
-"""What disruption budgets allow, on a terminal: a row a day, a cell an hour of the reader's clock. Used by budgets_text.
+"""What disruption budgets allow, on a terminal: one row per day, one cell per hour of the reader's time zone.
 
-A cell shows the least that is allowed at any time of its hour. It is told by its number, by how dark it is, and by colour
-where there is any.
+A cell shows the least that is allowed at any time of its hour: by number, by how dark it is, and by colour where
+there is colour.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOUR = timedelta(hours=1)
 
 
 class HourGrid:
-    """Whole local days from the one of `start` to the last one before `end`; outside of [start, end) cells are blank.
+    """Whole local days from the one of `start` to the last one before `end`. Cells outside [start, end) are blank.
 
     edges: the instants between which the cells lie, ascending; hand them to `plan.budget_cells`.
     """
@@ -43,7 +43,7 @@ class HourGrid:
     def lines(self, cells: BudgetCells, *, values: Sequence[int], now: datetime, paint: Paint) -> list[str]:
         """The rows of one pool and reason under a ruler of hours, local and in UTC.
 
-        values: all that are shown with these, ascending: pictures of one output are of one scale.
+        values: of all pictures of the output, ascending, since they share a scale.
         """
         return [*self.rulers(paint), *(self._row(day, cells, values, now, paint) for day in self._days)]
 
@@ -77,7 +77,7 @@ class HourGrid:
         return f"{day:%a %d %b}  {''.join(parts)}  {' '.join(notes)}".rstrip()
 
     def _cell(self, day: date, hour: int, cells: BudgetCells) -> int | None:
-        """The value of one hour; None where it is not in the span, or the clock is set over it."""
+        """The value of one hour; None if it is outside the span or the clock skips it."""
         start, end = self._span
         instant = self._instant(day, hour)
         if instant is None or instant >= end or instant + _HOUR <= start:
@@ -85,7 +85,7 @@ class HourGrid:
         return cells.allowed[self._index[max(instant, start)]]
 
     def _instant(self, day: date, hour: int) -> datetime | None:
-        """Where a cell begins, in UTC; of an hour that comes twice the first one."""
+        """Where a cell begins, in UTC; for an hour that occurs twice, the first one."""
         local = datetime.combine(day, time(hour), self._zone)
         try:
             instant = local.astimezone(UTC)
@@ -94,7 +94,7 @@ class HourGrid:
         return instant if instant.astimezone(self._zone).hour == hour else None
 
     def _shift(self, day: date) -> str:
-        """What the clock is set to on this day, if it is."""
+        """The clock change of this day, if there is one."""
         before = datetime.combine(day, time(), self._zone).astimezone(self._zone)
         after = (before.astimezone(UTC) + timedelta(days=1)).astimezone(self._zone)
         if before.utcoffset() == after.utcoffset():
@@ -111,7 +111,7 @@ def _run(value: int, width: int, values: Sequence[int], paint: Paint) -> str:
 
 
 def _step(value: int, values: Sequence[int]) -> int:
-    """0 is the lightest, unbounded the darkest, the others lie between, by rank."""
+    """0 is the lightest, unbounded the darkest; the others are between, by rank."""
     if value == 0:
         return 0
     if value == UNBOUNDED:

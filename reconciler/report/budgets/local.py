@@ -1,4 +1,4 @@
-"""Disruption budgets as written in local time beside the form in UTC that is applied. Used by machine, text and page."""
+"""Disruption budgets as written in local time, beside the budgets in UTC that are applied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.model.nodes import DisruptionBudget
 from reconciler.report.words import moment
 
 _MOST_FORMS = 8
-"""Lines for one written budget on a terminal: a change of the clocks and what is on either side of it."""
+"""Lines for one written budget on a terminal: enough for both sides of a clock change."""
 
 
 def local_budgets_row(pool: PoolBudgets) -> dict[str, Any]:
@@ -33,9 +33,9 @@ def local_budgets_row(pool: PoolBudgets) -> dict[str, Any]:
 
 
 def changing_local_budgets(plan: Plan, objects: Iterable[ObjectChange]) -> list[PoolBudgets]:
-    """Those of NodePools among the objects that change: what people read about; the JSON has them all.
+    """Those of NodePools that change, for people; the JSON has them all.
 
-    objects: the plan's own, or what merging would change of those that the plan is about.
+    objects: the plan's own, or those that merging would change.
     """
     changing = {change.ref.name for change in objects if change.ref.kind == "NodePool"}
     return [pool for pool in plan.local_budgets if pool.node_pool in changing]
@@ -67,14 +67,14 @@ def local_budget_lines(pools: Iterable[PoolBudgets], zone: tzinfo | None) -> lis
             if len(others) > _MOST_FORMS:
                 lines.append(f"        … and {len(others) - _MOST_FORMS} more (--output json has them all)")
             if not compiled:
-                lines.append("        = never open in this time")
+                lines.append("        = no window in this period")
         lines.append(f"      {validity(pool, zone)}")
     return lines
 
 
 def validity(pool: PoolBudgets, zone: tzinfo | None) -> str:
     form = pool.compiled
-    return f"right until {moment(form.valid_until, zone)}; compiled anew from {moment(form.renew_at, zone)}"
+    return f"valid until {moment(form.valid_until, zone)}; recompiled from {moment(form.renew_at, zone)}"
 
 
 def budget_words(budget: DisruptionBudget) -> str:

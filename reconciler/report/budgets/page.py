@@ -1,4 +1,4 @@
-"""Disruption budgets as plain rows for `budgets.html.j2`: the heat map, and all that it says in words. Called by `headroom budgets`."""
+"""Disruption budgets as plain rows for `budgets.html.j2`: the heat map, and the same in words. Called by `headroom budgets`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.report.findings.page import finding_row
 from reconciler.report.words import counted, moment
 
 MOST_SPANS = 60
-"""Spans of one reason that are told in words."""
+"""Spans of one reason that are listed."""
 
 
 def budget_page(

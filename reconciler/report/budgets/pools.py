@@ -10,12 +10,12 @@ from reconciler.report.words import listed
 
 
 def no_pool_words(findings: Sequence[Finding]) -> str:
-    """Why there is no row: nothing is declared, or all of it was left out, which the findings tell."""
+    """Why there is no row: nothing is declared, or everything was left out because of findings."""
     left_out = list(dict.fromkeys(str(item.ref) for item in findings if item.ref is not None))
     if not left_out:
         return "There is no NodePool."
-    words = "is left out: the finding says" if len(left_out) == 1 else "are left out: the findings say"
-    return f"{listed(left_out)} {words} why."
+    words = "is left out; see the finding" if len(left_out) == 1 else "are left out; see the findings"
+    return f"{listed(left_out)} {words}."
 
 
 def by_row(spans: Sequence[BudgetSpan]) -> dict[str, dict[str, tuple[BudgetSpan, ...]]]:

@@ -1,4 +1,4 @@
-"""Disruption budgets as text for a terminal: what may go now and why, then each day hour by hour. Called by `headroom budgets`."""
+"""Disruption budgets as text for a terminal: what is allowed now and why, then each day hour by hour. Called by `headroom budgets`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def budgets_text(
     findings: Iterable[Finding] = (),
     paint: Paint = plain,
 ) -> str:
-    """The present: each pool with its nodes, and for each reason what may go and why. heading: whose budgets these are."""
+    """The present: each pool with its nodes, and for each reason what is allowed and why. heading: whose budgets these are."""
     lines = [paint("bold", f"{heading}, {moment(now, zone)}")]
     pools = [list(rows) for _, rows in groupby(outcomes, key=lambda row: row.node_pool)]
     told = tuple(findings)
@@ -46,7 +46,7 @@ def budgets_text(
 def hours_text(
     cells: Sequence[BudgetCells], grid: HourGrid, *, now: datetime, zone: tzinfo | None, paint: Paint = plain
 ) -> str:
-    """What may go hour by hour: a picture for each pool, reasons alike share one; a pool that never changes is one line."""
+    """What is allowed hour by hour: a picture for each pool, shared by equal reasons; a pool that never changes is one line."""
     lines = [paint("bold", f"Hour by hour, {_between(grid.edges[0], grid.edges[-1], zone)}")]
     scale = sorted({value for row in cells for value in row.allowed})
     steady: list[str] = []
@@ -78,7 +78,7 @@ def hours_text(
 
 
 def _between(start: datetime, end: datetime, zone: tzinfo | None) -> str:
-    """Both ends, to the second where the minute does not tell them apart."""
+    """Both ends, with seconds where the minutes are equal."""
     seconds = moment(start, zone) == moment(end, zone)
     return f"{moment(start, zone, seconds=seconds)} to {moment(end, zone, seconds=seconds)}"
 
@@ -96,36 +96,38 @@ def _pool_lines(rows: Sequence[BudgetOutcome], paint: Paint) -> list[str]:
     for row in rows:
         alike.setdefault((row.allowed, _why(row)), []).append(row.reason)
     width = max(len(listed(reasons)) for reasons in alike.values())
-    words = max(len(_may_go(allowed)) for allowed, _ in alike)
+    words = max(len(_allowed(allowed)) for allowed, _ in alike)
     for (allowed, why), reasons in alike.items():
         style = "red" if allowed == 0 else "green"
-        lines.append(f"  {listed(reasons):<{width}}  {paint(style, f'{_may_go(allowed):<{words}}')}  {why}")
+        lines.append(f"  {listed(reasons):<{width}}  {paint(style, f'{_allowed(allowed):<{words}}')}  {why}")
     return lines
 
 
 def _why(row: BudgetOutcome) -> str:
-    """Reasons that differ in nothing but their own name share a line."""
+    """Reasons that differ only in their name share a line."""
     return row.why.replace(f" for {row.reason} ", " ").replace(f" names {row.reason}:", " names it:")
 
 
-def _may_go(allowed: int | None) -> str:
+def _allowed(allowed: int | None) -> str:
     if allowed is None:
-        return "any may go"
-    return "none may go" if allowed == 0 else f"{allowed:,} may go"
+        return "no limit"
+    return "none allowed" if allowed == 0 else f"{allowed:,} allowed"
 
 
 def _count(allowed: int) -> str:
     if allowed == UNBOUNDED:
-        return "any number"
+        return "no limit"
     return "none" if allowed == 0 else f"{allowed:,}"
 
 
 def _legend(cells: Sequence[BudgetCells]) -> str:
     values = {value for row in cells for value in row.allowed}
-    parts = [f"{SHADES[0]} none may go"] if 0 in values else []
+    parts = [f"{SHADES[0]} none allowed"] if 0 in values else []
     if UNBOUNDED in values:
-        parts.append(f"{SHADES[-1]} any number (∞)")
-    return "; ".join(["the least that may go at any time of the hour, for nodes as they are now", *parts])
+        parts.append(f"{SHADES[-1]} no limit (∞)")
+    return "; ".join(
+        ["each cell is the fewest disruptions allowed at any time of the hour, with the nodes as they are now", *parts]
+    )
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

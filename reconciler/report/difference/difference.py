@@ -1,4 +1,4 @@
-"""What merging would change: the plans of two revisions of one repository on one cluster, and their difference.
+"""What merging would change: the plans of two revisions on one cluster, compared.
 
 Called by `headroom diff`. Both plans start from the same cluster, so whatever both would do is left out.
 """
@@ -25,7 +25,7 @@ from reconciler.report.difference.objects import object_differences
 
 @dataclass(frozen=True, slots=True)
 class DemandChange:
-    """before, after: chunks; None: absent on that side, or not ready there, which the words tell apart."""
+    """before, after: chunks; None: absent or not ready on that side, as the words say."""
 
     ref: ObjectRef
     before: int | None
@@ -37,8 +37,8 @@ class DemandChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """added_nodes, removed_nodes: those that only the head, only the base would create; released, kept: likewise of nodes
-    that are there; static_pools: nodes of each after the base and after the head; objects: how each manifest differs between the two sides, whether or not the cluster has it yet."""
+    """added_nodes, removed_nodes: created only by the head, only by the base. released, kept: likewise, of existing nodes.
+    static_pools: nodes of each after the base and after the head. objects: how each manifest differs between the two."""
 
     base: Plan
     head: Plan
@@ -78,7 +78,7 @@ class Difference:
 
 
 def difference(base: Plan, head: Plan) -> Difference:
-    """Compare by content, not by name: two placeholders that ask for the same are the same."""
+    """Compare by content, not by name: two placeholders with equal specs are the same."""
     left = {outcome.demand.ref: outcome for outcome in base.demands if not outcome.demand.is_pending_pod}
     right = {outcome.demand.ref: outcome for outcome in head.demands if not outcome.demand.is_pending_pod}
     demands = []
@@ -136,7 +136,7 @@ def _only(
 
 
 def _static_pools(base: Plan, head: Plan) -> tuple[StaticPoolChange, ...]:
-    """A pool that one side leaves as it is has, on that side, the nodes that are there."""
+    """A pool that one side does not change has its current nodes on that side."""
     left, right = ({item.node_pool: item for item in plan.static_pools} for plan in (base, head))
     found = []
     for name in sorted(left.keys() | right.keys()):
@@ -166,7 +166,7 @@ def _missing(
 
 
 def _findings_only(these: Iterable[Finding], others: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Lines move when a file is edited: a finding is known by what it says about what, not by where it stands."""
+    """Identified by code, object and message, not by line, since lines move when a file is edited."""
 
     def identity(finding: Finding) -> tuple[str, str, str, str]:
         return (finding.code, str(finding.ref), finding.path, finding.message)

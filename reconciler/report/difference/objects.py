@@ -1,4 +1,4 @@
-"""How the manifests of two revisions differ, told from what each would change on the same cluster. Used by difference."""
+"""How the manifests of two revisions differ, computed from what each would change on the same cluster."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from reconciler.model.changes import Action, FieldChange, ObjectChange
 
 _OWN_MARKS = ("metadata.annotations.headroom.dev/applied-hash", "metadata.annotations.headroom.dev/source")
-"""Headroom's own bookkeeping on what it applies: nothing that a person wrote."""
+"""Annotations that headroom itself writes; people do not."""
 
 
 def object_differences(base: Iterable[ObjectChange], head: Iterable[ObjectChange]) -> tuple[ObjectChange, ...]:
-    """By object: what merging creates, changes or deletes; what both sides do to the cluster alike is left out."""
+    """By object: what merging creates, changes or deletes, without changes that both sides make."""
     before, after = {change.ref: change for change in base}, {change.ref: change for change in head}
     found = []
     for ref in sorted(before.keys() | after.keys()):
@@ -40,7 +40,7 @@ def _difference(base: ObjectChange | None, head: ObjectChange | None) -> ObjectC
 
 
 def _undone(base: ObjectChange) -> ObjectChange:
-    """Only the base would do it: merging takes it back."""
+    """Only the base would make this change: merging undoes it."""
     if base.action is Action.CREATE:
         return ObjectChange(base.ref, Action.DELETE, (), None, base.position, "no longer declared")
     if base.action is Action.DELETE:
@@ -50,7 +50,7 @@ def _undone(base: ObjectChange) -> ObjectChange:
 
 
 def _fields(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every place where two values differ, by path; lists are compared place by place when they are of one length."""
+    """Every path at which two values differ. Lists of equal length are compared item by item."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in sorted(before.keys() | after.keys()):
             yield from _fields(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))

@@ -1,1 +1,1 @@
-"""SVG: shapes and texts, the axis of time, lanes of values. Used by the charts."""
+"""SVG: shapes and texts, the axis of time, lanes of values."""

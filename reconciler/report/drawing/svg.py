@@ -1,7 +1,7 @@
-"""SVG by hand: shapes, texts that fit, colours for light and dark. Used by the charts; nothing else writes SVG.
+"""SVG: shapes, texts that fit, colours for light and dark mode. Nothing else writes SVG.
 
-A drawing says what it is in words (title and description), carries its own colours, needs nothing from outside, and is
-the same bytes for the same input. What a colour says is always said by a number, a height or a pattern too.
+A drawing has a title and a description in words, is self-contained, and is the same bytes for the same input. What a
+colour shows is always shown by a number, a height or a pattern too.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 STEPS = 6
 """Colours of a scale, from the least to the most."""
 _CHARACTER = 0.57
-"""Widths by size of a character on average, in the widest fonts that a reader has: texts are cut by it, so that nothing
-runs over."""
+"""Average width of a character, as a share of the font size, in wide fonts. Texts are cut by it so that they fit."""
 _NUMERAL = 0.64
 NORMAL, SMALL = 12, 11
 """Sizes of texts; the look `small` has the latter."""
@@ -39,7 +38,7 @@ _STYLE = """
 
 
 def step_of(value: int, values: Sequence[int]) -> int:
-    """The colour of a value among all that a chart shows: by rank, so that 1, 2 and 300 are told apart."""
+    """The colour of a value among all values of a chart: by rank, so that 1, 2 and 300 differ."""
     ranks = sorted(set(values))
     if len(ranks) < 2:  # noqa: PLR2004 - one value has no scale
         return 1
@@ -48,12 +47,12 @@ def step_of(value: int, values: Sequence[int]) -> int:
 
 
 def on_step(step: int) -> str:
-    """The class of a text that stands on a colour of the scale."""
+    """The class of a text on a colour of the scale."""
     return "onlow" if step < STEPS // 2 else "onhigh"
 
 
 def width_of(text: str, size: int = SMALL) -> float:
-    """Pixels that a text may take."""
+    """The largest width of a text, in pixels."""
     return size * sum(_NUMERAL if character.isdigit() else _CHARACTER for character in text)
 
 
@@ -84,25 +83,25 @@ class Drawing:
         self._texts: list[str] = []
 
     def rectangle(
-        self, x: float, y: float, width: float, height: float, look: str, *, tells: str = "", round_by: int = 0
+        self, x: float, y: float, width: float, height: float, look: str, *, tooltip: str = "", round_by: int = 0
     ) -> None:
-        """tells: what a pointer that rests on it reads."""
+        """tooltip: shown when the pointer rests on the shape."""
         corner = f' rx="{round_by}"' if round_by else ""
         shape = f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"{corner} class="{look}"'
-        self._shapes.append(f"{shape}><title>{escape(tells)}</title></rect>" if tells else f"{shape}/>")
+        self._shapes.append(f"{shape}><title>{escape(tooltip)}</title></rect>" if tooltip else f"{shape}/>")
 
-    def text(self, x: float, y: float, words: str, look: str = "", *, anchor: str = "start", tells: str = "") -> None:
+    def text(self, x: float, y: float, words: str, look: str = "", *, anchor: str = "start", tooltip: str = "") -> None:
         """x: where the anchor (start, middle, end) is; y: the base line."""
         attributes = (f' class="{look}"' if look else "") + (f' text-anchor="{anchor}"' if anchor != "start" else "")
-        title = f"<title>{escape(tells)}</title>" if tells else ""
+        title = f"<title>{escape(tooltip)}</title>" if tooltip else ""
         self._texts.append(f'<text x="{_n(x)}" y="{_n(y)}"{attributes}>{escape(words)}{title}</text>')
 
     def line(self, x1: float, y1: float, x2: float, y2: float, look: str = "line") -> None:
         self._shapes.append(f'<path d="M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}" class="{look}"/>')
 
-    def crossed(self, x: float, y: float, width: float, height: float, *, tells: str) -> None:
-        """A box that says "none" without its colour: struck through from corner to corner every 8 pixels."""
-        self.rectangle(x, y, width, height, "none", tells=tells)
+    def crossed(self, x: float, y: float, width: float, height: float, *, tooltip: str) -> None:
+        """A box that means "none" even without colour: struck through every 8 pixels."""
+        self.rectangle(x, y, width, height, "none", tooltip=tooltip)
         strokes = []
         at = 0.0
         while at < width:
@@ -128,6 +127,6 @@ class Drawing:
 
 
 def _n(value: float) -> str:
-    """A number with at most one digit behind the point: the same on every machine, and short."""
+    """A number with at most one decimal: short, and the same on every machine."""
     text = f"{value:.1f}"
     return text.removesuffix(".0")

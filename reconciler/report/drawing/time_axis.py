@@ -1,6 +1,6 @@
-"""Where instants lie on a chart, in somebody's own time. Used by the charts.
+"""Where instants are on a chart, in a given time zone.
 
-Days begin at local midnight, also where daylight saving makes one of them 23 or 25 hours long.
+Days begin at local midnight, even if daylight saving makes one 23 or 25 hours long.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_DAYS = 400
 
 
 def local_zone(now: datetime) -> tzinfo:
-    """The machine's own zone as of now, for who names no other."""
+    """The machine's own time zone at `now`, the default."""
     zone = now.astimezone().tzinfo
     assert zone is not None
     return zone
@@ -53,7 +53,7 @@ def midnight(day: date, zone: tzinfo) -> datetime:
 
 
 def midnights(start: datetime, end: datetime, zone: tzinfo) -> Iterator[tuple[date, datetime]]:
-    """Each local day that has a part in [start, end), with the instant at which it begins."""
+    """Each local day that overlaps [start, end), with the instant at which it begins."""
     day = start.astimezone(zone).date()
     for _ in range(MOST_DAYS):
         begins = midnight(day, zone)
@@ -85,7 +85,7 @@ class TimeAxis:
             if begins > self.start:
                 drawing.line(x, top - 4, x, bottom)
             words = day_words(day)
-            # A first day that is nearly over leaves its room to the next one.
+            # The name of a first day that is nearly over gives way to the next one.
             next_day = self.x(midnight(day + timedelta(days=1), self.zone))
             fits = begins > self.start or next_day - x >= width_of(words) + _BETWEEN
             if fits and x >= free_from and x + width_of(words) <= self.left + self.width:

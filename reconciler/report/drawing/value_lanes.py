@@ -1,4 +1,4 @@
-"""One row of a chart over time: values as bars of their height, budgets as a heat map. Used by the charts."""
+"""One row of a chart over time: values as bars, budgets as a heat map."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNBOUNDED = "∞"
 
 @dataclass(frozen=True, slots=True)
 class ValueSpan:
-    """A value that holds over [start, end), and why in words; None: unbounded."""
+    """A value over [start, end), and why in words; None: unbounded."""
 
     start: datetime
     end: datetime
@@ -33,7 +33,7 @@ def allowed_spans(spans: Sequence[BudgetSpan]) -> list[ValueSpan]:
 
 
 def merged(spans: Sequence[ValueSpan]) -> list[ValueSpan]:
-    """Spans without the seams between equal values: a number is written once for as long as it holds."""
+    """Neighbouring spans of equal value and reason as one, so that the number is written once."""
     found: list[ValueSpan] = []
     for span in spans:
         last = found[-1] if found else None
@@ -46,7 +46,7 @@ def merged(spans: Sequence[ValueSpan]) -> list[ValueSpan]:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A span in the columns of pixels in which it is drawn, [left, right) on the picture; its times and value are its own."""
+    """A span with the pixels [left, right) in which it is drawn."""
 
     left: float
     right: float
@@ -54,9 +54,9 @@ class Stroke:
 
 
 def visible(spans: Sequence[ValueSpan], axis: TimeAxis, *, lowest: bool) -> list[Stroke]:
-    """Merged spans, each in the columns that are its own: where several lie in one column, the lowest or the highest is drawn.
+    """Merged spans with their pixel columns. Where several share a column, the lowest or the highest is drawn.
 
-    Strokes follow one another without a gap. What is left out altogether lies within columns that another span has.
+    Strokes follow one another without a gap. A span without a column of its own is not drawn.
     """
     those = merged(spans)
     owners: dict[int, int] = {}
@@ -76,7 +76,7 @@ def visible(spans: Sequence[ValueSpan], axis: TimeAxis, *, lowest: bool) -> list
 
 
 def _columns(span: ValueSpan, axis: TimeAxis) -> range:
-    """The columns that a span has a part in, the axis's first being 0; exact, so that no rounding gives it a neighbour's."""
+    """The columns that a span overlaps, counted from the axis's first; in integers, so that rounding cannot add a neighbour's."""
     length = axis.end - axis.start
     count = ceil(axis.width)
     first = (span.start - axis.start) * count // length
@@ -101,9 +101,9 @@ def draw_values(
     height: float,
     values: Sequence[int] = (),
 ) -> None:
-    """Bars on a base line, each with its number above it where there is room; 0 is a line alone.
+    """Bars on a base line, each with its number above it if there is room; 0 is only a line.
 
-    values: of the scale, where other lanes are to be compared with this one.
+    values: of the scale, if it is shared with other lanes.
     """
     shown = visible(spans, axis, lowest=False)
     scale = values or [span.value or 0 for span in spans]
@@ -116,16 +116,16 @@ def draw_values(
         words = f"{value:,}: {span_words(span.start, span.end, axis.zone)}" + (f", {span.why}" if span.why else "")
         tall = max(3.0, (height - NUMBER_ROOM) * value / most) if value else 1.5
         look = f"v{step_of(value, scale)}"
-        drawing.rectangle(left, base - tall, max(1.0, right - left - 0.5), tall, look, tells=words)
+        drawing.rectangle(left, base - tall, max(1.0, right - left - 0.5), tall, look, tooltip=words)
         number, middle = f"{value:,}", (left + right) / 2
         begins = middle - width_of(number) / 2
-        # A narrow peak stands above its neighbours, and so does its number.
+        # The number of a narrow peak has room above its neighbours.
         around = (*shown[max(0, index - 1) : index], *shown[index + 1 : index + 2])
         is_peak = all((other.span.value or 0) < value for other in around)
         inside = axis.left <= begins and begins + width_of(number) <= axis.left + axis.width
         is_wide = width_of(number) <= right - left + 1 and begins >= numbered - 1
         if is_wide or (is_peak and inside and begins >= numbered):
-            drawing.text(middle, base - tall - 3, number, "small", anchor="middle", tells=words)
+            drawing.text(middle, base - tall - 3, number, "small", anchor="middle", tooltip=words)
             numbered = begins + width_of(number)
     drawing.line(axis.left, base, axis.left + axis.width, base)
 
@@ -147,20 +147,20 @@ def draw_allowed(
         words = f"{span_words(span.start, span.end, axis.zone)}: {allowed_words(allowed)}. {span.why}"
         number, look = number_of(allowed), "strong bad" if allowed == 0 else "soft"
         if allowed == 0:
-            drawing.crossed(left, top, width, height, tells=words)
+            drawing.crossed(left, top, width, height, tooltip=words)
         elif allowed is None:
-            drawing.rectangle(left, top, width, height, "page", tells=words)
-            drawing.rectangle(left + 0.5, top + 0.5, max(0.5, width - 1), height - 1, "free", tells=words)
+            drawing.rectangle(left, top, width, height, "page", tooltip=words)
+            drawing.rectangle(left + 0.5, top + 0.5, max(0.5, width - 1), height - 1, "free", tooltip=words)
         else:
             step = step_of(allowed, values)
-            drawing.rectangle(left, top, width, height, f"v{step}", tells=words)
+            drawing.rectangle(left, top, width, height, f"v{step}", tooltip=words)
             look = on_step(step)
         room = width_of(number, NORMAL)
         if room + 2 <= width:
             middle = left + width / 2
             if allowed == 0:
-                drawing.rectangle(middle - room / 2 - 3, top + 1.5, room + 6, height - 3, "page", tells=words)
-            drawing.text(middle, top + height / 2 + 4, number, look, anchor="middle", tells=words)
+                drawing.rectangle(middle - room / 2 - 3, top + 1.5, room + 6, height - 3, "page", tooltip=words)
+            drawing.text(middle, top + height / 2 + 4, number, look, anchor="middle", tooltip=words)
 
 
 def number_of(value: int | None) -> str:

@@ -15,7 +15,7 @@ from reconciler.model.refs import ObjectRef
 
 @dataclass(frozen=True, slots=True)
 class ChunkBin:
-    """`count` chunks in one node; new: the plan makes it; node_pool None: a node that is there already."""
+    """`count` chunks on one node. new: the plan creates it; node_pool None: an existing node."""
 
     node: str
     new: bool
@@ -32,7 +32,7 @@ class Explanation:
 
 
 def explanation(plan: Plan, name: str) -> Explanation:
-    """`name` as KIND/NAMESPACE/NAME, or any part of it that fits one demand only. Raises `Invalid` naming near ones."""
+    """name: KIND/NAMESPACE/NAME, or a part of it that only one demand matches. Raises `Invalid` with similar names."""
     names = {str(outcome.demand.ref): outcome for outcome in plan.demands}
     matching = [outcome for text, outcome in names.items() if text == name] or [
         outcome for text, outcome in names.items() if text.endswith(f"/{name}") or text.startswith(f"{name}/")
@@ -60,7 +60,7 @@ def explanation(plan: Plan, name: str) -> Explanation:
 
 
 def _concerns(finding: Finding, ref: ObjectRef) -> bool:
-    """Also what is of no object and no file: that the placement was rejected concerns every demand in it."""
+    """Findings without object and file concern every demand, such as a rejected placement."""
     return finding.ref == ref or (finding.ref is None and finding.position is None)
 
 

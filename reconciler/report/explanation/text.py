@@ -22,14 +22,14 @@ def explanation_text(found: Explanation, *, paint: Paint = plain) -> str:
         requests = ", ".join(f"{name} {text}" for name, text in group.shape.requests.quantities().items())
         lines.append(f"    each {noun} asks for {requests}")
     for item in found.bins:
-        kind = f"new node in NodePool {item.node_pool}" if item.new else "node that is there"
+        kind = f"new node in NodePool {item.node_pool}" if item.new else "existing node"
         labels = bin_words(outcome, item.node)
         lines.append(f"  {counted(item.count, noun)} in {item.node} ({kind}{f'; {labels}' if labels else ''})")
     if len(found.bins) > 1:
         lines += [f"  {line}" for line in domain_lines(outcome)]
     if outcome.unplaced:
         lines.append(paint("red", f"  {counted(outcome.unplaced, noun)} unplaced:"))
-        lines += [f"    {excuse.reason} ({candidates(excuse)}): {excuse.example}" for excuse in outcome.excuses]
+        lines += [f"    {reason.reason} ({candidates(reason)}): {reason.example}" for reason in outcome.excuses]
     lines += [
         f"  {condition.type}={condition.status} {condition.reason}{f': {condition.message}' if condition.message else ''}"
         for condition in outcome.conditions

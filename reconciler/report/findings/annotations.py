@@ -10,7 +10,7 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 
 
 def github_annotations(findings: Iterable[Finding]) -> str:
-    """One line a finding, escaped as the runner asks for it."""
+    """One line per finding."""
     return "".join(f"{_annotation(finding)}\n" for finding in findings)
 
 

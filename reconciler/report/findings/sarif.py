@@ -9,13 +9,13 @@ from reconciler import __version__
 from reconciler.model.findings import Finding, Severity
 
 MOST_RESULTS = 25_000
-"""GitHub takes no more from one run."""
+"""GitHub's limit for one run."""
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
 def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
-    """One run; a rule for each code that occurs. Findings without a file are reported on the repository as a whole."""
+    """One run, with a rule for each code that occurs. Findings without a file are reported for the whole repository."""
     rows = list(findings)[:MOST_RESULTS]
     codes = sorted({finding.code for finding in rows})
     return {

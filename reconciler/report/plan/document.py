@@ -1,6 +1,6 @@
-"""Plans and findings as JSON (`headroom.dev/plan/v1` and its relatives). Called by cli; the schemas are in report/schemas/.
+"""A plan as JSON (`headroom.dev/plan/v1`), and rows that other documents share. The schemas are in report/schemas/.
 
-The layout is a contract: fields are only ever added. Numbers are numbers, absent is null, times are RFC 3339 in UTC.
+The layout is a contract: fields are only added. Absent values are null, and times are RFC 3339 in UTC.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reconciler.report.schedules.document import schedule_row
 
 PLAN_SCHEMA = "headroom.dev/plan/v1"
 NODE_POOL = "NodePool"
-"""Has a list of its own in the contract; every other kind is an object."""
+"""Has its own list in the document; other kinds are objects."""
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def _money(amount: float) -> float:
-    """Dollars to a hundredth of a cent, so that sums of prices print as a person would write them."""
+    """Dollars, rounded so that sums of prices print without floating-point noise."""
     return round(amount, 6) + 0.0
 
 
@@ -101,14 +101,14 @@ def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
         "onExisting": outcome.on_existing,
         "onNew": outcome.on_new,
         "unplaced": outcome.unplaced,
-        "excuses": [_excuse(excuse) for excuse in outcome.excuses],
+        "unplacedReasons": [_unplaced_reason(reason) for reason in outcome.excuses],
         "conditions": [_condition(condition) for condition in outcome.conditions],
         "explanation": list(demand.explanation),
     }
 
 
-def _excuse(excuse: Excuse) -> dict[str, Any]:
-    return {"reason": excuse.reason, "count": excuse.count, "example": excuse.example}
+def _unplaced_reason(reason: Excuse) -> dict[str, Any]:
+    return {"reason": reason.reason, "count": reason.count, "example": reason.example}
 
 
 def _condition(condition: Condition) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _condition(condition: Condition) -> dict[str, Any]:
 
 
 def _holds(holdings: Iterable[Holding]) -> list[dict[str, Any]]:
-    """Chunks by demand; a demand's groups are added up."""
+    """Chunks by demand, with a demand's groups added up."""
     counts: dict[str, int] = {}
     for holding in holdings:
         counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count

@@ -1,4 +1,4 @@
-"""Where the chunks of a demand are by topology domain, in words. Used by text and explanation."""
+"""Where the chunks of a demand are by topology domain, in words."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from reconciler.report.plan.words import MOST_ZONES
 from reconciler.report.words import listed
 
 _MOST_DOMAINS = 8
-"""Domains by name in one sentence; the rest is counted."""
+"""Domains named in one sentence; the rest is counted."""
 
 
 def domain_totals(outcome: DemandOutcome) -> dict[str, dict[str, int]]:
-    """Chunks by label and by its value in words; labels sorted, of each first the values that are settled."""
+    """Chunks by label and value in words. Labels are sorted, and single values come before open ones."""
     totals: dict[str, dict[str, int]] = {}
     for item in sorted(outcome.domains, key=lambda item: (item.key, len(item.values) != 1, item.values)):
         of_key = totals.setdefault(item.key, {})
@@ -24,7 +24,7 @@ def domain_totals(outcome: DemandOutcome) -> dict[str, dict[str, int]]:
 
 
 def value_words(item: DomainCount) -> str:
-    """`r1`; `zone-a or zone-b` where that is open; many are counted."""
+    """`r1`; `zone-a or zone-b` if several are possible; many are counted."""
     if not item.values:
         return "no such label"
     return " or ".join(item.values) if len(item.values) <= MOST_ZONES else f"any of {len(item.values)}"
@@ -45,13 +45,13 @@ def _counts(values: Iterable[tuple[str, int]]) -> str:
 
 
 def bin_words(outcome: DemandOutcome, name: str) -> str:
-    """What a node has of the labels that the demand goes by: `example.com/rack=r1, topology.kubernetes.io/zone=zone-a`."""
+    """The node's values of the labels that the demand's constraints use: `example.com/rack=r1, topology.kubernetes.io/zone=zone-a`."""
     pairs = dict.fromkeys((item.key, value_words(item)) for item in outcome.domains if item.bin == name)
     return ", ".join(f"{key}={value}" if value != "no such label" else f"no {key}" for key, value in pairs)
 
 
 def own_domains(plan: Plan) -> dict[str, str]:
-    """By new node what it has of the labels that the chunks on it go by, but for zone and capacity type, which are told of each."""
+    """By new node its values of the labels that its chunks' constraints use, without zone and capacity type, which every node shows."""
     found: dict[str, dict[str, None]] = {}
     for outcome in plan.demands:
         for item in outcome.domains:

@@ -16,7 +16,7 @@ _SIGNS = {Action.CREATE: ("green", "+"), Action.UPDATE: ("yellow", "~"), Action.
 
 def local_budget_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None, paint: Paint) -> list[str]:
     lines = local_budget_lines(changing_local_budgets(plan, objects), zone)
-    return ["", paint("bold", "Budgets in local time, and the form in UTC that is applied"), *lines] if lines else []
+    return ["", paint("bold", "Budgets in local time, and the UTC budgets that are applied"), *lines] if lines else []
 
 
 def object_lines(change: ObjectChange, paint: Paint) -> list[str]:

@@ -1,6 +1,6 @@
-"""Plans and differences as plain rows for the Markdown and HTML templates. Called by cli, which renders the rows.
+"""A plan as plain rows for the Markdown and HTML templates.
 
-Rows are strings and numbers only: the templates decide layout, this module decides words.
+Rows contain only strings and numbers: the templates decide the layout, this module the words.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from reconciler.report.words import counted, moment, short_revision
 def plan_page(
     plan: Plan, *, cluster: str, timeline: CapacityTimeline | None = None, zone: tzinfo | None = None
 ) -> dict[str, Any]:
-    """For `report.md.j2` and `report.html.j2`. timeline: the time to come, told where it is there."""
+    """For `report.md.j2` and `report.html.j2`. timeline: the coming week, if it is to be shown."""
     place = zone or local_zone(plan.now)
     before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
     return {
@@ -54,7 +54,7 @@ def plan_page(
             section
             for section in (
                 section("What Karpenter would launch for pending pods", [_launch(row) for row in launches(plan)]),
-                section("Pending pods that can be placed nowhere", [_left_over(row) for row in left_over(plan)]),
+                section("Pending pods that cannot be placed", [_left_over(row) for row in left_over(plan)]),
                 section("Nodes to create", [creation_row(item) for item in plan.node_claims.create]),
                 section("Nodes to hold", [action_row(item) for item in plan.node_claims.hold]),
                 section("Nodes to release", [action_row(item) for item in plan.node_claims.release]),
@@ -79,7 +79,7 @@ def plan_page(
 def _demand(outcome: DemandOutcome) -> dict[str, Any]:
     demand = outcome.demand
     not_ready = next((item for item in outcome.conditions if item.type == "ReadyForProvisioning"), None)
-    why = [reason_words(excuse) for excuse in outcome.excuses]
+    why = [reason_words(reason) for reason in outcome.excuses]
     if demand.desired is None and not_ready is not None:
         why.append(not_ready.message or not_ready.reason)
     return {

@@ -20,7 +20,7 @@ from reconciler.report.plan.words import held, node_name, offered, static_words,
 from reconciler.report.words import dollars, hourly, signed_dollars
 
 MOST_ROWS = 60
-"""Rows of one section: GitHub takes 65,536 characters a comment, and the summary must always be whole."""
+"""Rows of one section: GitHub allows 65,536 characters per comment, and the summary must never be cut."""
 
 
 def cut(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzi
             "name": f"NodePool/{pool.node_pool}",
             "what": f"{written}, in {pool.written.time_zone}",
             "fields": compiled,
-            "why": "never open until then",
+            "why": "no window until then",
         }
         for pool in pools
         for written, compiled in written_and_compiled(pool)
@@ -45,9 +45,9 @@ def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzi
 
 
 def section(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """columns: what stands over name, what and why; rows with fields are updates, whose third column is their fields.
+    """columns: headings of name, what and why. Rows with fields are updates, whose third column has the fields.
 
-    third: what the third column is called in every row, where it is not one of these two; notes: lines below the table.
+    third: another heading for the third column of every row. notes: lines below the table.
     """
     third = "Fields" if any(row["fields"] for row in rows) else "Why"
     return {"title": title, "columns": ["Name", "What", third], "third": "", "notes": [], **cut(rows)}
@@ -79,7 +79,7 @@ def action_row(action: NodeClaimAction) -> dict[str, Any]:
 
 
 def object_row(change: ObjectChange) -> dict[str, Any]:
-    """Fields only of an update: those of a new object are its manifest, which is one click away."""
+    """Fields only of an update: a new object's fields are in its manifest."""
     why = change.reason
     if change.action is Action.CREATE and change.position:
         why = f"declared in {change.position.file}:{change.position.line}"
@@ -92,5 +92,5 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
 
 
 def static_pool_row(item: StaticPoolChange) -> dict[str, Any]:
-    why = f"{item.before:,} → {item.after:,}, which Karpenter does by itself"
+    why = f"{item.before:,} → {item.after:,}, made by Karpenter itself"
     return {"name": f"NodePool {item.node_pool}", "what": static_words(item), "why": why, "fields": []}

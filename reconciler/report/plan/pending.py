@@ -1,7 +1,6 @@
-"""Pending pods in a plan, and those of nodes that are being deleted: what would be launched for them, at what price, and which
-are left. Used by text, page and machine.
+"""Pending pods in a plan, and pods of nodes that are being deleted: launches for them, prices, and pods without a place. Used by text, page and machine.
 
-Only a plan made with `--include-pending` plans nodes for them; headroom itself never makes one: that is Karpenter's business.
+Only a plan made with `--include-pending` plans nodes for them; headroom itself never makes one, since Karpenter does.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from reconciler.report.plan.words import MOST_ZONES, is_paid, launch_price, reas
 from reconciler.report.words import counted, hourly, listed
 
 MOST_NAMES = 3
-"""Pods by name in one row; the rest is counted."""
+"""Pods named in one row; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """New nodes of one NodePool in the same places. types: how many by the cheapest type each may be; price: USD an hour
-    of all together, None where one is not known."""
+    """New nodes of one NodePool in the same zones. types: nodes by their cheapest instance type; price: USD an hour of all
+    together, None if one is not known."""
 
     node_pool: str
     places: str
@@ -37,7 +36,7 @@ class Launch:
 
     @property
     def is_paid(self) -> bool:
-        """Whether all of them are of reservations, which are paid for anyway."""
+        """Whether all of them come from reservations, which are paid for anyway."""
         return self.price is not None and is_paid(self.price, self.capacity_types)
 
     @property
@@ -54,7 +53,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class LeavingNode:
-    """A node that is being deleted, and where its pods would go."""
+    """A node that is being deleted, and where its pods could be placed."""
 
     node: str
     pods: PendingOutcome
@@ -62,20 +61,20 @@ class LeavingNode:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """Pods that found no place for the same reasons."""
+    """Pods that could not be placed for the same reasons."""
 
     names: tuple[str, ...]
-    excuses: tuple[Excuse, ...]
+    unplaced: tuple[Excuse, ...]
 
     @property
     def title(self) -> str:
-        """`Pod/shop/a and Pod/shop/b`, the most by name."""
+        """`Pod/shop/a and Pod/shop/b`, the first few by name."""
         rest = len(self.names) - MOST_NAMES
         return listed([*self.names[:MOST_NAMES], *([f"{counted(rest, 'more pod')}"] if rest > 0 else [])])
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        return tuple(reason_words(excuse) for excuse in self.excuses)
+        return tuple(reason_words(reason) for reason in self.unplaced)
 
 
 def launches(plan: Plan) -> tuple[Launch, ...]:
@@ -113,17 +112,17 @@ def _launch(pool: str, places: str, members: Iterable[NodeClaimCreation]) -> Lau
 
 
 def left_over(plan: Plan) -> tuple[LeftOver, ...]:
-    """Those with the same excuses together, most pods first."""
+    """Those with the same reasons together, most pods first."""
     groups: dict[tuple[Excuse, ...], list[str]] = {}
     for outcome in plan.demands:
         if outcome.demand.is_pending_pod and outcome.unplaced:
             groups.setdefault(outcome.excuses, []).append(str(outcome.demand.ref))
-    rows = [LeftOver(tuple(names), excuses) for excuses, names in groups.items()]
+    rows = [LeftOver(tuple(names), reasons) for reasons, names in groups.items()]
     return tuple(sorted(rows, key=lambda row: (-len(row.names), row.names)))
 
 
 def leaving_nodes(plan: Plan) -> tuple[LeavingNode, ...]:
-    """Nodes that are being deleted of which pods need another place, by name; those of a plan with `--include-pending`."""
+    """Nodes being deleted whose pods need another place, by name, in a plan made with `--include-pending`."""
     by_node: dict[str, list[DemandOutcome]] = {}
     for outcome in plan.demands:
         if outcome.demand.leaves:
@@ -183,6 +182,6 @@ def pending_words(plan: Plan) -> str:
         parts.append(f"{pending.placed_on_new:,} would go on {nodes}{price}")
     if pending.unplaced:
         one = pending.unplaced == 1
-        missing = "needs a node that is not there yet" if one else "need nodes that are not there yet"
-        parts.append(f"{pending.unplaced:,} {'can be placed nowhere' if plan.include_pending else missing}")
+        missing = "needs a node that does not exist yet" if one else "need nodes that do not exist yet"
+        parts.append(f"{pending.unplaced:,} {'cannot be placed' if plan.include_pending else missing}")
     return f"{listed([*waiting, *([_whose(leaving)] if leaving else [])])}: {', '.join(parts)}"

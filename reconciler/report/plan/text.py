@@ -1,4 +1,4 @@
-"""A plan, a difference and findings as text for a terminal. Called by cli, which says how to paint."""
+"""A plan as text for a terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Pa
 def pass_text(
     plan: Plan, change_set: ChangeSet | None, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain
 ) -> str:
-    """A plan and what became of it: what the daemon shows after a pass. change_set None: it was not applied."""
+    """A plan and the result of applying it, as the daemon shows after a pass. change_set None: it was not applied."""
     text = plan_text(plan, cluster=cluster, zone=zone, paint=paint)
     if change_set is None:
         return text
@@ -49,7 +49,7 @@ def pass_text(
 def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
     outcomes = [outcome for outcome in plan.demands if not outcome.demand.is_pending_pod]
     if not outcomes:
-        return ["", "Nothing is asked for: no buffer or request is declared."]
+        return ["", "Nothing to keep ready: no buffer or request is declared."]
     width = max(len(str(outcome.demand.ref)) for outcome in outcomes)
     lines = ["", paint("bold", "Demands")]
     for outcome in outcomes[:MOST_ROWS]:
@@ -57,7 +57,7 @@ def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
         where = f"  {paint('dim', f'{source.file}:{source.line}')}" if source else ""
         lines.append(f"  {outcome.demand.ref!s:<{width}}  {_demand_words(outcome, paint)}{where}")
         lines += [f"      {paint('dim', line)}" for line in domain_lines(outcome)]
-        lines += [f"      {paint('yellow', reason_words(excuse))}" for excuse in outcome.excuses]
+        lines += [f"      {paint('yellow', reason_words(reason))}" for reason in outcome.excuses]
     return lines + rest_lines(outcomes)
 
 
@@ -97,7 +97,7 @@ def _change_lines(plan: Plan, paint: Paint) -> list[str]:
     ):
         for action in actions[:MOST_ROWS]:
             holds = f", for {held(action.holdings)}" if action.holdings else ""
-            # Why a node is held is what it holds: said once.
+            # The reason of a hold repeats what the node holds.
             reason = f": {action.reason}" if action.reason and not (verb == "hold" and holds) else ""
             lines.append(f"  {paint(style, sign)} {verb} {node_name(action)}{holds}{reason}")
         lines += rest_lines(actions)
@@ -125,18 +125,18 @@ def _pending_lines(plan: Plan, paint: Paint) -> list[str]:
         lines += [f"      {paint('yellow', reason)}" for reason in row.reasons]
     lines += rest_lines(rows)
     if plan.pending.placed_on_new:
-        lines.append(paint("dim", "  A what-if: nodes for pods are Karpenter's to make; headroom apply never does."))
+        lines.append(paint("dim", "  What-if only: Karpenter makes nodes for pending pods; headroom apply never does."))
     return lines
 
 
 def _budget_lines(plan: Plan, paint: Paint) -> list[str]:
-    """NodePools of which no node may be disrupted at present; `headroom budgets` has the rest."""
+    """NodePools that allow no disruption now; `headroom budgets` has the rest."""
     closed: dict[tuple[str, str], list[str]] = {}
     for row in plan.budgets:
         if row.allowed == 0 and row.total:
             closed.setdefault((row.node_pool, row.why), []).append(row.reason)
     lines = [
-        f"  NodePool {node_pool}: no node may go for {listed(reasons)}: {why}"
+        f"  NodePool {node_pool}: no disruption allowed for {listed(reasons)}: {why}"
         for (node_pool, why), reasons in closed.items()
     ]
     return ["", paint("bold", "Disruption budgets"), *lines[:MOST_ROWS], *rest_lines(lines)] if lines else []

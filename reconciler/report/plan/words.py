@@ -14,10 +14,10 @@ from reconciler.report.words import counted, hourly, listed
 _RESERVED = "reserved"
 
 _NEXT_TO_NOTHING = 0.00005
-"""USD an hour: what four digits would show as 0."""
+"""USD an hour; four digits would show less as 0."""
 
 MOST_ZONES = 2
-"""Zones by name on one line; beyond, their number says as much."""
+"""Zones named on one line; more are counted."""
 
 _CANDIDATES = {
     **dict.fromkeys(("node full", "node too small", "node labels", "node taints", "node not available"), "node"),
@@ -25,7 +25,7 @@ _CANDIDATES = {
     "NodePool limit": "instance type",
     "offering not available": "offering",
 }
-"""What several candidates were that gave an excuse, where they are all of a kind."""
+"""What a reason counts, where all its candidates are of one kind."""
 
 
 def held(holdings: Iterable[Holding]) -> str:
@@ -40,33 +40,33 @@ def held(holdings: Iterable[Holding]) -> str:
     return listed(parts)
 
 
-def candidates(excuse: Excuse) -> str:
-    """`12 nodes`, `4 instance types`; a single one may be a NodePool as well."""
-    noun = _CANDIDATES.get(excuse.reason, "candidate") if excuse.count > 1 else "candidate"
-    return counted(excuse.count, noun)
+def candidates(reason: Excuse) -> str:
+    """`12 nodes`, `4 instance types`. A single candidate may also be a NodePool."""
+    noun = _CANDIDATES.get(reason.reason, "candidate") if reason.count > 1 else "candidate"
+    return counted(reason.count, noun)
 
 
 def is_paid(price: float, capacity_types: Iterable[str]) -> bool:
-    """Whether nodes of these capacity types come from reservations to which the provider gives no price worth naming."""
+    """Whether nodes of these capacity types come from reservations, which providers list at almost no price."""
     return tuple(capacity_types) == (_RESERVED,) and price < _NEXT_TO_NOTHING
 
 
 def launch_price(price: float, capacity_types: Iterable[str], nodes: int = 1) -> str:
-    """`$0.1086/h` of all of them; providers give what a reservation holds a price of next to nothing, since it is paid for, used or not."""
+    """`$0.1086/h` for all of them. A reservation is paid for whether used or not, so its nodes have no price here."""
     if not is_paid(price, capacity_types):
         return hourly(price)
     return "paid for with its reservation" if nodes == 1 else "paid for with their reservations"
 
 
-def reason_words(excuse: Excuse) -> str:
-    """The nearest miss, and how many candidates had the same cause where that is not all there is to it."""
-    if excuse.count == 1 or not excuse.example:
-        return excuse.example or excuse.reason
-    return f"{excuse.example} ({excuse.reason}: {candidates(excuse)})"
+def reason_words(reason: Excuse) -> str:
+    """The candidate that came closest, and how many candidates failed for the same reason if there are several."""
+    if reason.count == 1 or not reason.example:
+        return reason.example or reason.reason
+    return f"{reason.example} ({reason.reason}: {candidates(reason)})"
 
 
 def offered(creation: NodeClaimCreation) -> str:
-    """What a new node may be: `on-demand in zone-a: c-4x-amd64-linux or 5 other types, $0.1086/h`."""
+    """The possible kinds of a new node: `on-demand in zone-a: c-4x-amd64-linux or 5 other types, $0.1086/h`."""
     planned = creation.planned
     types = planned.instance_types[0] if planned.instance_types else "any type"
     if len(planned.instance_types) > 1:
@@ -85,7 +85,7 @@ def node_name(action: NodeClaimAction) -> str:
 
 
 def value(item: Any) -> str:
-    """A field's value on one line; absent is said in words."""
+    """A field's value on one line; `(absent)` for none."""
     import json  # noqa: PLC0415 - small and rare
 
     if item is None:
@@ -95,16 +95,16 @@ def value(item: Any) -> str:
 
 
 def static_words(change: StaticPoolChange) -> str:
-    """`3 nodes more (static)`, with what a new one costs where that is known."""
+    """`3 more nodes (static)`, with the price of one if that is known."""
     difference = change.after - change.before
-    words = f"{counted(abs(difference), 'node')} {'more' if difference > 0 else 'fewer'} (static)"
+    words = f"{counted(abs(difference), 'more node' if difference > 0 else 'fewer node')} (static)"
     if change.price is None:
         return words
     return f"{words}: {change.instance_type}, {hourly(change.price)}{' each' if difference > 1 else ''}"
 
 
 def summary(plan: Plan) -> str:
-    """One line that is always whole: `2 nodes to create, 1 to release; 3 objects to apply; +$12.00/month`."""
+    """One line that is never cut: `2 nodes to create, 1 to release; 3 objects to apply; +$12.00/month`."""
     claims = plan.node_claims
     nodes = [
         f"{counted(len(items), 'node')} to {verb}"

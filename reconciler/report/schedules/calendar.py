@@ -1,7 +1,7 @@
-"""Schedules as an iCalendar file (RFC 5545): an event for each span in which a behavior counts. Called by `headroom schedule`.
+"""Schedules as an iCalendar file (RFC 5545): an event for each span in which a behavior is in effect. Called by `headroom schedule`.
 
-An event keeps its UID from one export to the next, so that a calendar that imports the file again updates its events. What
-counts at all times has no beginning to be named after: its one event is the years that the export touches, whole.
+An event keeps its UID in every export, so that a calendar that imports the file again updates its events. A behavior that is
+always in effect has no beginning for its UID: its one event spans the whole years that the export touches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST_LINE = 75
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """since, until: where the behavior truly begins and ends to count, also outside the export; None: it always did, will."""
+    """since, until: the true bounds of the effect, also outside the export; None: unbounded."""
 
     behavior: int
     value: int
@@ -31,7 +31,7 @@ class _Event:
 
 
 def schedules_calendar(timelines: Iterable[ScheduleTimeline], *, now: datetime) -> str:
-    """Events that lie at least in part in the spans that the timelines cover, whole."""
+    """Events that overlap the spans of the timelines; they are not cut."""
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", f"PRODID:-//headroom.dev//headroom {__version__}//EN"]
     lines += ["CALSCALE:GREGORIAN", "METHOD:PUBLISH", "X-WR-CALNAME:Scheduled capacity"]
     for timeline in timelines:
@@ -79,11 +79,11 @@ def _description(schedule: Schedule, event: _Event) -> str:
     place = schedule.behaviors[event.behavior].position
     where = f" in {place}" if place else ""
     producer = f"MetricsProducer {schedule.ref.namespace}/{schedule.ref.name}"
-    words = f"behaviors[{event.behavior}] of {producer}{where}, reckoned in {schedule.timezone}"
+    words = f"behaviors[{event.behavior}] of {producer}{where}, in time zone {schedule.timezone}"
     if event.since is None:
-        words += "; it has always counted, shown from a new year on"
+        words += "; it has no beginning, so the event begins at a new year"
     if event.until is None:
-        words += "; it never ends, shown until a new year"
+        words += "; it has no end, so the event ends at a new year"
     return words
 
 
@@ -97,15 +97,15 @@ def _time(moment: datetime) -> str:
 
 
 def _text(value: str) -> str:
-    """RFC 5545, 3.3.11: what would end the value or its line is escaped."""
+    """Escapes what would end the value or its line (RFC 5545, 3.3.11)."""
     for plain, escaped in (("\\", "\\\\"), (";", "\\;"), (",", "\\,"), ("\n", "\\n")):
         value = value.replace(plain, escaped)
     return value
 
 
 def _folded(line: str) -> Iterator[str]:
-    """The line in pieces of at most 75 octets, each after the first begun by a space; no character is cut in two."""
-    if line.isascii():  # nearly every line, and a hundred thousand of them are cut in no time
+    """The line in pieces of at most 75 octets. Every piece but the first begins with a space, and no character is split."""
+    if line.isascii():  # nearly every line, and slicing is fast
         yield line[:_LONGEST_LINE]
         for at in range(_LONGEST_LINE, len(line), _LONGEST_LINE - 1):
             yield f" {line[at : at + _LONGEST_LINE - 1]}"

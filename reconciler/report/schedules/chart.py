@@ -1,7 +1,7 @@
-"""A capacity schedule as a picture: a week, hour by hour on its own clock, and the whole span. Called by `headroom schedule`.
+"""A capacity schedule as a picture: a week, hour by hour in its own time zone, and the whole span. Called by `headroom schedule`.
 
-A value is told by its number, its colour and, over the span, its height. Collisions are numbered marks with their first
-times beside them; what never wins is named.
+Each value has its number, a colour and, over the span, a height. Collisions are numbered, with their first times listed;
+behaviors that are never in effect are named.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _schedule(
     """Returns the bottom."""
     zone = ZoneInfo(timeline.schedule.timezone)
     ref = str(timeline.schedule.ref)
-    drawing.text(12, top + 26, fitting(ref, WIDTH - 300, 15), "head", tells=ref)
+    drawing.text(12, top + 26, fitting(ref, WIDTH - 300, 15), "head", tooltip=ref)
     drawing.text(WIDTH - 12, top + 26, moment(now, zone), "soft small", anchor="end")
     drawing.text(12, top + 46, _now_words(timeline, zone))
     y = _legend(drawing, timeline, top + 66)
@@ -118,7 +118,7 @@ def _legend(drawing: Drawing, timeline: ScheduleTimeline, y: float) -> float:
         if x > 12 and x + 20 + width_of(shown) > WIDTH - 12:  # noqa: PLR2004 - the left margin
             x, y = 12.0, y + 18
         drawing.rectangle(x, y - 10, 12, 12, f"v{step_of(value, _values(timeline))}", round_by=2)
-        drawing.text(x + 17, y, shown, "small", tells=words)
+        drawing.text(x + 17, y, shown, "small", tooltip=words)
         x += 17 + width_of(shown) + 14
     return y
 
@@ -142,16 +142,16 @@ def _week(drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, now: dat
         x = _LEFT + _GRID * hour / 24
         drawing.line(x, top - 3, x, bottom, "line")
     for number, collision in enumerate(timeline.collisions[:MOST_COLLISIONS], 1):
-        tells = f"Collision {number}: {_collision_words(timeline, collision, zone)}"
+        tooltip = f"Collision {number}: {_collision_words(timeline, collision, zone)}"
         for piece in day_pieces(collision.start, min(collision.end, midnight(days[-1] + _TWO_DAYS, zone)), zone):
             if piece.day in days:
                 x, y = _LEFT + _GRID * piece.first_hour / 24, top + days.index(piece.day) * _ROW
                 width = max(4.0, _GRID * (piece.last_hour - piece.first_hour) / 24 - 2)
-                drawing.rectangle(x + 1, y + 2, width, _ROW - 4, "mark", tells=tells)
+                drawing.rectangle(x + 1, y + 2, width, _ROW - 4, "mark", tooltip=tooltip)
         for badge in (item for item in badges if item.number == number):
             y = top + days.index(badge.day) * _ROW
-            drawing.rectangle(badge.left, y + 3, _BADGE - 1, _ROW - 6, "page", tells=tells)
-            drawing.text(badge.left + 6.5, y + 17, str(number), "strong bad small", anchor="middle", tells=tells)
+            drawing.rectangle(badge.left, y + 3, _BADGE - 1, _ROW - 6, "page", tooltip=tooltip)
+            drawing.text(badge.left + 6.5, y + 17, str(number), "strong bad small", anchor="middle", tooltip=tooltip)
     today = now.astimezone(zone)
     if today.date() in days and timeline.start <= now < timeline.end:
         x = _LEFT + _GRID * (today.hour + today.minute / 60) / 24
@@ -187,14 +187,14 @@ def _week_span(
     """A span in its days, with its number where there is room beside the numbers of collisions."""
     last_day_end = midnight(days[-1] + _TWO_DAYS, zone)
     step = step_of(span.value, _values(timeline))
-    tells = f"{span.value:,} ({_name(span.behavior)}): {span_words(span.start, span.end, zone)}"
+    tooltip = f"{span.value:,} ({_name(span.behavior)}): {span_words(span.start, span.end, zone)}"
     for piece in day_pieces(span.start, min(span.end, last_day_end), zone):
         if piece.day not in days:
             continue
         y = top + days.index(piece.day) * _ROW
         x = _LEFT + _GRID * piece.first_hour / 24
         width = _GRID * (piece.last_hour - piece.first_hour) / 24
-        drawing.rectangle(x, y + 1, max(1.0, width - 0.5), _ROW - 2, f"v{step}", tells=tells)
+        drawing.rectangle(x, y + 1, max(1.0, width - 0.5), _ROW - 2, f"v{step}", tooltip=tooltip)
         number = f"{span.value:,}"
         room = width_of(number, NORMAL) + 2
         left = x + (width - room) / 2
@@ -202,7 +202,7 @@ def _week_span(
             if badge.left < left + room and left < badge.left + _BADGE:
                 left = badge.left + _BADGE
         if x <= left and left + room <= x + width:
-            drawing.text(left + room / 2, y + 17, number, on_step(step), anchor="middle", tells=tells)
+            drawing.text(left + room / 2, y + 17, number, on_step(step), anchor="middle", tooltip=tooltip)
 
 
 def _span(drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, now: datetime, top: float) -> float:
@@ -215,8 +215,8 @@ def _span(drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, now: dat
     draw_values(drawing, axis, spans, top=top, height=height)
     for collision in timeline.collisions[:MOST_COLLISIONS]:
         x = axis.x(collision.start)
-        tells = f"Collision: {_collision_words(timeline, collision, zone)}"
-        drawing.rectangle(x, top + height + 3, max(3.0, axis.x(collision.end) - x), 4, "none", tells=tells)
+        tooltip = f"Collision: {_collision_words(timeline, collision, zone)}"
+        drawing.rectangle(x, top + height + 3, max(3.0, axis.x(collision.end) - x), 4, "none", tooltip=tooltip)
     if timeline.start < now < timeline.end:
         drawing.line(axis.x(now), top, axis.x(now), top + height, "now")
     return top + height + 8
@@ -246,7 +246,7 @@ def _notes(
     told = " ".join(finding.message for finding in findings)
     for index, behavior in enumerate(timeline.schedule.behaviors):
         if index not in seen and f"behaviors[{index}]" not in told:
-            lines.append(("soft", f"behaviors[{index}] ({behavior.replicas:,}) counts at no time in this span"))
+            lines.append(("soft", f"behaviors[{index}] ({behavior.replicas:,}) is never in effect in this span"))
     lines += [("bad", finding.message) for finding in findings if finding.code not in _MARKED]
     lines.append(("soft", f"Times are {timeline.schedule.timezone}."))
     for look, words in lines:

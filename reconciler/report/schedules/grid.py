@@ -1,6 +1,6 @@
-"""A schedule's days on a terminal: a row a day, a cell each half hour of the schedule's own clock. Used by schedule_text.
+"""A schedule's days on a terminal: one row per day, one cell per half hour of the schedule's own time zone.
 
-A value is told by its number, by how dark its cells are, and by colour where there is any.
+A value shows by number, by how dark its cells are, and by colour where there is colour.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Grid:
         return self._paint(_STYLES[self._step(value)], number + self._shade(value) * (width - len(number)))
 
     def _cell(self, opens: datetime | None, closes: datetime | None) -> int | str:
-        """The value in a cell, or the sign of one that has none or several."""
+        """The value in a cell, or the sign for none or several."""
         spans = self._timeline.spans
         if opens is None or not self._timeline.start <= opens < self._timeline.end:
             return _NO_TIME
@@ -72,13 +72,13 @@ class Grid:
         return spans[first].value
 
     def _instant(self, day: date, index: int) -> datetime | None:
-        """Where a cell begins; None where the clock is set over it."""
+        """Where a cell begins; None if the clock skips it."""
         local = datetime.combine(day, time()) + index * _CELL
         instant = local.replace(tzinfo=self._zone).astimezone(UTC)
         return instant if instant.astimezone(self._zone).replace(tzinfo=None) == local else None
 
     def _step(self, value: int) -> int:
-        """Which of the five shades: the least value the lightest, the greatest the darkest."""
+        """The shade: the lowest value the lightest, the highest the darkest."""
         if len(self._values) == 1:
             return len(SHADES) // 2
         return round(self._values.index(value) * (len(SHADES) - 1) / (len(self._values) - 1))

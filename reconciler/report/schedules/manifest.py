@@ -1,7 +1,7 @@
-"""A schedule as the YAML of its MetricsProducer: lists and names as seed 004 has them. Called by the schedule page.
+"""A schedule as the YAML of its MetricsProducer, with lists and names as in the Karpenter design "Scheduled Capacity".
 
-Written from what was read, so that the page's small reader understands it whatever YAML the repository uses; comments
-of the file are not in it.
+Written from the parsed schedule, so that the page's small parser can read it whatever YAML features the file uses. The
+file's comments are lost.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def schedule_document(schedule: Schedule) -> str:
 
 
 def _text(name: str) -> str:
-    """A name that reads as a number or a word of YAML is quoted."""
+    """Quotes a name that YAML would read as a number or a keyword."""
     plain = name.replace("-", "").replace(".", "")
     return name if plain.isalpha() and plain.lower() not in {"true", "false", "null"} else json.dumps(name)
 
@@ -65,7 +65,7 @@ def _pattern(name: str, pattern: TimePattern) -> Iterator[str]:
     yield f"        {name}:"
     for field, values in written.items():
         words = ",".join(str(value) for value in values)
-        # Two numbers with a comma would be one number to some readers: 1,2.
+        # Some parsers would read 1,2 as one number.
         yield f"          {field}: {words if len(values) == 1 or field in {'weekdays', 'months'} else json.dumps(words)}"
 
 

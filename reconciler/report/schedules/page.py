@@ -1,4 +1,4 @@
-"""Schedules as plain rows for `schedule.html.j2`, the page on which a person checks one while writing it. Called by `headroom schedule`."""
+"""Schedules as plain rows for `schedule.html.j2`, the page on which people check a schedule while they write it. Called by `headroom schedule`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.report.schedules.manifest import schedule_document
 from reconciler.report.words import moment
 
 MOST_DRAWN = 20
-"""Schedules in the picture; the page itself has all of them."""
+"""Schedules in the picture; the editor has all of them."""
 EXAMPLE = """apiVersion: autoscaling.karpenter.sh/v1alpha1
 kind: MetricsProducer
 metadata:
@@ -30,11 +30,11 @@ spec:
         start: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: 9}
         end: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: 17}
 """
-"""What the editor begins with where there is no schedule yet."""
+"""The editor's initial text if there is no schedule."""
 
 
 def time_zones() -> list[str]:
-    """The names that a schedule may have for its time zone: the page takes no others, though browsers do."""
+    """The time zone names that a schedule may have. Browsers accept others, the page does not."""
     return sorted(available_timezones() - NO_PLACES)
 
 
@@ -45,7 +45,7 @@ def schedule_page(
     findings: Sequence[Finding] = (),
     zone: tzinfo | None = None,
 ) -> dict[str, Any]:
-    """The page computes by itself from the documents; the picture is for who reads it without scripts."""
+    """The page computes everything from the documents; the picture is for readers without scripts."""
     schedules = [
         {
             "name": f"{timeline.schedule.ref.namespace}/{timeline.schedule.ref.name}",

@@ -1,4 +1,4 @@
-"""Schedules as text for a terminal: what each is worth now, what comes next, its days as a grid. Called by `headroom schedule`."""
+"""Schedules as text for a terminal: the value now, the next changes, its days as a grid. Called by `headroom schedule`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reconciler.report.wrapping import wrapped
 MOST_GRIDS = 10
 MOST_CHANGES = 8
 MOST_NAME = 40
-"""Characters of a name beside which the list of schedules has its numbers."""
+"""Longest name that keeps its numbers on the same line of the list."""
 
 
 def schedules_text(

@@ -1,4 +1,4 @@
-"""What the daemon last did, as the JSON of its /status and as text. Built by wiring after a pass, printed by `headroom status`."""
+"""What the daemon last did, as JSON (`headroom.dev/status/v1`), which it serves at /status."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def daemon_status_document(
 
 
 def with_next_edge(document: Mapping[str, Any] | None, edge: Edge | None) -> Mapping[str, Any] | None:
-    """The document with when a schedule next asks for something else, as it is now; None before the first pass."""
+    """The document with the next edge of a schedule; None before the first pass."""
     if document is None:
         return None
     return {**document, "nextEdge": None if edge is None else {"time": timestamp(edge.at), "schedule": edge.why}}

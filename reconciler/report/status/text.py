@@ -11,20 +11,20 @@ from reconciler.report.paint import Paint, plain
 from reconciler.report.words import counted, moment, short_revision
 
 MOST_FINDINGS = 10
-"""Findings in the text before the rest is counted; the JSON has them all."""
+"""Findings in the text before the rest is counted. The JSON has them all."""
 
 MOST_SCHEDULES = 5
-"""Likewise."""
+"""Schedules in the text, likewise."""
 
 _DOCUMENT = ("kind", "namespace", "name")
 
 
 def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> str:
-    """What a person wants to know first: is it well, what did it do, what stands in its way."""
+    """The answers that a person looks for first: is it healthy, what did it do, what blocks it."""
     finished = _moment(document["finished"])
     good = document["result"] == "ok" and not document["stalled"]
     errors = [row for row in document["findings"] if row["severity"] == "error"]
-    word = paint("green", "well") if good else paint("red", "in trouble")
+    word = paint("green", "healthy") if good else paint("red", "not healthy")
     if errors:
         word += f", {'but' if good else 'and'} {paint('red', f'{_documents(errors)} errors')}"
     lines = [
@@ -58,12 +58,14 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
 
 
 def _schedule_lines(document: Mapping[str, Any]) -> list[str]:
-    """What schedules are worth, the next to change first, and when a pass is next made because of one."""
+    """The value of each schedule, the next one to change first, and when the next change causes a pass."""
     edge, rows = document["nextEdge"], document["schedules"]
-    lines = [] if edge is None else [f"  next edge   {_moment(edge['time'])}: {edge['schedule']}"]
+    lines = [] if edge is None else [f"  next change {_moment(edge['time'])}: {edge['schedule']}"]
     for row in sorted(rows, key=lambda row: row["nextValueTime"] or "~")[:MOST_SCHEDULES]:
         then = (
-            "for good" if row["nextValueTime"] is None else f"{row['nextValue']:,} from {_moment(row['nextValueTime'])}"
+            "no further change"
+            if row["nextValueTime"] is None
+            else f"{row['nextValue']:,} from {_moment(row['nextValueTime'])}"
         )
         lines.append(f"  schedule    {row['namespace']}/{row['name']}: {row['currentValue']:,} now, {then}")
     if len(rows) > MOST_SCHEDULES:

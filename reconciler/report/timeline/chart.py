@@ -1,7 +1,6 @@
-"""All capacity over time as one picture: what is asked for, what schedules are worth, what budgets allow. Used by page.
+"""All capacity over time as one picture: demands, schedules and disruption budgets.
 
-Only what changes in the span is drawn, or what differs between two revisions; the rest has one value, which the page says
-in words.
+Only what changes in the span is drawn, or what differs between two revisions. The page lists constant values in words.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ GRID = WIDTH - LEFT - 12
 MOST_LANES = 40
 _TALL, _FLAT = 44.0, 24.0
 _Row = tuple[str, Lane | None]
-"""The words at its left, and what is drawn; None: it is not there at that revision."""
+"""The label, and what is drawn; None: absent in that revision."""
 
 
 def timeline_chart(timeline: CapacityTimeline, *, zone: tzinfo) -> str:
@@ -77,7 +76,7 @@ def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence
     for row in rows:
         for name, lane in row:
             shown = name if has_room else _without_kind(name)
-            drawing.text(12, y + height / 2 + 4, fitting(shown, LEFT - 24), "small", tells=name)
+            drawing.text(12, y + height / 2 + 4, fitting(shown, LEFT - 24), "small", tooltip=name)
             if lane is None:
                 drawing.text(LEFT + 4, y + height / 2 + 4, "absent", "soft small")
             elif group == ALLOWED:
@@ -91,7 +90,7 @@ def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence
 
 
 def _without_kind(name: str) -> str:
-    """`shop/web`: where not all of a group would fit: its names look alike."""
+    """`shop/web`, for all of a group if not every full name fits."""
     return name.partition("/")[2] or name
 
 

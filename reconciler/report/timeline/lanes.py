@@ -1,4 +1,4 @@
-"""All capacity as lanes, one for each thing and what it is worth over time; two revisions side by side. Used by the reports."""
+"""All capacity as lanes, each with the values of one object over time; two revisions compared."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class LaneChange:
-    """One thing at two revisions; None: it is not there. What is the same at both is no change."""
+    """One lane in two revisions; None: absent. Equal lanes are not a change."""
 
     before: Lane | None
     after: Lane | None
@@ -68,7 +68,7 @@ def _lanes(timeline: CapacityTimeline) -> Iterator[Lane]:
 
 
 def _joined(spans: Sequence[ValueSpan]) -> tuple[ValueSpan, ...]:
-    """Neighbours of one value are one span, with the reason that comes first."""
+    """Neighbours of equal value are one span, with the first one's reason."""
     found: list[ValueSpan] = []
     for span in merged(spans):
         if found and found[-1].value == span.value:
@@ -79,7 +79,7 @@ def _joined(spans: Sequence[ValueSpan]) -> tuple[ValueSpan, ...]:
 
 
 def shared_out(groups: Sequence[str], most: int) -> list[int]:
-    """Which of many to show, by index in their order: as many of each group as of any other, as far as there are."""
+    """Which of many to show, by index in order: the same number of each group, as far as it has that many."""
     ranks: dict[str, int] = {}
     rank_of = []
     for group in groups:
@@ -89,7 +89,7 @@ def shared_out(groups: Sequence[str], most: int) -> list[int]:
 
 
 def lane_changes(base: CapacityTimeline, head: CapacityTimeline) -> tuple[LaneChange, ...]:
-    """What is worth something else at some time of both timelines, or comes or goes, in the order of the head with what went behind."""
+    """Lanes that differ at some time of both timelines, or are in only one; in the head's order, removed ones last."""
     before = {(lane.group, lane.name): lane for lane in lanes(base)}
     after = {(lane.group, lane.name): lane for lane in lanes(head)}
     changes = [
@@ -106,7 +106,7 @@ def lane_changes(base: CapacityTimeline, head: CapacityTimeline) -> tuple[LaneCh
 
 
 def _differ(before: Lane, after: Lane, start: datetime, end: datetime) -> bool:
-    """Whether their values differ at any time of [start, end): where a lane's first span begins is no matter of its worth."""
+    """Whether their values differ at any time of [start, end), wherever their first spans begin."""
 
     def worth(lane: Lane) -> list[tuple[datetime, int | None]]:
         return [(max(span.start, start), span.value) for span in lane.spans if span.end > start and span.start < end]

@@ -1,4 +1,4 @@
-"""All capacity over the coming week as plain rows for `timeline.html.j2`, the daemon's page. Called by wiring."""
+"""All capacity over the coming week as plain rows for `timeline.html.j2`, the daemon's page."""
 
 from __future__ import annotations
 

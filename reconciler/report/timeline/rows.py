@@ -1,7 +1,7 @@
-"""The coming week as text blocks for a pull request, which show on GitHub without pictures. Used by page.
+"""The coming week as text blocks for a pull request, since GitHub shows no inline SVG.
 
-A line has a cell for each four hours of the reader's clock. Of the values in a cell the highest is drawn, of what budgets
-allow the lowest: a peak and a closed door are never hidden.
+A line has a cell for every four hours of the reader's time zone. A cell draws its highest value, or for budgets the lowest,
+so that neither a peak nor a closed budget is hidden.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ MOST_CHANGES = 3
 MOST_CONSTANT = 12
 VARIES = "◦"
 LEGEND = (
-    "A block is four hours; its height is the share of the {}: the most within the block, of what budgets allow the least. "
-    "· is 0, ◦ 0 for only a part of the block, ∞ any number."
+    "Each block is four hours. Its height is the highest value in them, relative to the {}; for budgets it is the lowest. "
+    "· is 0, ◦ is 0 for part of the block, ∞ is no limit."
 )
 
 
 def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
-    """For the templates: lines of what changes in the span, and the rest with its one value."""
+    """For the templates: a line for each lane that changes, and constant values in words."""
     every = lanes(timeline)
     moving = [lane for lane in every if not lane.is_constant]
     return {
@@ -44,13 +44,13 @@ def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
         ],
         "left": max(0, len(moving) - MOST_LANES),
         "constant": _constant([lane for lane in every if lane.is_constant]),
-        "legend": LEGEND.format("line's highest"),
+        "legend": LEGEND.format("line's maximum"),
         "zone": timeline.start.astimezone(zone).tzname() or "",
     }
 
 
 def change_rows(base: CapacityTimeline, head: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
-    """The same for two revisions: only what differs, with a line before and one after."""
+    """The same for two revisions: only lanes that differ, with lines for before and after."""
     changes = lane_changes(base, head)
     return {
         "title": f"The coming week, before and after: {len(changes):,} differ{'s' if len(changes) == 1 else ''}",
@@ -62,13 +62,13 @@ def change_rows(base: CapacityTimeline, head: CapacityTimeline, zone: tzinfo) ->
         ],
         "left": max(0, len(changes) - MOST_LANES),
         "constant": [],
-        "legend": LEGEND.format("highest of both lines"),
+        "legend": LEGEND.format("maximum of both lines"),
         "zone": head.start.astimezone(zone).tzname() or "",
     }
 
 
 def _constant(those: Sequence[Lane]) -> list[str]:
-    """A line for each group: what has one value all the time."""
+    """A line for each group with its constant values."""
     lines = []
     for group, members in groupby(those, key=lambda lane: lane.group):
         words = [f"{lane.name} {number_of(lane.now)}" for lane in members]
@@ -142,6 +142,6 @@ def _block(lane: Lane, timeline: CapacityTimeline, begins: datetime, step: timed
         return UNBOUNDED
     value = min(numbers) if lane.group == ALLOWED else max(numbers)
     if value <= 0:
-        # Of what budgets allow the least is drawn: a short window in which nodes may go must not look like none.
+        # The lowest value of budgets is drawn, so a short window that allows disruption needs a sign of its own.
         return VARIES if lane.group == ALLOWED and len(set(values)) > 1 else "·"
     return BLOCKS[max(0, -(-value * len(BLOCKS) // max(1, most)) - 1)]

@@ -73,6 +73,6 @@ def test_every_schema_is_a_schema() -> None:
 def test_the_daemons_status_reads_well() -> None:
     text = daemon_status_text(DOCUMENTS["status.v1"]())
     assert "headroom" in text.splitlines()[0]
-    assert "in trouble" in text
+    assert "not healthy" in text
     assert "GitOperationFailed: remote down" in text
     assert "4 of 4 chunks unplaced" in text

@@ -43,7 +43,7 @@ def test_on_the_terminal_the_applied_form_stands_under_the_written_one() -> None
         "      10%: always\n"
         "      only in 0 22 * * * for 8h (Empty)\n"
         "        = 0 (Empty): 30 0 * * * for 16h\n"
-        "      right until 2027-10-01 00:00 UTC; compiled anew from 2026-12-01 00:00 UTC\n"
+        "      valid until 2027-10-01 00:00 UTC; recompiled from 2026-12-01 00:00 UTC\n"
     ) in plan_text(PLAN, cluster="production", zone=UTC)
 
 
@@ -71,7 +71,7 @@ def test_on_the_page_both_are_in_one_row() -> None:
 def test_the_page_says_until_when_the_applied_form_is_right_and_names_its_column() -> None:
     page = plan_page(PLAN, cluster="x", zone=UTC)
     (section,) = [item for item in page["sections"] if "local time" in item["title"]]
-    right = "right until 2027-10-01 00:00 UTC; compiled anew from 2026-12-01 00:00 UTC."
+    right = "valid until 2027-10-01 00:00 UTC; recompiled from 2026-12-01 00:00 UTC."
     assert section["notes"] == [f"NodePool/batch: {right}"]
     for name in ("report.md.j2", "report.html.j2"):
         assert right in rendered_page(name, page)
@@ -97,4 +97,4 @@ def test_a_difference_shows_what_was_written_of_the_pools_that_differ_and_of_no_
     page = difference_page(change, cluster="x", zone=UTC)
     (section,) = [item for item in page["sections"] if "local time" in item["title"]]
     assert {row["name"] for row in section["rows"]} == {"NodePool/batch"}
-    assert "right until 2027-10-01" in rendered_page("report.md.j2", page)
+    assert "valid until 2027-10-01" in rendered_page("report.md.j2", page)

@@ -41,16 +41,16 @@ def test_the_present_says_what_may_go_and_which_budget_binds() -> None:
         "Disruption budgets, 2026-10-23 11:00 CEST (09:00 UTC)\n"
         "\n"
         "NodePool office: 20 nodes, 1 disrupting, 2 not ready\n"
-        "  Underutilized and Empty  1 may go     budgets[0] binds: 20% of 20 nodes is 4; "
+        "  Underutilized and Empty  1 allowed     budgets[0] binds: 20% of 20 nodes is 4; "
         "1 disrupting and 2 not ready already, which leaves 1\n"
-        "  Drifted                  none may go  budgets[1] binds: no node at all, "
+        "  Drifted                  none allowed  budgets[1] binds: no node at all, "
         "for 8h from each '0 9 * * mon-fri' (UTC)\n"
     )
 
 
 def test_reasons_alike_share_a_line_also_where_nothing_bounds_them() -> None:
     text = present(node_pool("free", budgets=()), PoolState(1))
-    assert "  Underutilized, Empty and Drifted  any may go  the list of budgets is empty: any number may go\n" in text
+    assert "  Underutilized, Empty and Drifted  no limit  the list of budgets is empty: any number may go\n" in text
     assert "NodePool free: 1 node\n" in text
 
 
@@ -58,7 +58,7 @@ def test_what_closes_a_pool_is_named() -> None:
     seven = DisruptionBudget("5", ("Empty",), "0 0 * * 7", timedelta(hours=1))
     text = present(node_pool("shut", budgets=(DisruptionBudget("5"), seven)), PoolState(9))
     assert (
-        "Underutilized, Empty and Drifted  none may go  budgets[1] cannot be evaluated, so that nothing may go" in text
+        "Underutilized, Empty and Drifted  none allowed  budgets[1] cannot be evaluated, so that nothing may go" in text
     )
     assert "7 is above 6, in the field for day of week" in text
 
@@ -98,7 +98,7 @@ def test_zones_off_the_full_hour_have_their_own_cells() -> None:
 def test_a_plan_names_the_pools_of_which_no_node_may_go() -> None:
     plan = Plan(None, FRIDAY, budgets=budget_outcomes([OFFICE], {"office": PoolState(20)}, FRIDAY))
     text = plan_text(plan, cluster="test", zone=BERLIN)
-    assert "Disruption budgets\n  NodePool office: no node may go for Drifted: budgets[1] binds" in text
+    assert "Disruption budgets\n  NodePool office: no disruption allowed for Drifted: budgets[1] binds" in text
     assert "Underutilized" not in text
     nothing = replace(plan, budgets=(BudgetOutcome("new", "Empty", 0, 0, 0, 0, 0, "10% of 0 nodes is 0"),))
     assert "Disruption budgets" not in plan_text(nothing, cluster="test", zone=BERLIN)

@@ -191,7 +191,7 @@ def test_a_collision_is_numbered_in_the_grid_and_told_with_its_first_time() -> N
 def test_a_behavior_that_counts_at_no_time_is_named() -> None:
     hidden = Behavior(7, TimePattern(weekdays=(1,), hours=(10,)), TimePattern(weekdays=(1,), hours=(11,)))
     schedule = replace(proposal(), behaviors=(*proposal().behaviors, hidden))
-    assert "behaviors[3] (7) counts at no time in this span" in words_of(
+    assert "behaviors[3] (7) is never in effect in this span" in words_of(
         schedule_chart([schedule_timeline(schedule)], now=NOW)
     )
 

@@ -47,7 +47,7 @@ def test_a_plan_sums_chunks_up_by_domain_and_names_what_a_new_node_has() -> None
 def test_an_explanation_names_them_node_by_node() -> None:
     found = explanation(PLAN, "CapacityBuffer/shop/web")
     lines = explanation_text(found).splitlines()
-    there = f"node that is there; no {RACK}, {ZONE_LABEL}=zone-b"
+    there = f"existing node; no {RACK}, {ZONE_LABEL}=zone-b"
     assert f"  2 chunks in node-1 ({there})" in lines
     new = f"new node in NodePool general; {RACK}=r3, {ZONE_LABEL}=zone-a or zone-b"
     assert f"  4 chunks in new-1 ({new})" in lines

@@ -59,14 +59,14 @@ def test_what_would_be_launched_and_who_is_left() -> None:
     section = text[text.index("Pending pods") : text.index("Cost:")]
     assert section.splitlines() == [
         "Pending pods",
-        "  14 pending pods: 2 fit existing nodes, 6 would go on 2 new nodes at $0.6000/h, 6 can be placed nowhere.",
+        "  14 pending pods: 2 fit existing nodes, 6 would go on 2 new nodes at $0.6000/h, 6 cannot be placed.",
         "  + NodePool general: 2 nodes for 6 pods, $0.6000/h: 1 × m-4x and 1 × m-8x; on-demand in zone-a or zone-b",
         "  ! Pod/shop/gpu-0, Pod/shop/gpu-1, Pod/shop/gpu-2 and 2 more pods",
         "      node-1 lacks 200m CPU (node full: 3 nodes)",
         "      NodePool gpu is at its nvidia.com/gpu limit of 2",
         "  ! Pod/shop/db",
         "      PersistentVolumeClaim/shop/data is not there",
-        "  A what-if: nodes for pods are Karpenter's to make; headroom apply never does.",
+        "  What-if only: Karpenter makes nodes for pending pods; headroom apply never does.",
         "",
     ]
     assert "for Pod/shop/web-0, Pod/shop/web-1, Pod/shop/web-2 and 2 more pods" in text
@@ -86,7 +86,7 @@ def test_what_a_reservation_holds_is_paid_for() -> None:
     assert "2 nodes for 6 pods, paid for with their reservations: 1 × m-4x and 1 × m-8x; reserved in" in text
 
 
-def test_types_that_gave_an_excuse_are_called_types() -> None:
+def test_a_reason_about_types_counts_types() -> None:
     assert reason_words(Excuse("NodePool limit", 4, "NodePool gpu is at its nodes limit of 2")).endswith(
         "(NodePool limit: 4 instance types)"
     )
@@ -102,7 +102,7 @@ def test_pods_of_nodes_that_are_being_deleted_are_told_apart() -> None:
     one = replace(plan, demands=(*plan.demands, leaving("api-1", "node-3"), leaving("api-2", "node-3", new=True)))
     assert pending_words(one) == (
         "14 pending pods and 2 pods of node-3, which is being deleted: 3 fit existing nodes,"
-        " 7 would go on 2 new nodes at $0.6000/h, 6 can be placed nowhere"
+        " 7 would go on 2 new nodes at $0.6000/h, 6 cannot be placed"
     )
     two = Plan(
         None,
@@ -122,14 +122,14 @@ def test_a_price_that_is_not_known_is_not_added_up() -> None:
         replace(item, planned=replace(item.planned, price=0.0, price_known=False)) for item in plan.node_claims.create
     )
     text = plan_text(replace(plan, node_claims=NodeClaimChanges(create=create)), cluster="production")
-    assert "6 would go on 2 new nodes, 6 can be placed nowhere" in text
+    assert "6 would go on 2 new nodes, 6 cannot be placed" in text
     assert "2 nodes for 6 pods, price not known: 1 × m-4x and 1 × m-8x" in text
 
 
 def test_without_the_flag_only_the_sum_is_told() -> None:
     plan = Plan(revision=None, now=NOW, pending=PendingOutcome(placed_on_existing=1, placed_on_new=0, unplaced=1))
     text = plan_text(plan, cluster="production")
-    assert "2 pending pods: 1 fits an existing node, 1 needs a node that is not there yet." in text
+    assert "2 pending pods: 1 fits an existing node, 1 needs a node that does not exist yet." in text
     assert "what-if" not in text
 
 

@@ -23,11 +23,11 @@ SHRINKS = StaticPoolChange("reports", 1, 0)
 @pytest.mark.parametrize(
     ("base", "head", "line"),
     [
-        (plan(), plan(GROWS), "+ NodePool reports: 3 nodes more (static): m-4x, $0.2000/h each"),
-        (plan(GROWS), plan(), "- NodePool reports: 3 nodes fewer (static)"),
-        (plan(SHRINKS), plan(GROWS), "+ NodePool reports: 4 nodes more (static): m-4x, $0.2000/h each"),
-        (plan(), plan(SHRINKS), "- NodePool reports: 1 node fewer (static)"),
-        (plan(SHRINKS), plan(), "+ NodePool reports: 1 node more (static)"),
+        (plan(), plan(GROWS), "+ NodePool reports: 3 more nodes (static): m-4x, $0.2000/h each"),
+        (plan(GROWS), plan(), "- NodePool reports: 3 fewer nodes (static)"),
+        (plan(SHRINKS), plan(GROWS), "+ NodePool reports: 4 more nodes (static): m-4x, $0.2000/h each"),
+        (plan(), plan(SHRINKS), "- NodePool reports: 1 fewer node (static)"),
+        (plan(SHRINKS), plan(), "+ NodePool reports: 1 more node (static)"),
     ],
 )
 def test_a_line_for_a_pool_that_comes_to_have_another_size(base: Plan, head: Plan, line: str) -> None:
@@ -41,6 +41,6 @@ def test_the_same_on_both_sides_is_no_difference() -> None:
 
 
 def test_the_plan_and_its_summary_name_them() -> None:
-    assert "  + NodePool reports: 3 nodes more (static): m-4x, $0.2000/h each\n" in plan_text(plan(GROWS), cluster="c")
-    assert "  - NodePool reports: 1 node fewer (static)\n" in plan_text(plan(SHRINKS), cluster="c")
+    assert "  + NodePool reports: 3 more nodes (static): m-4x, $0.2000/h each\n" in plan_text(plan(GROWS), cluster="c")
+    assert "  - NodePool reports: 1 fewer node (static)\n" in plan_text(plan(SHRINKS), cluster="c")
     assert summary(plan(GROWS)) == "3 nodes more in static NodePools"

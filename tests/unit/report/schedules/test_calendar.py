@@ -96,7 +96,7 @@ def test_what_would_end_a_value_is_escaped_and_folds_cut_no_character() -> None:
     file = "größe/" * 20 + "stunden; und, mehr\\.yaml"
     event = Calendar.from_ical(exported(office_hours(file))).walk("VEVENT")[0]
     assert str(event["DESCRIPTION"]) == (
-        f"behaviors[0] of MetricsProducer shop/office-hours in {file}:9:5, reckoned in America/New_York"
+        f"behaviors[0] of MetricsProducer shop/office-hours in {file}:9:5, in time zone America/New_York"
     )
 
 

@@ -39,7 +39,7 @@ def finding(number: int, severity: Severity) -> Finding:
 
 def test_a_pass_with_errors_is_well_but_says_how_many_documents_have_them() -> None:
     text = status(full_plan())
-    assert " is well, but 1 document has errors." in text
+    assert " is healthy, but 1 document has errors." in text
     assert (
         "  error       buffers.yaml:25: CapacityBuffer/shop/broken:"
         " spec.scalableRef names Deployment broken, which is nowhere\n"
@@ -64,7 +64,7 @@ def test_errors_come_before_warnings_and_no_more_than_ten_are_listed() -> None:
 
 def test_without_errors_it_is_plainly_well() -> None:
     text = status(replace(full_plan(), findings=(finding(1, Severity.INFO),)))
-    assert " is well.\n" in text
+    assert " is healthy.\n" in text
     assert "message 1" not in text
 
 
@@ -80,12 +80,12 @@ def test_the_next_edge_and_what_schedules_are_worth_are_told() -> None:
     assert shown is not None
     assert shown["nextEdge"] == {"time": "2026-11-21T09:20:00Z", "schedule": "MetricsProducer/shop/office, 10m ahead"}
     lines = daemon_status_text(shown).splitlines()
-    assert [line.split(": ", 1)[1] for line in lines if line.startswith("  next edge ")] == [
+    assert [line.split(": ", 1)[1] for line in lines if line.startswith("  next change ")] == [
         "MetricsProducer/shop/office, 10m ahead"
     ]
     told = [line for line in lines if line.startswith("  schedule ")]
     assert told[0].startswith("  schedule    shop/office: 1 now, 3 from 2026-11-21 ")
-    assert told[1] == "  schedule    shop/for-good: 4 now, for good"
+    assert told[1] == "  schedule    shop/for-good: 4 now, no further change"
 
 
 def test_before_the_first_pass_there_is_no_edge_to_tell() -> None:

@@ -38,5 +38,5 @@ def test_an_open_door_of_an_hour_is_not_hidden_either() -> None:
     )
     week = week_rows(CapacityTimeline(NOW, END, budgets=spans), UTC)
     assert week["lines"][0]["blocks"][0][1].count("◦") == 1
-    assert "of what budgets allow the least" in week["legend"]
-    assert "◦ 0 for only a part of the block" in week["legend"]
+    assert "for budgets it is the lowest" in week["legend"]
+    assert "◦ is 0 for part of the block" in week["legend"]
