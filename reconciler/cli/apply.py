@@ -12,6 +12,7 @@ from reconciler.cli.options import options, settings_from
 from reconciler.cli.progress import Progress
 from reconciler.model.changes import ChangeSet, Outcome
 from reconciler.model.errors import Transient
+from reconciler.report.escaping import terminal
 
 
 @click.command("apply", short_help="One pass, applied.")
@@ -64,9 +65,9 @@ def _tell(changes: ChangeSet) -> int:
     waiting = [result for result in changes.results if result.outcome is Outcome.SKIPPED]
     failed = [result for result in changes.failures if result.outcome is not Outcome.SKIPPED]
     for result in waiting:
-        click.echo(f"  {result.write.ref}: {result.message}")
+        click.echo(terminal(f"  {result.write.ref}: {result.message}"))
     for result in failed:
-        click.echo(f"  {result.write.ref}: {result.outcome}: {result.message}", err=True)
+        click.echo(terminal(f"  {result.write.ref}: {result.outcome}: {result.message}"), err=True)
     if failed:
         raise Transient(f"{len(failed)} of {len(changes.results)} writes failed", hint="see the lines above")
     return 0

@@ -7,7 +7,7 @@ file access, no imports, bounded output.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jinja2 import DictLoader, StrictUndefined, TemplateError, TemplateSyntaxError, UndefinedError
@@ -25,7 +25,15 @@ MOST_PAGE = 50_000_000
 class Templates:
     """Packaged templates by name, with a repository's own ones in front. Raises `Invalid` naming template and line."""
 
-    def __init__(self, packaged: Mapping[str, str], own: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        packaged: Mapping[str, str],
+        own: Mapping[str, str] | None = None,
+        *,
+        filters: Mapping[str, Callable[[object], str]] | None = None,
+        finalize: Callable[[object], object] | None = None,
+    ) -> None:
+        """filters: more filters by name; finalize: applied to every value that a template prints."""
         self._own = frozenset(own or {})
         self._environment = ImmutableSandboxedEnvironment(
             loader=DictLoader({**packaged, **(own or {})}),
@@ -35,9 +43,10 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
+            finalize=finalize,
         )
         self._environment.filters["json"] = _as_json
-        self._environment.filters["cell"] = _as_cell
+        self._environment.filters.update(filters or {})
         # `range` is the one built-in that lets a short template take all memory.
         self._environment.globals.pop("range", None)
 
@@ -71,11 +80,3 @@ class Templates:
 def _as_json(value: object) -> str:
     """A value as JSON, which is also YAML on one line: no manifest value can change the document's structure."""
     return json.dumps(value, ensure_ascii=False, sort_keys=False)
-
-
-def _as_cell(value: object) -> str:
-    """A value inside a Markdown table cell: on one line, without a bar, and with no tag or link of its own."""
-    text = " ".join(str(value).split())
-    for character, escaped in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("[", "\\["), ("@", "@\u200b")):
-        text = text.replace(character, escaped)
-    return text

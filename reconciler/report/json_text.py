@@ -12,6 +12,8 @@ from functools import lru_cache
 from json import JSONEncoder
 from typing import Any
 
+from reconciler.report.escaping import json_text
+
 _STEP = "  "
 _NESTS = (dict, list, tuple)
 _plain = JSONEncoder(ensure_ascii=False).encode
@@ -48,7 +50,7 @@ def _flat(margin: str) -> JSONEncoder:
 
 def to_json(document: Mapping[str, Any]) -> str:
     """The document as printed: two spaces, keys in the contract's order, a newline at the end."""
-    return indented(document) + "\n"
+    return json_text(indented(document)) + "\n"
 
 
 def timestamp(moment: datetime) -> str:

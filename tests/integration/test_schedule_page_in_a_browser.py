@@ -10,6 +10,7 @@ from pathlib import Path
 
 from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
+from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.schedules.page import schedule_page
 from tests.programs import program
 from tests.timelines import NOW, proposal, schedule_timeline
@@ -18,7 +19,7 @@ from tests.timelines import NOW, proposal, schedule_timeline
 def seen_after(tmp_path: Path, script: str) -> str:
     """The page as it stands after a script has acted for a person, without its own code and editor."""
     chromium = program("chromium", "chromium-browser", "google-chrome", install="Chromium")
-    templates = Templates(packaged_texts("templates", suffix=".j2"))
+    templates = Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
     page = templates.render("schedule.html.j2", schedule_page([schedule_timeline(proposal())], now=NOW))
     path = tmp_path / "schedule.html"
     path.write_text(page.replace("</body>", f"<script>{script}</script></body>"))

@@ -11,6 +11,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.timelines import UNBOUNDED, BudgetCells
 from reconciler.report.budgets.grid import SHADES, HourGrid
 from reconciler.report.budgets.pools import no_pool_words
+from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.words import counted, listed, moment
@@ -40,7 +41,7 @@ def budgets_text(
         lines += ["", f"… and {counted(len(pools) - MOST_POOLS, 'more NodePool')}: --output json has them all."]
     if told:
         lines += ["", paint("bold", "Findings"), *finding_lines(told, paint)]
-    return "\n".join(lines) + "\n"
+    return terminal_lines(lines, paint)
 
 
 def hours_text(
@@ -74,7 +75,7 @@ def hours_text(
             lines.append(f"  … and {len(steady) - MOST_POOLS:,} more that never change")
     if pictures:
         lines += ["", *_indented([paint("dim", _legend(cells))])]
-    return "\n".join(lines) + "\n"
+    return terminal_lines(lines, paint)
 
 
 def _between(start: datetime, end: datetime, zone: tzinfo | None) -> str:

@@ -6,6 +6,7 @@ from datetime import tzinfo
 
 from reconciler.model.changes import HOURS_PER_MONTH
 from reconciler.report.difference.difference import Difference
+from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.plan.objects import local_budget_section, object_lines
@@ -47,4 +48,4 @@ def difference_text(change: Difference, *, zone: tzinfo | None = None, paint: Pa
             f" ({signed_dollars(change.per_month_delta)} a month of {HOURS_PER_MONTH} h)"
         ),
     ]
-    return "\n".join(lines) + "\n"
+    return terminal_lines(lines, paint)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import wrap
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import quoteattr
+
+from reconciler.report.escaping import visible, xml_text
 
 STEPS = 6
 """Colours of a scale, from the least to the most."""
@@ -88,13 +90,13 @@ class Drawing:
         """tooltip: shown when the pointer rests on the shape."""
         corner = f' rx="{round_by}"' if round_by else ""
         shape = f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"{corner} class="{look}"'
-        self._shapes.append(f"{shape}><title>{escape(tooltip)}</title></rect>" if tooltip else f"{shape}/>")
+        self._shapes.append(f"{shape}><title>{xml_text(tooltip)}</title></rect>" if tooltip else f"{shape}/>")
 
     def text(self, x: float, y: float, words: str, look: str = "", *, anchor: str = "start", tooltip: str = "") -> None:
         """x: where the anchor (start, middle, end) is; y: the base line."""
         attributes = (f' class="{look}"' if look else "") + (f' text-anchor="{anchor}"' if anchor != "start" else "")
-        title = f"<title>{escape(tooltip)}</title>" if tooltip else ""
-        self._texts.append(f'<text x="{_n(x)}" y="{_n(y)}"{attributes}>{escape(words)}{title}</text>')
+        title = f"<title>{xml_text(tooltip)}</title>" if tooltip else ""
+        self._texts.append(f'<text x="{_n(x)}" y="{_n(y)}"{attributes}>{xml_text(words)}{title}</text>')
 
     def line(self, x1: float, y1: float, x2: float, y2: float, look: str = "line") -> None:
         self._shapes.append(f'<path d="M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}" class="{look}"/>')
@@ -112,11 +114,11 @@ class Drawing:
 
     def svg(self, height: float) -> str:
         size = f'width="{self.width}" height="{_n(height)}" viewBox="0 0 {self.width} {_n(height)}"'
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" {size} aria-label={quoteattr(self._title)}>'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" {size} aria-label={quoteattr(visible(self._title))}>'
         parts = [
             head,
-            f"<title>{escape(self._title)}</title>",
-            f"<desc>{escape(self._description)}</desc>",
+            f"<title>{xml_text(self._title)}</title>",
+            f"<desc>{xml_text(self._description)}</desc>",
             f"<style>{_STYLE}</style>",
             f'<rect width="{self.width}" height="{_n(height)}" class="page"/>',
             *self._shapes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.report.escaping import terminal_lines
 from reconciler.report.explanation.demand import Explanation
 from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain
@@ -36,4 +37,4 @@ def explanation_text(found: Explanation, *, paint: Paint = plain) -> str:
     ]
     if found.findings:
         lines += ["  findings:", *(f"  {line}" for line in finding_lines(found.findings, paint))]
-    return "\n".join(lines) + "\n"
+    return terminal_lines(lines, paint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reconciler.model.findings import Finding, Severity
+from reconciler.report.escaping import visible, workflow_data, workflow_property
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -24,14 +25,6 @@ def _annotation(finding: Finding) -> str:
         }
     properties["title"] = finding.code
     about = f"{finding.ref}: " if finding.ref else ""
-    message = f"{about}{finding.message}" + (f"\n{finding.hint}" if finding.hint else "")
-    settings = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
-    return f"::{_COMMANDS[finding.severity]} {settings}::{_data(message)}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    message = visible(f"{about}{finding.message}") + (f"\n{visible(finding.hint)}" if finding.hint else "")
+    settings = ",".join(f"{name}={workflow_property(visible(text))}" for name, text in properties.items())
+    return f"::{_COMMANDS[finding.severity]} {settings}::{workflow_data(message)}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 from reconciler import __version__
 from reconciler.model.findings import Finding, Severity
+from reconciler.report.escaping import sarif_text
 
 MOST_RESULTS = 25_000
 """GitHub's limit for one run."""
@@ -51,13 +53,16 @@ def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
         "ruleId": finding.code,
         "ruleIndex": codes.index(finding.code),
         "level": _LEVELS[finding.severity],
-        "message": {"text": f"{about}{finding.message}.{hint}"},
+        "message": {"text": sarif_text(f"{about}{finding.message}.{hint}")},
     }
     if finding.position is not None:
         result["locations"] = [
             {
                 "physicalLocation": {
-                    "artifactLocation": {"uri": finding.position.file, "uriBaseId": "%SRCROOT%"},
+                    "artifactLocation": {
+                        "uri": quote(finding.position.file, errors="surrogatepass"),
+                        "uriBaseId": "%SRCROOT%",
+                    },
                     "region": {"startLine": finding.position.line, "startColumn": finding.position.column},
                 },
             },

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reconciler.model.findings import Finding, Severity
+from reconciler.report.escaping import terminal, terminal_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.words import counted
 from reconciler.report.wrapping import wrapped
@@ -16,13 +17,13 @@ def finding_lines(findings: Iterable[Finding], paint: Paint = plain, width: int 
     """Two lines a finding: where and what, then what to write instead. width: columns in which they are wrapped."""
     lines: list[str] = []
     for finding in findings:
-        where = f"{finding.position}: " if finding.position else ""
+        where = terminal(f"{finding.position}: ") if finding.position else ""
         severity = paint(_SEVERITY_STYLES[finding.severity], str(finding.severity))
-        about = f"{finding.ref}: " if finding.ref else ""
-        told = f"  {where}{severity}: {about}{finding.message} {paint('dim', f'[{finding.code}]')}"
+        about = terminal(f"{finding.ref}: ") if finding.ref else ""
+        told = f"  {where}{severity}: {about}{terminal(finding.message)} {paint('dim', f'[{finding.code}]')}"
         lines += wrapped(told, width)
         if finding.hint:
-            lines += [paint("dim", line) for line in wrapped(f"      {finding.hint}", width)]
+            lines += [paint("dim", line) for line in wrapped(f"      {terminal(finding.hint)}", width)]
     return lines
 
 
@@ -36,4 +37,4 @@ def findings_text(
         for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
     ]
     read = f"{counted(documents, 'document')} in {counted(files, 'file')}"
-    return "\n".join([*finding_lines(rows, paint, width), paint("bold", f"{read}: {', '.join(counts)}.")]) + "\n"
+    return terminal_lines([*finding_lines(rows, paint, width), paint("bold", f"{read}: {', '.join(counts)}.")], paint)

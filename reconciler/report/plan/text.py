@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import tzinfo
 
 from reconciler.model.changes import HOURS_PER_MONTH, ChangeSet, DemandOutcome, Outcome, Plan
+from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.plan.domains import domain_lines, own_domains
@@ -26,7 +27,7 @@ def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Pa
         lines += ["", paint("bold", "Findings"), *finding_lines(plan.findings, paint)]
     lines += _notes(plan, paint)
     lines += ["", *_cost_lines(plan, paint), paint("bold", f"{summary(plan)}.")]
-    return "\n".join(lines) + "\n"
+    return terminal_lines(lines, paint)
 
 
 def pass_text(
@@ -43,7 +44,7 @@ def pass_text(
         for result in change_set.results
         if not result.ok
     ]
-    return text + "\n".join(lines) + "\n"
+    return text + terminal_lines(lines, paint)
 
 
 def _demand_lines(plan: Plan, paint: Paint) -> list[str]:

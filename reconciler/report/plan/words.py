@@ -9,6 +9,7 @@ from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan, S
 from reconciler.model.demand import POD_KIND
 from reconciler.model.placement import Excuse, Holding
 from reconciler.model.refs import ObjectRef
+from reconciler.report.escaping import visible
 from reconciler.report.words import counted, hourly, listed
 
 _RESERVED = "reserved"
@@ -90,7 +91,7 @@ def value(item: Any) -> str:
 
     if item is None:
         return "(absent)"
-    text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True)
+    text = visible(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True))
     return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - one line of a terminal
 
 

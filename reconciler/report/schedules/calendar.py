@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from reconciler import __version__
 from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import ScheduleTimeline
+from reconciler.report.escaping import calendar_text
 from reconciler.report.words import counted
 from reconciler.timetable.capacity_schedule import counts_since, counts_until
 
@@ -68,8 +69,8 @@ def _event(timeline: ScheduleTimeline, event: _Event, now: datetime) -> list[str
         f"DTSTAMP:{_time(now)}",
         f"DTSTART:{_time(start)}",
         f"DTEND:{_time(end)}",
-        f"SUMMARY:{_text(summary)}",
-        f"DESCRIPTION:{_text(_description(schedule, event))}",
+        f"SUMMARY:{calendar_text(summary)}",
+        f"DESCRIPTION:{calendar_text(_description(schedule, event))}",
         "TRANSP:TRANSPARENT",
         "END:VEVENT",
     ]
@@ -94,13 +95,6 @@ def _new_year(year: int) -> datetime:
 def _time(moment: datetime) -> str:
     universal = moment.astimezone(UTC)
     return f"{universal.year:04}{universal:%m%dT%H%M%S}Z"
-
-
-def _text(value: str) -> str:
-    """Escapes what would end the value or its line (RFC 5545, 3.3.11)."""
-    for plain, escaped in (("\\", "\\\\"), (";", "\\;"), (",", "\\,"), ("\n", "\\n")):
-        value = value.replace(plain, escaped)
-    return value
 
 
 def _folded(line: str) -> Iterator[str]:

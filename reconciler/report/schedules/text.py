@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
+from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.schedules.grid import Grid
@@ -48,7 +49,9 @@ def schedules_text(
     shown = timelines[:MOST_GRIDS]
     others = [finding for finding in findings if not any(_is_about(finding, timeline) for timeline in shown)]
     lines += _findings(others, paint, width)[1:]
-    return "\n".join(lines).rstrip("\n") + "\n"
+    while lines and not lines[-1]:
+        lines.pop()
+    return terminal_lines(lines, paint)
 
 
 def _is_about(finding: Finding, timeline: ScheduleTimeline) -> bool:

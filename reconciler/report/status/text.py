@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from reconciler.model.changes import Outcome
+from reconciler.report.escaping import terminal_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.words import counted, moment, short_revision
 
@@ -54,7 +55,7 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
             lines.append(
                 paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
             )
-    return "\n".join([*lines, *_finding_lines(document["findings"], paint)]) + "\n"
+    return terminal_lines([*lines, *_finding_lines(document["findings"], paint)], paint)
 
 
 def _schedule_lines(document: Mapping[str, Any]) -> list[str]:

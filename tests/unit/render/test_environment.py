@@ -2,6 +2,7 @@ import pytest
 
 from reconciler.model.errors import Invalid
 from reconciler.render.environment import MOST_OUTPUT, Templates
+from reconciler.report.escaping import PAGE_FILTERS
 
 
 def render(text: str, **context: object) -> str:
@@ -51,7 +52,7 @@ def test_own_templates_stand_in_front_of_packaged_ones() -> None:
     assert Templates({"a": "packaged", "b": "packaged"}, {"a": "own"}).render("b", {}) == "packaged"
 
 
-def test_pages_escape_and_cells_stay_cells() -> None:
-    page = Templates({"p.html.j2": "{{ x }}", "p.md.j2": "| {{ x | cell }} |"})
+def test_pages_escape_and_use_the_filters_they_are_given() -> None:
+    page = Templates({"p.html.j2": "{{ x }}", "p.md.j2": "| {{ x | cell }} |"}, filters=PAGE_FILTERS)
     assert page.render("p.html.j2", {"x": "<b>"}) == "&lt;b&gt;"
     assert page.render("p.md.j2", {"x": "a|b\n<script> [x](y) @all"}) == "| a\\|b &lt;script> \\[x](y) @\u200ball |"

@@ -24,6 +24,7 @@ from reconciler.report.budgets.page import budget_page
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.page import difference_page
 from reconciler.report.drawing.svg import step_of, width_of
+from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.plan.page import plan_page
 from reconciler.report.schedules.chart import schedule_chart
 from reconciler.report.schedules.page import schedule_page
@@ -52,7 +53,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture
 def templates() -> Templates:
-    return Templates(packaged_texts("templates", suffix=".j2"))
+    return Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
 
 
 def check(name: str, text: str) -> None:

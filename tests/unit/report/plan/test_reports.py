@@ -13,6 +13,7 @@ from reconciler.report.difference.difference import difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.difference.page import difference_page
 from reconciler.report.difference.text import difference_text
+from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
@@ -27,7 +28,7 @@ BERLIN = timezone(timedelta(hours=1), "CET")
 
 @pytest.fixture
 def templates() -> Templates:
-    return Templates(packaged_texts("templates", suffix=".j2"))
+    return Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
 
 
 def check(name: str, text: str) -> None:
