@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -47,9 +47,11 @@ class Zone(click.ParamType[ZoneInfo]):
     name = "zone"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ZoneInfo:
+        from reconciler.zone_data import time_zone  # noqa: PLC0415 - `headroom --help` need not read zones
+
         try:
-            return ZoneInfo(str(value))
-        except (ZoneInfoNotFoundError, ValueError, OSError):
+            return time_zone(str(value))
+        except Invalid:
             self.fail(f"{value!r} is not a time zone: write a name such as Europe/Berlin or UTC.", param, ctx)
 
 

@@ -132,8 +132,9 @@ def _printed(
 def in_whole_days(schedules: Sequence[Schedule], asked: Span, now: datetime) -> list[ScheduleTimeline]:
     """The timelines that pictures are drawn from."""
     from reconciler.timetable.capacity_schedule import timeline  # noqa: PLC0415 - see above
+    from reconciler.zone_data import time_zone  # noqa: PLC0415 - likewise
 
-    return [timeline(schedule, *asked.whole_days(ZoneInfo(schedule.timezone)), now) for schedule in schedules]
+    return [timeline(schedule, *asked.whole_days(time_zone(schedule.timezone)), now) for schedule in schedules]
 
 
 def _span(start: datetime, end: datetime | None, span: str | None) -> Span:

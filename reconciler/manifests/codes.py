@@ -1,7 +1,4 @@
-"""Every finding code of the manifests, in one place: a code is stable, has one severity and one page in docs/findings.
-
-Used by the loader, by every kind and by validate; the documentation test reads `ALL`.
-"""
+"""Every finding code of the manifests, in one place: a code is stable, has one severity and one page in docs/findings."""
 
 from __future__ import annotations
 
@@ -89,6 +86,7 @@ STANDARD_RESOURCE = _error("standard-resource")
 # Schedules.
 LIST_ONLY = _error("list-only")
 UNKNOWN_TIME_ZONE = _error("unknown-time-zone")
+OLD_ZONE_DATA = _warning("old-zone-data")
 START_NEVER_COMES = _warning("start-never-comes")
 END_NEVER_COMES = _warning("end-never-comes")
 END_LOST_TO_CLOCK = _warning("end-lost-to-clock")

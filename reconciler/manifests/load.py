@@ -1,7 +1,7 @@
-"""From files to documents: splitting, decoding, limits, Lists. Used by declared, by crds and by the schemas themselves.
+"""From files to documents: splitting, decoding, limits, Lists.
 
-A file is split at its `---` lines before it is parsed, as kubectl does it, so that a broken document takes none of its
-neighbours with it. Nothing here raises: what cannot be read becomes a finding, and its file is listed as broken.
+A file is split at its `---` lines before it is parsed, as in kubectl, so that a broken document spares its neighbours.
+Nothing here raises: what cannot be read becomes a finding, and its file is listed as broken.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ _TEMPLATE = "{{"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """documents: mappings only, Lists unpacked, in the order of files and lines; broken_files: unreadable in whole or in
-    part."""
+    """documents: mappings only, Lists unpacked, by file and line; broken_files: unreadable in whole or in part."""
 
     documents: tuple[Document, ...]
     findings: tuple[Finding, ...]
@@ -38,7 +37,7 @@ class Loaded:
 
 
 def load(files: Mapping[str, bytes]) -> Loaded:
-    """Reads every manifest among the files (`.yaml`, `.yml`, `.json`); templates and other files are passed over."""
+    """Reads every manifest among the files (`.yaml`, `.yml`, `.json`); templates and other files are ignored."""
     documents: list[Document] = []
     findings: list[Finding] = []
     broken: set[str] = set()
@@ -90,7 +89,7 @@ def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
 
 
 def plain(text: str) -> Any:
-    """The one document of a trusted YAML text (the package's own schemas), without positions."""
+    """The only document of a trusted YAML text, such as the package's own schemas, without positions."""
     import yaml  # noqa: PLC0415 - 15 ms that `headroom --help` need not spend
 
     return next(TreeBuilder(yaml.CSafeLoader(text), Marks(), 0).documents()).value

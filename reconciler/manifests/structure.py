@@ -1,7 +1,7 @@
-"""Structural validation: one document against the JSON Schema of its kind, every violation a finding. Used by declared.
+"""Structural validation: one document against the JSON Schema of its kind, every violation a finding.
 
-The validator says where and which keyword; the words, the hint and the position are made here, because a reader wants to
-know what to write, not which keyword failed.
+The validator gives the place and the keyword. Message, hint and position are made here, because a reader wants to know what
+to write, not which keyword failed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LONGEST_SHOWN = 60
 
 
 def check_structure(inspection: Inspection, schema_name: str, value: Any, at: Path = ()) -> None:
-    """Reports every violation of the schema by the value, which stands at the given path of the document."""
+    """Reports every violation of the schema by the value. at: the value's path in the document."""
     schema = schema_of(schema_name)
     for error in validator_of(schema_name).iter_errors(value):
         _report(inspection, schema, error, at)
@@ -49,7 +49,7 @@ def check_structure(inspection: Inspection, schema_name: str, value: Any, at: Pa
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`did you mean "replicas"?`, or "" when nothing known is near."""
+    """`did you mean "replicas"?`, or "" when no known word is similar."""
     known = list(known)
     folded = {name.lower(): name for name in known}
     match = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.7)
@@ -87,8 +87,16 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
             inspection.report(
                 codes.INVALID_VALUE, path, f"{place} must be one of {options}, not {_shown(found)}", hint=hint
             )
-        case "additionalProperties" | "false schema":
-            inspection.report(codes.INVALID_VALUE, path, f"{place} must not be here")
+        case "additionalProperties":
+            known = part.get("properties", {})
+            for name in kind.unexpected:
+                where: Path = (*path, name)
+                inspection.report(
+                    codes.INVALID_VALUE,
+                    where,
+                    f"{path_text(inspection.written_path(where))} is not a field of this kind",
+                    hint=nearest(name, known) or f"known here: {', '.join(known)}",
+                )
         case _:
             example = _example(part)
             inspection.report(
@@ -100,7 +108,7 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
 
 
 def _limit_hint(keyword: str, part: Mapping[str, Any]) -> str:
-    """What to do about a list that is too long, where its schema says it."""
+    """The schema's own hint for a list that is too long."""
     return str(part.get("whenTooLong", "")) if keyword == "maxItems" else ""
 
 
@@ -170,6 +178,8 @@ def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Pa
         for key, inner in value.items():
             if known is not None and key in known:
                 _unknown_fields(inspection, known[key], inner, (*path, key))
+            elif further is False:
+                continue  # a violation of the schema, reported as such
             elif further is not None:
                 _unknown_fields(inspection, further, inner, (*path, key))
             elif known is not None and _OPEN not in schema and not (path == () and key in _ALWAYS_KNOWN):
@@ -178,7 +188,7 @@ def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Pa
                 inspection.report(
                     codes.UNKNOWN_FIELD,
                     where,
-                    f"{path_text(inspection.written_path(where))} is no field of this kind and is dropped",
+                    f"{path_text(inspection.written_path(where))} is not a field of this kind and is dropped",
                     hint=nearest(key, known) or f"known here: {', '.join(known) or 'none'}",
                 )
     elif isinstance(value, list):

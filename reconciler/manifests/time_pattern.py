@@ -1,7 +1,7 @@
-"""The calendar fields of a schedule's start and end: numbers, names and lists of them, nothing else. Used by metrics_producer.
+"""The calendar fields of a schedule's start and end: numbers, names and lists of them.
 
-Seed 004 allows lists only: a range, a step or a wildcard is refused with the list that it stands for, since a start and an
-end in the form of crontabs are what the seed wants to keep people from.
+The Karpenter design "Scheduled Capacity" wants to keep people from writing crontabs, so it allows lists only. A range, a
+step or a wildcard is refused with the list that it stands for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FIELDS = tuple(_BOUNDS)
 
 
 class BadField(ValueError):  # noqa: N818 - it never leaves this package: a finding is made of it
-    """A calendar field that cannot be read: which finding it is, what is wrong, what to write."""
+    """A calendar field that cannot be read, with the code, message and hint of its finding."""
 
     def __init__(self, code: Code, message: str, hint: str) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ def pattern_of(pattern: Mapping[str, Any]) -> TimePattern:
 
 
 def read_field(name: str, value: Any) -> tuple[int, ...]:
-    """A field's values as numbers, sorted, each once. weekdays: 0 is Sunday; months: 1 is January. Raises `BadField`."""
+    """A field's values as sorted numbers, each once. Weekday 0 is Sunday, month 1 January. Raises `BadField`."""
     numbers, bad = _read(name, value)
     if bad:
         raise bad[0]
@@ -54,7 +54,7 @@ def read_field(name: str, value: Any) -> tuple[int, ...]:
 
 
 def bad_values(name: str, value: Any) -> tuple[BadField, ...]:
-    """Everything in a field that cannot be read, in its order, each once."""
+    """Every value of a field that cannot be read, in order, each once."""
     found: dict[str, BadField] = {}
     for error in _read(name, value)[1]:
         found.setdefault(error.message, error)
@@ -131,7 +131,7 @@ def _expanded(name: str, part: str, step: str | None) -> str | None:
         last = (ends[-1] or 0) if len(ends) > 1 else high
     if not (low <= first <= high and low <= last <= high) or step == "0":
         return None
-    # Friday to Monday is not a range that cron takes, but everybody knows what is meant.
+    # Cron has no range from Friday to Monday, but its meaning is clear.
     numbers = [*range(first, last + 1)] if first <= last else [*range(first, high + 1), *range(low, last + 1)]
     chosen = numbers[:: int(step)] if step else numbers
     names = _NAMES.get(name)

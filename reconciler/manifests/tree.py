@@ -1,7 +1,7 @@
-"""From YAML events to plain values with marks: duplicate keys, merge keys, aliases and limits. Used by load.
+"""From YAML events to plain values with marks: duplicate keys, merge keys, aliases and limits.
 
-The events come from libyaml; composing and constructing are done here because PyYAML's own would lose positions, accept
-duplicate keys and resolve scalars by YAML 1.1.
+The events come from libyaml. Composing and constructing are done here, because PyYAML's own loses positions, accepts
+duplicate keys and resolves scalars by YAML 1.1.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from reconciler.manifests.scalars import Scalar, key_text, resolve_plain, resolv
 from reconciler.model.findings import Code
 
 DEEPEST = 64
-"""Levels of nesting; a Kubernetes object of the product's kinds has about 15."""
+"""Levels of nesting; the kinds read here have about 15."""
 MOST_NODES = 100_000
-"""Nodes of one document after its aliases are followed; an object of this size would not fit into etcd."""
+"""Nodes of one document with its aliases followed; a larger object would not fit into etcd."""
 _BINARY = "tag:yaml.org,2002:binary"
 _MERGE = "tag:yaml.org,2002:merge"
 _Entries = dict[str | int, tuple[int, int]]
 
 
 class Unreadable(Exception):  # noqa: N818 - it never leaves this package: load turns it into a finding
-    """What makes one document unreadable. line, column: from 1, inside the text that was parsed."""
+    """Why one document is unreadable. line, column: from 1, in the file."""
 
     def __init__(self, code: Code, message: str, line: int, column: int, hint: str = "") -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class Unreadable(Exception):  # noqa: N818 - it never leaves this package: load 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """One document's value, and the line and column (from 1) of its first node."""
+    """One document's value, and the line and column, from 1, of its first node."""
 
     value: Any
     line: int
@@ -49,9 +49,9 @@ class Root:
 
 
 class TreeBuilder:
-    """Builds the documents of one text, one after the other, so that an error in a later one spares the earlier ones.
+    """Builds the documents of one text one after the other, so that an error spares the documents before it.
 
-    parser: a libyaml parser; marks: where positions go; first_line: the line of the file on which the text begins, from 0.
+    parser: a libyaml parser; marks: receives positions; first_line: the line of the file, from 0, where the text begins.
     """
 
     def __init__(self, parser: Any, marks: Marks, first_line: int) -> None:
@@ -215,8 +215,8 @@ class TreeBuilder:
         return key_text(value)
 
     def _merge(self, values: dict[str, Any], places: _Entries, depth: int, place: tuple[int, int]) -> None:
-        """`<<`: takes over entries in the order in which they are written, as kubectl does: a merge after a key of the
-        same name wins over it, and of a list the first mapping wins."""
+        """Merges `<<` in the order of writing, as kubectl does: it wins over earlier keys of the same name, and of a
+        list the first mapping wins."""
         source = self._node(self._parser.get_event(), depth + 1)
         parts = source if isinstance(source, list) else [source]
         if not all(isinstance(part, dict) for part in parts):

@@ -1,7 +1,7 @@
-"""Kubernetes quantities and resource lists as exact integers. Used by every decoder, by demand and by placement.
+"""Kubernetes quantities and resource lists as exact integers.
 
-Amounts are what kube-scheduler compares: CPU in thousandths of a core, everything else in whole units (bytes for
-memory), each rounded up, as `Quantity.MilliValue` and `Quantity.Value` of Kubernetes' apimachinery do.
+Amounts are what kube-scheduler compares: CPU in millicores, everything else in whole units (bytes for memory). Each is
+rounded up, as `Quantity.MilliValue` and `Quantity.Value` of Kubernetes' apimachinery do.
 """
 
 from __future__ import annotations
@@ -89,8 +89,7 @@ _MANY_CORES = 10_000
 
 
 def readable_amount(resource: str, amount: int) -> str:
-    """As `format_amount`, but what is more than 10,000 CPUs or 10Ti is rounded, for a sentence: `"about 99,999,984"`,
-    `"about 2.1Pi"`."""
+    """As `format_amount`, but rounded above 10,000 CPUs or 10Ti, for sentences: `"about 99,999,984"`, `"about 2.1Pi"`."""
     if resource == CPU and amount > _MANY_CORES * 1000 and amount % 1000:
         return f"about {amount / 1000:,.0f}"
     if resource == CPU and amount > _MANY_CORES * 1000:
@@ -104,7 +103,7 @@ def readable_amount(resource: str, amount: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """An immutable resource list. `amounts` is sorted by name and holds no zeroes, so equal lists are equal objects."""
+    """An immutable resource list. `amounts` is sorted by name without zeroes, so that equal lists are equal values."""
 
     amounts: tuple[tuple[str, int], ...] = ()
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from reconciler import __version__
+from reconciler.zone_data import zone_data
 from reconciler.model.changes import ChangeSet, Outcome, Plan
 from reconciler.model.errors import Failure
 from reconciler.model.source import SourceTree
@@ -39,6 +40,7 @@ def daemon_status_document(
     return {
         "schemaVersion": STATUS_SCHEMA,
         "version": __version__,
+        "timeZoneData": str(zone_data()),
         "cluster": cluster,
         "started": timestamp(started),
         "finished": timestamp(finished),

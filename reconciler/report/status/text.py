@@ -30,6 +30,7 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
         word += f", {'but' if good else 'and'} {paint('red', f'{_documents(errors)} errors')}"
     lines = [
         f"headroom {document['version']} on {document['cluster']} is {word}.",
+        f"  time zones  {document['timeZoneData']}",
         f"  last pass   {finished}, number {document['passes']:,}, at {short_revision(document['revision'])}",
     ]
     if document["summary"]:
