@@ -97,6 +97,8 @@ def command(
     nodes as they are now. JSON has one row per NodePool and reason for now; with --from or --to, one row for each period
     in which nothing changes.
 
+    Exits 1 when there is an error and a NodePool or budget could not be shown.
+
     \b
         headroom budgets --path clusters/production
         headroom budgets --nodes 20 --from 2026-12-24T00:00:00Z --to 2027-01-02T00:00:00Z
@@ -116,7 +118,7 @@ def command(
     _check_compiled(found, span)
     asked_for_span = start is not None or end is not None
     click.echo(_printed(output, found, present, span, asked_for_span=asked_for_span, zone=zone), nl=False)
-    return 0
+    return int(any(finding.severity is Severity.ERROR for finding in found.findings))
 
 
 def _printed(

@@ -71,7 +71,7 @@ def _checked_windows(words: str) -> list[Window]:
     metavar="DURATION",
     help="How much earlier nodes should be ready; written as the buffer's annotation.",
 )
-@click.option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
+@click.option("--output", "-o", metavar="FILE", help="Write to this file; - is stdout.  [default: -]")
 def command(
     *,
     name: str | None,
@@ -121,7 +121,7 @@ def command(
             err=True,
         )
         click.echo("      change one of them: --replicas for the windows, --default for the other times", err=True)
-    if output is None:
+    if output in {None, "-"}:
         click.echo(text, nl=False)
     else:
         _write(Path(output), text)

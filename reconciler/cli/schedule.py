@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ import click
 from reconciler.cli.options import Moment, options, output_option, settings_from
 from reconciler.model.declared import Declared
 from reconciler.model.errors import Invalid
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Finding, Severity
 from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import ScheduleTimeline
 
@@ -67,7 +67,7 @@ def command(
     """Show the timeline of every capacity schedule (MetricsProducer) below PATH… (default: this folder): its value now,
     the next changes, a week or a month hour by hour, and what is wrong with it. Needs no cluster.
 
-    Exits 1 when a schedule has errors and cannot be shown.
+    Exits 1 when there is an error and a schedule could not be shown.
 
     \b
         headroom schedule clusters/production --span month
@@ -80,24 +80,30 @@ def command(
 
     now = now or SystemClock().now()
     asked = _span(start or now, end, span)
-    declared, left_out = _declared(paths, values, now)
+    files, left_out = _files(paths, values, now)
+    declared = _declared(files)
     schedules = _chosen(declared, names)
-    broken = [ref for ref in declared.broken if ref.kind == _KIND and _is_named(ref.namespace, ref.name, names)]
     told = (*declared.findings, *left_out, *schedule_findings(schedules, now))
     findings = tuple(
         sorted((item for item in told if _is_about_schedules(item, names)), key=lambda finding: finding.sort_key)
     )
-    click.echo(_printed(output, schedules, asked, now, findings), nl=False)
+    click.echo(_printed(output, schedules, asked, now, findings, files=files), nl=False)
     if output in _WITHOUT_FINDINGS:
         from reconciler.report.findings.text import finding_lines  # noqa: PLC0415 - likewise
 
         for line in finding_lines(findings):
             click.echo(line, err=True)
-    return int(bool(broken))
+    return int(any(finding.severity is Severity.ERROR for finding in findings))
 
 
 def _printed(
-    output: str, schedules: Sequence[Schedule], asked: Span, now: datetime, findings: Sequence[Finding]
+    output: str,
+    schedules: Sequence[Schedule],
+    asked: Span,
+    now: datetime,
+    findings: Sequence[Finding],
+    *,
+    files: Mapping[str, bytes],
 ) -> str:
     from reconciler.timetable.capacity_schedule import timeline  # noqa: PLC0415 - numpy, and only for this command
 
@@ -117,10 +123,12 @@ def _printed(
 
         return schedule_chart(in_whole_days(schedules, asked, now), now=now, findings=findings)
     if output == "html":
+        from reconciler.cli.broken_documents import broken_documents  # noqa: PLC0415 - likewise
         from reconciler.report.schedules.page import schedule_page  # noqa: PLC0415 - likewise
         from reconciler.wiring import rendered_page  # noqa: PLC0415 - likewise
 
-        page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings)
+        broken = broken_documents(files, findings, _KIND)
+        page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings, broken=broken)
         return rendered_page("schedule.html.j2", page)
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
     from reconciler.report.schedules.text import schedules_text  # noqa: PLC0415 - likewise
@@ -152,23 +160,28 @@ def _span(start: datetime, end: datetime | None, span: str | None) -> Span:
     return Span(start, end, None)
 
 
-def _declared(paths: Sequence[str], values: dict[str, Any], now: datetime) -> tuple[Declared, tuple[Finding, ...]]:
-    """The documents of the paths, or of the repository that flags and settings name."""
+def _files(
+    paths: Sequence[str], values: dict[str, Any], now: datetime
+) -> tuple[Mapping[str, bytes], tuple[Finding, ...]]:
+    """The files of the paths, or of the repository that flags and settings name."""
     from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
 
     if paths:
         if values["repo"] or values["revision"] or values["path"]:
             raise click.UsageError("PATH and --repo, --revision or --path both name what to read: give one of them.")
-        files, left_out = read_paths(paths)
-        return read(files, one_cluster=False), left_out
+        return read_paths(paths)
     settings = settings_from(values)
     if not settings.repository and not settings.revision:
-        files, left_out = read_paths((settings.path or ".",))
-        return read(files, one_cluster=False), left_out
+        return read_paths((settings.path or ".",))
     from reconciler.wiring import repository_tree  # noqa: PLC0415 - Git only where it is used
 
-    return read(repository_tree(settings, now).files, one_cluster=False), ()
+    return repository_tree(settings, now).files, ()
+
+
+def _declared(files: Mapping[str, bytes]) -> Declared:
+    from reconciler.manifests.declared import read  # noqa: PLC0415 - heavy, and only for this command
+
+    return read(files, one_cluster=False)
 
 
 def _chosen(declared: Declared, names: Sequence[str]) -> list[Schedule]:

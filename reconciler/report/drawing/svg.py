@@ -44,8 +44,15 @@ def step_of(value: int, values: Sequence[int]) -> int:
     ranks = sorted(set(values))
     if len(ranks) < 2:  # noqa: PLR2004 - one value has no scale
         return 1
-    # Half goes up, as in the page's script: both show one schedule in the same colours.
-    return (2 * ranks.index(value) * (STEPS - 1) + len(ranks) - 1) // (2 * (len(ranks) - 1))
+    # With more values than colours 0 keeps one for itself: something is never drawn like nothing.
+    if len(ranks) > STEPS and ranks[0] == 0:
+        return 0 if value == 0 else 1 + _spread(ranks.index(value) - 1, len(ranks) - 1, STEPS - 1)
+    return _spread(ranks.index(value), len(ranks), STEPS)
+
+
+def _spread(rank: int, ranks: int, steps: int) -> int:
+    """The step of a rank. Half goes up, as in the page's script: both show one schedule in the same colours."""
+    return (2 * rank * (steps - 1) + ranks - 1) // (2 * (ranks - 1))
 
 
 def on_step(step: int) -> str:

@@ -14,7 +14,15 @@ from zoneinfo import ZoneInfo
 from reconciler.model.findings import Finding
 from reconciler.model.timelines import Collision, ScheduleSpan, ScheduleTimeline
 from reconciler.report.drawing.svg import NORMAL, Drawing, fitting, lines_of, on_step, step_of, width_of
-from reconciler.report.drawing.time_axis import TimeAxis, day_pieces, day_words, instant_words, midnight, span_words
+from reconciler.report.drawing.time_axis import (
+    Pass,
+    TimeAxis,
+    day_pieces,
+    day_words,
+    instant_words,
+    midnight,
+    span_words,
+)
 from reconciler.report.drawing.value_lanes import ValueSpan, draw_values
 from reconciler.report.words import moment
 from reconciler.zone_data import time_zone
@@ -195,7 +203,13 @@ def _week_span(
         y = top + days.index(piece.day) * _ROW
         x = _LEFT + _GRID * piece.first_hour / 24
         width = _GRID * (piece.last_hour - piece.first_hour) / 24
-        drawing.rectangle(x, y + 1, max(1.0, width - 0.5), _ROW - 2, f"v{step}", tooltip=tooltip)
+        # A time that comes twice is drawn in halves: above the first time, below the second.
+        half = (_ROW - 2) / 2
+        top_of = y + 1 + (half if piece.which is Pass.AGAIN else 0)
+        height = _ROW - 2 if piece.which is Pass.ONLY else half
+        drawing.rectangle(x, top_of, max(1.0, width - 0.5), height, f"v{step}", tooltip=tooltip)
+        if piece.which is not Pass.ONLY:
+            continue
         number = f"{span.value:,}"
         room = width_of(number, NORMAL) + 2
         left = x + (width - room) / 2

@@ -81,6 +81,10 @@ class Grid:
         """The shade: the lowest value the lightest, the highest the darkest."""
         if len(self._values) == 1:
             return len(SHADES) // 2
+        if len(self._values) > len(SHADES) and self._values[0] == 0:
+            # Something is never drawn like nothing.
+            rank, ranks = self._values.index(value), len(self._values)
+            return 0 if value == 0 else 1 + round((rank - 1) * (len(SHADES) - 2) / (ranks - 2))
         return round(self._values.index(value) * (len(SHADES) - 1) / (len(self._values) - 1))
 
     def _shade(self, value: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
@@ -33,6 +34,23 @@ spec:
 """The editor's initial text if there is no schedule."""
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenDocument:
+    """A document in which there are errors, as it stands in its file, for the editor to begin with.
+
+    name: `NAMESPACE/NAME`, or its place if it cannot be read that far; lines: the first and the last, from 1.
+    """
+
+    name: str
+    file: str
+    lines: tuple[int, int]
+    text: str
+
+    def has(self, finding: Finding) -> bool:
+        place = finding.position
+        return place is not None and place.file == self.file and self.lines[0] <= place.line <= self.lines[1]
+
+
 def time_zones() -> list[str]:
     """The time zone names that a schedule may have. Browsers accept others, the page does not."""
     return sorted(zone_names() - NO_PLACES)
@@ -43,10 +61,11 @@ def schedule_page(
     *,
     now: datetime,
     findings: Sequence[Finding] = (),
+    broken: Sequence[BrokenDocument] = (),
     zone: tzinfo | None = None,
 ) -> dict[str, Any]:
-    """The page computes everything from the documents; the picture is for readers without scripts."""
-    schedules = [
+    """The page computes everything from the documents, broken ones first; the picture is for readers without scripts."""
+    schedules = [{"name": item.name, "document": item.text} for item in broken] + [
         {
             "name": f"{timeline.schedule.ref.namespace}/{timeline.schedule.ref.name}",
             "document": schedule_document(timeline.schedule),
@@ -60,5 +79,14 @@ def schedule_page(
         "zones": time_zones(),
         "schedules": schedules or [{"name": "an example", "document": EXAMPLE}],
         "chart": schedule_chart(timelines[:MOST_DRAWN], now=now, findings=findings),
-        "findings": [finding_row(finding) for finding in findings],
+        "is_example": not schedules,
+        "findings": [{**finding_row(finding), "schedule": _about(finding, broken)} for finding in findings],
     }
+
+
+def _about(finding: Finding, broken: Sequence[BrokenDocument]) -> str:
+    """The name in the editor's list of what the finding is about."""
+    found = next((item.name for item in broken if item.has(finding)), None)
+    if found is not None:
+        return found
+    return "" if finding.ref is None else f"{finding.ref.namespace}/{finding.ref.name}"

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from reconciler import __version__
-from reconciler.zone_data import zone_data
 from reconciler.model.changes import ChangeSet, Outcome, Plan
 from reconciler.model.errors import Failure
 from reconciler.model.source import SourceTree
@@ -17,6 +16,7 @@ from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import demand_row
 from reconciler.report.plan.words import summary
 from reconciler.report.schedules.document import schedule_row
+from reconciler.zone_data import zone_data
 
 STATUS_SCHEMA = "headroom.dev/status/v1"
 

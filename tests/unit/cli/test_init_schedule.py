@@ -53,6 +53,12 @@ def test_what_it_writes_is_accepted_and_shown(tmp_path: Path) -> None:
     assert "3 now, 2026-11-23 11:00 CET (10:00 UTC); 1 from Mon 2026-11-23 17:00 CET (16:00 UTC)" in shown
 
 
+def test_a_dash_is_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert init("schedule", *OFFICE, "-o", "-").stdout == init("schedule", *OFFICE).stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "hours.yaml"
     file.write_text("mine")

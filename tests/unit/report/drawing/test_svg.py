@@ -50,3 +50,9 @@ def test_a_text_that_is_cut_fits_and_keeps_its_ends(text: str, width: int) -> No
         head, _, tail = cut.partition("…")
         assert text.startswith(head)
         assert text.endswith(tail)
+
+
+@given(values=st.lists(st.integers(0, 10**6), min_size=2, max_size=30))
+def test_something_never_looks_like_nothing(values: list[int]) -> None:
+    shown = [0, *values]
+    assert all(step_of(value, shown) > step_of(0, shown) for value in values if value)
