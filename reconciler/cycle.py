@@ -34,11 +34,12 @@ from reconciler.model.schedules import Schedule
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import Edge
 from reconciler.model.view import ClusterView
+from reconciler.optimizer.optimal import place_in_mode
 from reconciler.outlook import Outlook
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
-from reconciler.placement.nominated import with_nominated
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.nodes.nominated import with_nominated
+from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.plan.back_offs import launch_record, without_launches
 from reconciler.plan.drift import Drift
 from reconciler.plan.limits import PlanCaps
@@ -288,18 +289,17 @@ class Cycle:
             self._rules.placement, include_pending=state.include_pending, back_offs=back_offs, leaving=replaced
         )
         latest = time.perf_counter() + self._rules.optimal_within.total_seconds()
-        placement = place(
+        problem = Problem(
             without_leaving(state.view, state.demands),
             node_pools=state.effective.node_pools,
             instance_types=state.instance_types,
             demands=state.demands,
             overlays=state.effective.node_overlays,
             options=options,
-            memory=self._placed,
-            seconds_left=lambda: latest - time.perf_counter(),
         )
+        placement = place_in_mode(problem, memory=self._placed, seconds_left=lambda: latest - time.perf_counter())
         unchecked = self._rules.check_placement and not placement.checked
-        broken = _broken_rules(state, placement, options) if unchecked else ()
+        broken = violations(problem, placement) if unchecked else ()
         return replace(
             state,
             placement=placement,
@@ -376,19 +376,6 @@ class Cycle:
             if path.startswith(folder) and path.endswith(".j2")
         }
         return Templates(self._packaged_templates, own)
-
-
-def _broken_rules(state: PassState, placement: Placement, options: PlacementOptions) -> tuple[str, ...]:
-    return violations(
-        without_leaving(state.view, state.demands),
-        node_pools=state.effective.node_pools,
-        instance_types=state.instance_types,
-        demands=state.demands,
-        placement=placement,
-        overlays=state.effective.node_overlays,
-        spot_share=options.spot_share,
-        back_offs=options.back_offs,
-    )
 
 
 def _is_settled(state: PassState) -> bool:

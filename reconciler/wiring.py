@@ -101,7 +101,7 @@ def make_cycle(
     progress: Callable[[str], None] = lambda _stage: None,
 ) -> Cycle:
     from reconciler.demand.dialect import Dialect  # noqa: PLC0415 - see above
-    from reconciler.placement.place import PlacementOptions  # noqa: PLC0415 - see above
+    from reconciler.placement.problem import PlacementOptions  # noqa: PLC0415 - see above
     from reconciler.plan.drift import Drift  # noqa: PLC0415 - see above
     from reconciler.plan.limits import PlanCaps  # noqa: PLC0415 - see above
 

@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from reconciler.placement.compiling import NOW
+from reconciler.placement.engine.compiling import NOW
 
 PATIENCE = 2.0
 """Seconds without output that nobody minds."""

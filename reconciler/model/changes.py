@@ -12,7 +12,7 @@ from reconciler.model.conditions import Condition
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
-from reconciler.model.placement import Excuse, Holding, OccupiedBin, PlannedNode
+from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import Manifest
 
@@ -110,7 +110,7 @@ class DemandOutcome:
     on_existing: int
     on_new: int
     unplaced: int
-    excuses: tuple[Excuse, ...] = ()
+    unplaced_reasons: tuple[UnplacedReason, ...] = ()
     conditions: tuple[Condition, ...] = ()
     domains: tuple[DomainCount, ...] = ()
 

@@ -72,10 +72,11 @@ class PlannedNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Excuse:
-    """Why candidates could not take a group: one cause, how many candidates gave it, the nearest miss in words."""
+class UnplacedReason:
+    """Why candidates could not take a group. cause: in a few words (`node labels`); count: candidates that gave it;
+    example: the nearest miss, as a sentence."""
 
-    reason: str
+    cause: str
     count: int
     example: str
 
@@ -85,7 +86,7 @@ class Unplaced:
     demand: ObjectRef
     group: int
     count: int
-    excuses: tuple[Excuse, ...]
+    reasons: tuple[UnplacedReason, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from operator import is_
 from typing import Any, TypeVar
 
 from reconciler.model.placement import Placement
-from reconciler.model.view import ClusterView
-from reconciler.placement.tally import Tally
+from reconciler.placement.nodes.bound_groups import Tally
+from reconciler.placement.problem import Problem
 
 Made = TypeVar("Made")
 
@@ -30,9 +30,11 @@ class Memory:
         self._placement: Placement | None = None
         self._made: dict[str, tuple[tuple[Any, ...], Any]] = {}
 
-    def recall(self, view: ClusterView, *others: object) -> Placement | None:
-        """The last placement, if it was made of the same."""
-        inputs = (*(getattr(view, item.name) for item in fields(view) if item.name != "revision"), *others)
+    def recall(self, problem: Problem) -> Placement | None:
+        """The last placement, if it was of the same problem. (A view may have a new revision and be the same for placement.)"""
+        view = problem.view
+        seen = (getattr(view, item.name) for item in fields(view) if item.name != "revision")
+        inputs = (*seen, *(getattr(problem, item.name) for item in fields(problem) if item.name != "view"))
         if self._inputs is not None and _all_same(inputs, self._inputs):
             return self._placement
         self._inputs, self._placement = inputs, None

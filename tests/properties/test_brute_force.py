@@ -14,6 +14,7 @@ import pytest
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from tests.builders import node_pool
 from tests.properties.brute_force import Spot, Way, cheapest_way
 from tests.properties.brute_force_markets import cheapest_purchase
@@ -123,7 +124,9 @@ def test_of_several_node_pools_and_reservations_the_cheapest_are_used() -> None:
         drawn = market(number)
         way = cheapest_purchase(drawn)
         placement = place(
-            ClusterView(), node_pools=drawn.node_pools, instance_types=drawn.instance_types, demands=drawn.demands
+            Problem(
+                ClusterView(), node_pools=drawn.node_pools, instance_types=drawn.instance_types, demands=drawn.demands
+            )
         )
         price = sum(node.price for node in placement.planned)
         if way is not None and (placement.unplaced or abs(price - way.price) > 1e-9):

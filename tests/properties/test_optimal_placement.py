@@ -18,9 +18,10 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.placement.optimizing import filling
-from reconciler.placement.optimizing.kinds import Movable, movable
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.optimizer import filling
+from reconciler.optimizer.kinds import Movable, movable
+from reconciler.optimizer.optimal import place_in_mode
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.unit.placement.worlds import ZONES, World, catalogue, worlds
 
@@ -81,11 +82,9 @@ def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(world: World, most:
         return "what was cheaper broke a rule" if broken(_packed) else ""
 
     with (
-        patch(
-            "reconciler.placement.optimizing.packings.movable", lambda *args, **named: _dear(movable(*args, **named))
-        ),
-        patch("reconciler.placement.optimizing.rebuild.Rebuilder._cost", lambda _: (next(costs), 0)),
-        patch("reconciler.placement.optimizing.optimal._objection", found),
+        patch("reconciler.optimizer.packings.movable", lambda *args, **named: _dear(movable(*args, **named))),
+        patch("reconciler.optimizer.rebuild.Rebuilder._cost", lambda _: (next(costs), 0)),
+        patch("reconciler.optimizer.optimal._objection", found),
     ):
         said = " ".join(placed(world, optimal=True, chunks_per_node=most).assumptions)
 
@@ -141,12 +140,8 @@ def buffers_and_requests(draw: st.DrawFn) -> tuple[Demand, ...]:
 @settings(max_examples=60, deadline=None)
 @given(demands=buffers_and_requests())
 def test_buffers_and_atomic_requests_cost_little_more_than_the_least_possible(demands: tuple[Demand, ...]) -> None:
-    placement = place(
-        ClusterView(),
-        node_pools=(node_pool(),),
-        instance_types=SMALL_TYPES,
-        demands=demands,
-        options=OPTIMAL,
+    placement = place_in_mode(
+        Problem(ClusterView(), node_pools=(node_pool(),), instance_types=SMALL_TYPES, demands=demands, options=OPTIMAL)
     )
 
     assume(len(placement.planned) >= ENOUGH_NODES)

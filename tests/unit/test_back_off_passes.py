@@ -67,7 +67,7 @@ def test_what_ran_out_is_not_asked_for_until_the_back_off_ends(shop: Shop) -> No
 
     assert plan.node_claims.create == ()
     (outcome,) = plan.demands
-    assert "offering not available" in {excuse.reason for excuse in outcome.excuses}
+    assert "offering not available" in {reason.cause for reason in outcome.unplaced_reasons}
     shop.sandbox.wait(FIRST_DELAY.total_seconds())
     assert len(made_by(shop.cycle.run("again"))) == 1
 

@@ -14,7 +14,7 @@ from reconciler import cycle
 from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.placement import Placement
-from reconciler.placement.place import place
+from reconciler.optimizer.optimal import place_in_mode
 from reconciler.report.explanation.demand import explanation
 from reconciler.report.explanation.text import explanation_text
 from reconciler.settings import Settings, load_settings
@@ -45,7 +45,7 @@ def checked() -> Iterator[Session]:
 
 def spoiled(*arguments: Any, **options: Any) -> Placement:
     """The real placement, but with a hundred times as many chunks on its first new node."""
-    placement = place(*arguments, **options)
+    placement = place_in_mode(*arguments, **options)
     first, *others = placement.planned
     crowd = tuple(replace(holding, count=holding.count * 100) for holding in first.holdings)
     return replace(placement, planned=(replace(first, holdings=crowd), *others))
@@ -64,7 +64,9 @@ def test_what_placement_had_checked_already_is_not_checked_again(
         return ("node-1: broken",)
 
     monkeypatch.setattr(cycle, "violations", asked)
-    monkeypatch.setattr(cycle, "place", lambda *given, **named: replace(place(*given, **named), checked=True))
+    monkeypatch.setattr(
+        cycle, "place_in_mode", lambda *given, **named: replace(place_in_mode(*given, **named), checked=True)
+    )
 
     assert "placement-rejected" not in {finding.code for finding in checked.cycle.plan().required_plan.findings}
 
@@ -72,7 +74,7 @@ def test_what_placement_had_checked_already_is_not_checked_again(
 def test_a_placement_that_breaks_a_rule_is_an_error_and_is_not_applied(
     checked: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cycle, "place", spoiled)
+    monkeypatch.setattr(cycle, "place_in_mode", spoiled)
     plan = checked.cycle.plan().required_plan
     found = [finding for finding in plan.findings if finding.code == "placement-rejected"]
     assert {finding.severity for finding in found} == {Severity.ERROR}
@@ -86,13 +88,13 @@ def test_a_placement_that_breaks_a_rule_is_an_error_and_is_not_applied(
 
 
 def test_an_explanation_says_that_the_placement_was_rejected(checked: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cycle, "place", spoiled)
+    monkeypatch.setattr(cycle, "place_in_mode", spoiled)
     found = explanation(checked.cycle.plan().required_plan, "CapacityBuffer/shop/web")
     assert "placement-rejected" in {finding.code for finding in found.findings}
     assert "cpu is overcommitted" in explanation_text(found)
 
 
 def test_without_the_flag_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cycle, "place", spoiled)
+    monkeypatch.setattr(cycle, "place_in_mode", spoiled)
     with open_session(settings(check=False), now=NOW, progress=lambda _stage: None) as session:
         assert "placement-rejected" not in {finding.code for finding in session.cycle.plan().required_plan.findings}

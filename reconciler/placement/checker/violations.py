@@ -7,17 +7,14 @@ kube-scheduler would accept, on every type, zone and capacity type that a planne
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 
 from reconciler.model.buffers import Recreation
-from reconciler.model.demand import Demand
-from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, Node, NodeClaim, NodePool
-from reconciler.model.overlays import NodeOverlay
+from reconciler.model.nodes import NODEPOOL_LABEL, Node, NodeClaim
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
-from reconciler.model.view import ClusterView
 from reconciler.placement.checker.arrivals import Arrivals
 from reconciler.placement.checker.devices import device_violations
 from reconciler.placement.checker.examples import Examples
@@ -29,30 +26,22 @@ from reconciler.placement.checker.sites import Site, Tenant, is_initialized
 from reconciler.placement.checker.spot import spot_violations
 from reconciler.placement.checker.topology import topology_violations
 from reconciler.placement.checker.volumes import Shelves, volume_violations
+from reconciler.placement.problem import Problem
 
 _YOUNG_TAINTS = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
 
 
-def violations(
-    view: ClusterView,
-    *,
-    node_pools: Sequence[NodePool],
-    instance_types: Sequence[InstanceType],
-    demands: Sequence[Demand],
-    placement: Placement,
-    overlays: Sequence[NodeOverlay] = (),
-    spot_share: float = 1.0,
-    back_offs: Collection[tuple[str, str, str]] = frozenset(),
-) -> tuple[str, ...]:
-    """One sentence for each broken rule, sorted; empty when the placement holds. spot_share, back_offs: as they were asked
-    for; back_offs: instance type, zone and capacity type."""
+def violations(problem: Problem, placement: Placement) -> tuple[str, ...]:
+    """One sentence for each broken rule, sorted; empty when the placement holds."""
+    view, demands, options = problem.view, problem.demands, problem.options
+    node_pools, instance_types = problem.node_pools, problem.instance_types
     pods_on: dict[str | None, list[Pod]] = {}
     for pod in view.pods:
         pods_on.setdefault(pod.node_name, []).append(pod)
     shelves = Shelves.of(view.storage)
     pools = {pool.name: pool for pool in node_pools}
     types = {kind.name: kind for kind in instance_types}
-    overlays = valid_overlays(overlays, pools.values(), types.values())
+    overlays = valid_overlays(problem.overlays, pools.values(), types.values())
     scene = Scene(
         view,
         pools,
@@ -65,7 +54,7 @@ def violations(
         {claim.node_name: claim for claim in reversed(view.node_claims)},
         shelves,
         Arrivals(pools, types, overlays),
-        back_offs,
+        options.back_offs,
     )
     unknown = tuple(sorted(set(_unknown(scene, placement))))
     if unknown:
@@ -92,7 +81,7 @@ def violations(
     found += device_violations(view, demands, examples, sites)
     found += reservation_violations(view, scene.types, placement.planned)
     totals = {item.ref: sum(group.count for group in item.groups) for item in demands if not item.is_pending_pod}
-    found += spot_violations(totals, existing, placement, spot_share)
+    found += spot_violations(totals, existing, placement, options.spot_share)
     return tuple(sorted(set(found)))
 
 

@@ -12,9 +12,9 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZON
 from reconciler.model.placement import Holding, PlannedNode
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import SPOT, Crowding, most_on_one_offering
-from reconciler.placement.batches import Batch
-from reconciler.placement.bins import BinOrigin
+from reconciler.placement.engine.batches import Batch
 from reconciler.placement.label_table import Cell
+from reconciler.placement.nodes.existing import BinOrigin
 
 SpotOffering = tuple[str, str]
 """Instance type and zone."""

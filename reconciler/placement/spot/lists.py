@@ -4,8 +4,7 @@ whichever way its launcher chooses. Used by offers, once all chunks have their n
 First each node gets the cheapest offering that still has room for what it holds. Nodes that are alike and got the same one are a
 team. Then the teams in turn add to their lists what fits beside all others: zones while there is one type, then types, cheapest
 first, in all of the zones. So lists are as long as the share permits, and a node's price is that of the cheapest offering that
-others leave. Where no offering has room the one that is least over takes it, and the share counts as that much larger. With
-on_demand a node that costs less on demand than on the offering that is left for it, or that none has room for, lists on-demand only.
+others leave. Where no offering has room the one that is least over takes it, and the share counts as that much larger. A node that costs less on demand than on the offering that is left for it, or that none has room for, lists on-demand only.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import ON_DEMAND, SPOT
-from reconciler.placement.candidates import PoolOffers
+from reconciler.placement.engine.launch import Narrowed
+from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
-from reconciler.placement.offer import Narrowed
+from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.spot.accounts import Load, SpotAccounts, SpotOffering
-from reconciler.placement.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class _Team:
 
 
 def narrowed_lists(
-    state: State, planned: Sequence[PlannedNode], accounts: SpotAccounts, *, most_types: int, on_demand: bool
+    state: State, planned: Sequence[PlannedNode], accounts: SpotAccounts, *, most_types: int
 ) -> dict[int, Narrowed]:
     """By number of planned node, for those whose list has to be shorter. planned: with the lists that they would have;
     accounts: of nodes that are there. Charges pools for nodes that become larger."""
@@ -85,7 +84,7 @@ def narrowed_lists(
     lists: dict[int, Narrowed] = {}
     # Those with the least choice first, and of equals what fills most of an offering.
     for _, _, index, load, kind in sorted(waiting, key=lambda item: item[:3]):
-        bought = _on_demand(state, index, load, kind, accounts) if on_demand else None
+        bought = _on_demand(state, index, load, kind, accounts)
         if bought is not None:
             lists[index] = bought
             continue

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import Crowding
-from reconciler.placement.offer import Offered, Offerer
+from reconciler.placement.engine.launch import Offered, Offerer
+from reconciler.placement.engine.state import State
 from reconciler.placement.spot.accounts import accounts_of_bins, crowdings, limits_of
 from reconciler.placement.spot.lists import narrowed_lists
-from reconciler.placement.state import State
 
 
 def offered_within_share(
@@ -19,11 +19,8 @@ def offered_within_share(
     holdings: Mapping[int, tuple[Holding, ...]],
     totals: Mapping[ObjectRef, int],
     share: float,
-    *,
-    on_demand: bool,
 ) -> tuple[Sequence[Offered], tuple[Crowding, ...]]:
-    """Planned nodes in their order. holdings: by bin, planned ones after those that are there; totals: chunks of each demand;
-    on_demand: whether nodes may come to list on-demand only for it.
+    """Planned nodes in their order. holdings: by bin, planned ones after those that are there; totals: chunks of each demand.
 
     Demands that keep within the share with the lists that all nodes would have anyway are not touched, unless they share new nodes
     with others. minValues come first: a
@@ -45,9 +42,7 @@ def offered_within_share(
     state.limits.restore(untouched)
     touched = _touched({item.demand for item in crowded}, held, limits)
     accounts = accounts_of_bins({demand: limits[demand] for demand in sorted(touched)}, state.bins.origins, holdings)
-    lists = narrowed_lists(
-        state, [item.node for item in wide], accounts, most_types=offerer.most_types, on_demand=on_demand
-    )
+    lists = narrowed_lists(state, [item.node for item in wide], accounts, most_types=offerer.most_types)
     offered = []
     for index, long in enumerate(wide):
         before = state.limits.accounts() if state.minimums else None

@@ -30,7 +30,7 @@ def explanation_text(found: Explanation, *, paint: Paint = plain) -> str:
         lines += [f"  {line}" for line in domain_lines(outcome)]
     if outcome.unplaced:
         lines.append(paint("red", f"  {counted(outcome.unplaced, noun)} unplaced:"))
-        lines += [f"    {reason.reason} ({candidates(reason)}): {reason.example}" for reason in outcome.excuses]
+        lines += [f"    {reason.cause} ({candidates(reason)}): {reason.example}" for reason in outcome.unplaced_reasons]
     lines += [
         f"  {condition.type}={condition.status} {condition.reason}{f': {condition.message}' if condition.message else ''}"
         for condition in outcome.conditions

@@ -18,7 +18,7 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.model.conditions import Condition
-from reconciler.model.placement import Excuse, Holding, OccupiedBin
+from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.budgets.local import local_budgets_row
 from reconciler.report.findings.document import finding_row
@@ -101,14 +101,14 @@ def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
         "onExisting": outcome.on_existing,
         "onNew": outcome.on_new,
         "unplaced": outcome.unplaced,
-        "unplacedReasons": [_unplaced_reason(reason) for reason in outcome.excuses],
+        "unplacedReasons": [_unplaced_reason(reason) for reason in outcome.unplaced_reasons],
         "conditions": [_condition(condition) for condition in outcome.conditions],
         "explanation": list(demand.explanation),
     }
 
 
-def _unplaced_reason(reason: Excuse) -> dict[str, Any]:
-    return {"reason": reason.reason, "count": reason.count, "example": reason.example}
+def _unplaced_reason(reason: UnplacedReason) -> dict[str, Any]:
+    return {"reason": reason.cause, "count": reason.count, "example": reason.example}
 
 
 def _condition(condition: Condition) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome, Plan
 from reconciler.model.demand import POD_KIND
-from reconciler.model.placement import Excuse
+from reconciler.model.placement import UnplacedReason
 from reconciler.report.plan.words import MOST_ZONES, is_paid, launch_price, reason_words
 from reconciler.report.words import counted, hourly, listed
 
@@ -64,7 +64,7 @@ class LeftOver:
     """Pods that could not be placed for the same reasons."""
 
     names: tuple[str, ...]
-    unplaced: tuple[Excuse, ...]
+    unplaced: tuple[UnplacedReason, ...]
 
     @property
     def title(self) -> str:
@@ -113,10 +113,10 @@ def _launch(pool: str, places: str, members: Iterable[NodeClaimCreation]) -> Lau
 
 def left_over(plan: Plan) -> tuple[LeftOver, ...]:
     """Those with the same reasons together, most pods first."""
-    groups: dict[tuple[Excuse, ...], list[str]] = {}
+    groups: dict[tuple[UnplacedReason, ...], list[str]] = {}
     for outcome in plan.demands:
         if outcome.demand.is_pending_pod and outcome.unplaced:
-            groups.setdefault(outcome.excuses, []).append(str(outcome.demand.ref))
+            groups.setdefault(outcome.unplaced_reasons, []).append(str(outcome.demand.ref))
     rows = [LeftOver(tuple(names), reasons) for reasons, names in groups.items()]
     return tuple(sorted(rows, key=lambda row: (-len(row.names), row.names)))
 

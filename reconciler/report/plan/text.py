@@ -58,7 +58,7 @@ def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
         where = f"  {paint('dim', f'{source.file}:{source.line}')}" if source else ""
         lines.append(f"  {outcome.demand.ref!s:<{width}}  {_demand_words(outcome, paint)}{where}")
         lines += [f"      {paint('dim', line)}" for line in domain_lines(outcome)]
-        lines += [f"      {paint('yellow', reason_words(reason))}" for reason in outcome.excuses]
+        lines += [f"      {paint('yellow', reason_words(reason))}" for reason in outcome.unplaced_reasons]
     return lines + rest_lines(outcomes)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
 from reconciler.model.demand import POD_KIND
-from reconciler.model.placement import Excuse, Holding
+from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.report.escaping import visible
 from reconciler.report.words import counted, hourly, listed
@@ -41,9 +41,9 @@ def held(holdings: Iterable[Holding]) -> str:
     return listed(parts)
 
 
-def candidates(reason: Excuse) -> str:
+def candidates(reason: UnplacedReason) -> str:
     """`12 nodes`, `4 instance types`. A single candidate may also be a NodePool."""
-    noun = _CANDIDATES.get(reason.reason, "candidate") if reason.count > 1 else "candidate"
+    noun = _CANDIDATES.get(reason.cause, "candidate") if reason.count > 1 else "candidate"
     return counted(reason.count, noun)
 
 
@@ -59,11 +59,11 @@ def launch_price(price: float, capacity_types: Iterable[str], nodes: int = 1) ->
     return "paid for with its reservation" if nodes == 1 else "paid for with their reservations"
 
 
-def reason_words(reason: Excuse) -> str:
+def reason_words(reason: UnplacedReason) -> str:
     """The candidate that came closest, and how many candidates failed for the same reason if there are several."""
     if reason.count == 1 or not reason.example:
-        return reason.example or reason.reason
-    return f"{reason.example} ({reason.reason}: {candidates(reason)})"
+        return reason.example or reason.cause
+    return f"{reason.example} ({reason.cause}: {candidates(reason)})"
 
 
 def offered(creation: NodeClaimCreation) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.cli.progress import words_of
-from reconciler.placement.compiling import NOW, jit
+from reconciler.placement.engine.compiling import NOW, jit
 
 
 @pytest.fixture(autouse=True)

@@ -18,9 +18,10 @@ from reconciler.model.pods import TopologySpread
 from reconciler.model.quantity import CPU
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
+from reconciler.optimizer.effort import Effort
+from reconciler.optimizer.optimal import place_in_mode
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.optimizing.effort import Effort
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 
@@ -37,7 +38,7 @@ def placed(
     view: ClusterView = ClusterView(),  # noqa: B008 - immutable
     options: PlacementOptions = OPTIMAL,
 ) -> Placement:
-    return place(view, node_pools=pools, instance_types=types, demands=demands, options=options)
+    return place_in_mode(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
 
 
 def price(placement: Placement) -> float:
@@ -50,11 +51,7 @@ def said(placement: Placement) -> str:
 
 def broken(placement: Placement) -> tuple[str, ...]:
     return violations(
-        ClusterView(),
-        node_pools=(pool(),),
-        instance_types=synthetic_instance_types(),
-        demands=MIX,
-        placement=placement,
+        Problem(ClusterView(), node_pools=(pool(),), instance_types=synthetic_instance_types(), demands=MIX), placement
     )
 
 
@@ -112,12 +109,10 @@ def test_what_is_on_nodes_that_are_there_stays() -> None:
 
 
 def test_the_fast_placement_stands_when_the_time_is_over() -> None:
-    late = place(
-        ClusterView(),
-        node_pools=(pool(),),
-        instance_types=synthetic_instance_types(),
-        demands=MIX,
-        options=OPTIMAL,
+    late = place_in_mode(
+        Problem(
+            ClusterView(), node_pools=(pool(),), instance_types=synthetic_instance_types(), demands=MIX, options=OPTIMAL
+        ),
         seconds_left=lambda: 0.0,
     )
 
@@ -129,12 +124,10 @@ def test_the_fast_placement_stands_when_the_time_is_over() -> None:
 def test_the_best_that_was_found_is_used_when_the_time_is_over_in_the_middle(looks: int) -> None:
     """A clock that is looked at so many times before it strikes."""
     left = iter([60.0] * looks)
-    late = place(
-        ClusterView(),
-        node_pools=(pool(),),
-        instance_types=synthetic_instance_types(),
-        demands=MIX,
-        options=OPTIMAL,
+    late = place_in_mode(
+        Problem(
+            ClusterView(), node_pools=(pool(),), instance_types=synthetic_instance_types(), demands=MIX, options=OPTIMAL
+        ),
         seconds_left=lambda: next(left, 0.0),
     )
 
@@ -148,7 +141,7 @@ def test_the_best_that_was_found_is_used_when_the_time_is_over_in_the_middle(loo
 
 @pytest.mark.parametrize("most", [1, 100_000, 300_000])
 def test_when_the_work_is_over_the_answer_is_still_one_and_the_same(most: int) -> None:
-    with patch("reconciler.placement.optimizing.packings.Effort", lambda left, **_named: Effort(left, most=most)):
+    with patch("reconciler.optimizer.packings.Effort", lambda left, **_named: Effort(left, most=most)):
         one, other = placed(*MIX), placed(*MIX)
 
     assert one == other
@@ -167,12 +160,14 @@ def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fas
     cores = sum(item.requests.get(CPU) for item in roomy.planned) // 1000
     limited = node_pool("general", requirements=pool().template.requirements, limits={"cpu": str(cores * 4)})
 
-    late = place(
-        ClusterView(),
-        node_pools=(limited,),
-        instance_types=synthetic_instance_types(),
-        demands=MIX,
-        options=OPTIMAL,
+    late = place_in_mode(
+        Problem(
+            ClusterView(),
+            node_pools=(limited,),
+            instance_types=synthetic_instance_types(),
+            demands=MIX,
+            options=OPTIMAL,
+        ),
         seconds_left=lambda: 0.0,
     )
 
@@ -180,7 +175,7 @@ def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fas
 
 
 def test_what_breaks_a_rule_is_not_used() -> None:
-    with patch("reconciler.placement.place.violations", lambda *_args, **_named: ("node-1: broken",)):
+    with patch("reconciler.optimizer.optimal.violations", lambda *_args, **_named: ("node-1: broken",)):
         placement = placed(*MIX)
 
     assert placement.planned == placed(*MIX, options=FAST).planned
@@ -196,11 +191,8 @@ def test_limits_of_a_pool_hold() -> None:
 
     assert (
         violations(
-            ClusterView(),
-            node_pools=(limited,),
-            instance_types=synthetic_instance_types(),
-            demands=MIX,
-            placement=placement,
+            Problem(ClusterView(), node_pools=(limited,), instance_types=synthetic_instance_types(), demands=MIX),
+            placement,
         )
         == ()
     )

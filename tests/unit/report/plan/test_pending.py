@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from reconciler.model.changes import DemandOutcome, NodeClaimChanges, NodeClaimCreation, PendingOutcome, Plan
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.placement import Excuse, Holding
+from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
@@ -16,18 +16,18 @@ from reconciler.report.plan.words import reason_words
 from tests.builders import shape
 from tests.plans import NOW, planned
 
-LIMIT = Excuse("NodePool limit", 1, "NodePool gpu is at its nvidia.com/gpu limit of 2")
-FULL = Excuse("node full", 3, "node-1 lacks 200m CPU")
+LIMIT = UnplacedReason("NodePool limit", 1, "NodePool gpu is at its nvidia.com/gpu limit of 2")
+FULL = UnplacedReason("node full", 3, "node-1 lacks 200m CPU")
 
 
 def pod(name: str) -> ObjectRef:
     return ObjectRef("", "Pod", "shop", name)
 
 
-def outcome(name: str, *excuses: Excuse) -> DemandOutcome:
+def outcome(name: str, *reasons: UnplacedReason) -> DemandOutcome:
     demand = Demand(pod(name), (ChunkGroup(shape(), 1),), 1)
     return DemandOutcome(
-        demand, on_existing=0, on_new=0 if excuses else 1, unplaced=int(bool(excuses)), excuses=excuses
+        demand, on_existing=0, on_new=0 if reasons else 1, unplaced=int(bool(reasons)), unplaced_reasons=reasons
     )
 
 
@@ -44,7 +44,7 @@ def what_if() -> Plan:
         demands=(
             *(outcome(name) for name in names),
             *(outcome(f"gpu-{number}", FULL, LIMIT) for number in range(5)),
-            outcome("db", Excuse("volumes", 1, "PersistentVolumeClaim/shop/data is not there")),
+            outcome("db", UnplacedReason("volumes", 1, "PersistentVolumeClaim/shop/data is not there")),
         ),
         node_claims=NodeClaimChanges(
             create=tuple(NodeClaimCreation(f"general-{n}", node, "") for n, node in enumerate((nodes[0], larger)))
@@ -87,7 +87,7 @@ def test_what_a_reservation_holds_is_paid_for() -> None:
 
 
 def test_a_reason_about_types_counts_types() -> None:
-    assert reason_words(Excuse("NodePool limit", 4, "NodePool gpu is at its nodes limit of 2")).endswith(
+    assert reason_words(UnplacedReason("NodePool limit", 4, "NodePool gpu is at its nodes limit of 2")).endswith(
         "(NodePool limit: 4 instance types)"
     )
 

@@ -1,0 +1,36 @@
+"""Which shapes are kin: they differ in their requests and ports only. Used by shapes and topology, which work out most things once
+for all kin.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from reconciler.model.pods import PodShape
+
+_Parts = tuple[object, ...]
+
+
+class EquivalenceClasses:
+    """Gives all kin the same number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[_Parts, int] = {}
+        self._same: dict[tuple[int, ...], tuple[_Parts, int]] = {}
+        """By identity of what shapes ask for, which many shapes share (see cluster's shapes) and which takes long to hash; kept
+        beside it, so that its identity stays its own."""
+
+    def number(self, shape: PodShape) -> int:
+        parts = _apart_from_amounts(shape)
+        same = tuple(map(id, parts))
+        known = self._same.get(same)
+        if known is None:
+            number = self._numbers.setdefault(parts, len(self._numbers))
+            known = self._same[same] = (parts, number)
+        return known[1]
+
+
+_apart_from_amounts = attrgetter(
+    *("namespace", "labels", "node_selector", "required_node_terms", "preferred_node_terms", "tolerations"),
+    *("topology_spread", "pod_affinity", "pod_anti_affinity", "attachment_terms", "obstacle"),
+)

@@ -1,0 +1,209 @@
+"""Nodes to be made, as arrays: a row is a node, still open. Used by state, fill, make and offer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.pods import HostPort
+from reconciler.placement.constraints.topology_counters import Inclusion
+from reconciler.placement.engine.batches import Batch
+from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.engine.loops import EMPTY, LEAN, MINIMUM, RUNNING, TEMPLATE, USED, Numbers
+from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
+from reconciler.placement.requirements import Requirements
+
+_FIRST_ROWS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBin:
+    """One of them as it came to be. rows: what it may be bought as; own: labels that the catalogue does not judge; wanted:
+    what its chunks ask of labels, all together; used: what they take; primary: the cheapest row that holds them."""
+
+    pool: int
+    rows: Mask
+    own: Requirements
+    wanted: Requirements
+    used: Amounts
+    primary: int
+
+
+class PlannedNodes:
+    """blueprint: number of each node's; place: where in the blueprint's types the one is that it would be bought as now (the
+    cheapest that holds what is in it); type, row, price: of that one (types and rows are numbered through all pools).
+
+    empty, minimum, running: what its KeepEmpty chunks, KeepMinimum chunks and pending pods take; used: all of it together;
+    lean: without what runs. ports: by row. census: how many nodes each blueprint has. Rows past `count` are empty, with -1 for a
+    blueprint.
+    """
+
+    def __init__(self, templates: NodeTemplates, columns: int, kernel: Kernel) -> None:
+        self.templates = templates
+        self.kernel = kernel
+        self.count = 0
+        self._columns = columns
+        self.ports: list[tuple[HostPort, ...]] = []
+        self.census: dict[int, int] = {}
+        self.census_version = 0
+        """Grows whenever a blueprint comes or goes, so that what follows from the census can be kept."""
+        self._make_rows(_FIRST_ROWS)
+
+    def _make_rows(self, rows: int) -> None:
+        """Empty ones, in arrays as the loops take them; the rest are views of these."""
+        self.marks: Numbers = np.zeros((5, rows), dtype=np.int64)
+        self.marks[TEMPLATE] = -1
+        self.loads: Amounts = np.zeros((5, rows, self._columns), dtype=np.int64)
+        self.found: Numbers = np.zeros((6, rows), dtype=np.int64)
+        self.template, self.place, self.type, self.row, self.price = self.marks
+        self.used, self.lean = self.loads[USED], self.loads[LEAN]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def put(
+        self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]
+    ) -> tuple[list[int], list[int]]:
+        """Adds chunks to nodes, no node twice, which are of this blueprint from now on; each must be told of then (`took`). Returns
+        the blueprint that each was of before, below 0 where it was not there, and which of its types."""
+        nodes, amounts = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
+        was: Numbers = np.empty((2, len(indices)), dtype=np.int64)
+        lines = self.templates
+        self.kernel.put(
+            *(nodes, amounts, was, template.number, batch.needs.request, batch.part),
+            *(self.marks, self.loads, lines.spans, lines.line, lines.room),
+        )
+        templates, places = was.tolist()
+        return templates, places
+
+    def took(self, batch: Batch, index: int, number: int, was: int) -> None:
+        """Notes chunks that came to a node, which is of blueprint `number` now; a new one is the first after those that are there."""
+        if was < 0:
+            self.count += 1
+            self.ports.append(self.templates.list[number].offers.host_ports)
+        if was != number:
+            self._census(number, was)
+        ports = batch.needs.shape.host_ports
+        if ports:
+            self.ports[index] = (*self.ports[index], *ports)
+
+    def undo(self, batch: Batch, index: int, count: int, was: int, place: int) -> None:
+        """Takes the chunks away that came to a node last."""
+        number = int(self.template[index])
+        if was != number:
+            self._census(was, number)
+        if was < 0:
+            self.count -= 1
+            del self.ports[self.count :]
+            self.loads[:, index] = 0
+            self.template[index] = -1
+            return
+        lines = self.templates
+        self.kernel.take_back(
+            *(index, count, was, place, batch.needs.request, batch.part),
+            *(self.marks, self.loads, lines.spans, lines.line, lines.room),
+        )
+        ports = batch.needs.shape.host_ports
+        if ports:
+            self.ports[index] = self.ports[index][: -len(ports)]
+
+    def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
+        """What would be on a node if so many chunks came to it."""
+        parts = self.loads[:USED, index].copy()
+        parts[batch.part] += batch.needs.request * count
+        return np.asarray(parts[EMPTY] + np.maximum(parts[MINIMUM], parts[RUNNING]), dtype=np.int64)
+
+    def reserve(self, fresh: int) -> None:
+        """Makes sure that there are rows for so many more."""
+        rows = len(self.template)
+        if self.count + fresh > rows:
+            marks, loads = self.marks, self.loads
+            self._make_rows(2 * (self.count + fresh))
+            self.marks[:, :rows], self.loads[:, :rows] = marks, loads
+
+    def _census(self, now: int, before: int) -> None:
+        """A node is of one blueprint now instead of another; below 0 for one that is not there."""
+        for number, more in ((before, -1), (now, 1)):
+            if number >= 0:
+                there = self.census.get(number, 0)
+                self.census[number] = there + more
+                self.census_version += there == 0 or there + more == 0
+
+    def bin(self, index: int) -> PlannedBin:
+        item = self.of(index)
+        return PlannedBin(
+            item.pool, self.rows(index), item.own, item.wanted, self.used[index].copy(), self.primary(index)
+        )
+
+    def of(self, index: int) -> NodeTemplate:
+        return self.templates.list[int(self.template[index])]
+
+    def rows(self, index: int) -> Mask:
+        """What a node may still be bought as, with what it holds."""
+        template = self.of(index)
+        return template.rows & template.offers.rows_holding(self.used[index])
+
+    def primary(self, index: int) -> int:
+        """The row of its pool's catalogue that it would be bought as now."""
+        return int(self.of(index).type_rows[self.place[index]])
+
+    def cells(self, index: int, key: str) -> frozenset[str | None]:
+        """Values of a label that the catalogue decides, as far as the node may come to have them."""
+        template = self.of(index)
+        found = template.cells(key)
+        if found is None:
+            codes, cells = template.offers.offerings.table.column(key)
+            found = frozenset(cells[code] for code in np.unique(codes[self.rows(index)]).tolist())
+        return frozenset(cell for cell in found if not isinstance(cell, tuple))
+
+    def values(self, index: int, key: str) -> frozenset[str]:
+        """Values of a label that the node may come to have."""
+        template = self.of(index)
+        if key in template.offers.offerings.table.keys:
+            return frozenset(cell for cell in self.cells(index, key) if cell is not None)
+        values = template.own.get(key)
+        return values.names if values is not None and not values.complement else frozenset()
+
+    def decided(self, index: int, key: str) -> str | None:
+        """The value of a label that the node is sure to have."""
+        template = self.of(index)
+        if key not in template.offers.offerings.table.keys:
+            values = template.own.get(key)
+            return None if values is None else values.single
+        cells = self.cells(index, key)
+        return next(iter(cells)) if len(cells) == 1 else None
+
+    def is_included(self, index: int, inclusion: Inclusion | None) -> bool:
+        """Whether a spread constraint looks at the node."""
+        if inclusion is None:
+            return True
+        if any(key != HOSTNAME_LABEL and not self.values(index, key) for key in inclusion.keys):
+            return False
+        known = self.of(index).is_included(inclusion)
+        return known if known is not None else self._could_be(index, inclusion)
+
+    def _could_be(self, index: int, inclusion: Inclusion) -> bool:
+        template, rows = self.of(index), self.rows(index)
+        for term in inclusion.terms or ():
+            wanted = template.offers.rows_for(term.stable)
+            if not isinstance(wanted, np.ndarray) or template.own.conflict(term.stable) is not None:
+                continue
+            if bool((wanted & rows).any()):
+                return True
+        return False
+
+    def is_plain(self, template: int, keys: tuple[str, ...], inclusion: Inclusion | None) -> bool:
+        """Whether these labels, and being included, are the same for all nodes of the blueprint, whatever they hold."""
+        item = self.templates.list[template]
+        table = item.offers.offerings.table
+        wanted = keys if inclusion is None else (*keys, *inclusion.keys)
+        if any(key in table.keys and item.cells(key) is None for key in wanted if key != HOSTNAME_LABEL):
+            return False
+        return inclusion is None or item.is_included(inclusion) is not None
+
+    def with_template(self, template: int) -> list[int]:
+        return [int(index) for index in np.flatnonzero(self.template[: self.count] == template)]

@@ -1,0 +1,82 @@
+"""What nodes that are there tell of nodes to be made: how many volumes those will attach, which devices they will have. Used by
+attachments and resource_claims.
+
+No catalogue tells it, and Karpenter does not ask: it judges volumes on nodes that are there only, and by default leaves pods with
+resource claims alone (options IgnoreDRARequests). kube-scheduler judges both once the node is up, so a node made for more than it
+then has would be made in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, InstanceType, NodeClaim, NodePool
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Operator
+from reconciler.model.view import ClusterView
+from reconciler.placement.nodes.arriving import is_initialized
+from reconciler.placement.offers.pool_offers import Observed, PoolType
+
+
+@dataclass(frozen=True, slots=True)
+class SampleNode:
+    """A node that is up, of a pool ("" for none) and a type."""
+
+    name: str
+    pool: str
+    instance_type: str
+
+
+def sample_nodes(view: ClusterView) -> list[SampleNode]:
+    """By name. Nodes that come up yet may not have all of what they are going to have."""
+    claims = _claims(view)
+    return [
+        SampleNode(node.name, node.label(NODEPOOL_LABEL) or "", node.label(INSTANCE_TYPE_LABEL) or "")
+        for node in sorted(view.nodes, key=lambda node: node.name)
+        if is_initialized(node, claims.get(node.name))
+    ]
+
+
+def pool_types_of(node_pools: Iterable[NodePool], instance_types: Iterable[InstanceType]) -> Iterator[PoolType]:
+    names = sorted(kind.name for kind in instance_types)
+    return ((pool, name) for pool in sorted(pool.name for pool in node_pools) for name in names)
+
+
+def young_nodes(view: ClusterView) -> dict[str, PoolType]:
+    """Nodes that are coming up, with what they are."""
+    claims = _claims(view)
+    return {
+        node.name: (node.label(NODEPOOL_LABEL) or "", node.label(INSTANCE_TYPE_LABEL) or "")
+        for node in view.nodes
+        if not is_initialized(node, claims.get(node.name))
+    }
+
+
+def with_least(view: ClusterView, observed: Observed, otherwise: Resources) -> tuple[NodeClaim, ...]:
+    """NodeClaims that are launched and have no node yet promise the least of what they may become; otherwise: where nothing is
+    known of that. What a node has is its own to say."""
+    there = {node.name for node in view.nodes}
+    return tuple(
+        replace(claim, allocatable=claim.allocatable + _least(claim, observed, otherwise))
+        if claim.allocatable and claim.node_name not in there
+        else claim
+        for claim in view.node_claims
+    )
+
+
+def _least(claim: NodeClaim, observed: Observed, otherwise: Resources) -> Resources:
+    pool = claim.label(NODEPOOL_LABEL) or ""
+    named = claim.label(INSTANCE_TYPE_LABEL)
+    listed = [
+        item.values for item in claim.requirements if item.key == INSTANCE_TYPE_LABEL and item.operator is Operator.IN
+    ]
+    names = [named] if named is not None else [name for values in listed[:1] for name in values]
+    known = [observed[pool, name] for name in names if (pool, name) in observed]
+    if not known:
+        return otherwise
+    return Resources.of((name, min(item.get(name) for item in known)) for name in known[0].names())
+
+
+def _claims(view: ClusterView) -> dict[str, NodeClaim]:
+    return {claim.node_name: claim for claim in view.node_claims if claim.node_name is not None}

@@ -1,0 +1,1 @@
+"""Why chunks found no place, in words."""

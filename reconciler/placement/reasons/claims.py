@@ -1,0 +1,73 @@
+"""What volumes and allocated devices have to do with it that a chunk found no place. Used by place.
+
+Pods that are placed alike may have claims of their own (a StatefulSet's): each is told of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reconciler.model.placement import UnplacedReason
+from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.requirements import Operator
+from reconciler.placement.needs import terms_of
+from reconciler.placement.reasons.phrases import asked_at_once, labelled, listed, values_words
+from reconciler.placement.requirements import Requirements, Values
+
+_DEVICE_CLAIM = "ResourceClaim"
+
+
+def obstacle_reason(shape: PodShape) -> UnplacedReason:
+    """Of a shape with an obstacle: nothing else is to be said of it."""
+    return UnplacedReason(_reason(shape.obstacle), 1, shape.obstacle)
+
+
+def claim_reasons(shape: PodShape) -> tuple[tuple[UnplacedReason, ...], bool]:
+    """Where each claim can be used, and whether that is nowhere that the pod itself may be, so that nothing else counts."""
+    against = [words for claim, places in shape.attachment_places if (words := _against(shape, claim, places))]
+    if against:
+        return tuple(UnplacedReason(_reason(words), 1, words) for words in against), True
+    where = [(claim, place_words(places)) for claim, places in shape.attachment_places]
+    if len(where) > 1 and all(map(_is_nowhere, shape.attachment_terms)):
+        apart = "; ".join(f"{claim} {place}" for claim, place in where)
+        return (UnplacedReason("volumes", 1, f"its volumes are in places that have no node in common: {apart}"),), True
+    return tuple(
+        UnplacedReason(_reason(claim), 1, f"{claim} can be used only {place}") for claim, place in where
+    ), False
+
+
+def place_words(places: Iterable[NodeSelectorTerm]) -> str:
+    """`where topology.kubernetes.io/zone=zone-a`; alternatives that are only the lack of labels are left out."""
+    found = [_place_words(place) for place in places if not _is_nowhere(place)]
+    return listed(dict.fromkeys(found), "or")
+
+
+def _is_nowhere(place: NodeSelectorTerm) -> bool:
+    return not place.fields and all(item.operator is Operator.DOES_NOT_EXIST for item in place.expressions)
+
+
+def _place_words(place: NodeSelectorTerm) -> str:
+    nodes = [name for item in place.fields for name in item.values]
+    labels = [labelled(key, values) for key, values in Requirements.of(place.expressions, stable=False).entries]
+    return " ".join(
+        part
+        for part in (f"on {listed(nodes, 'or')}" if nodes else "", f"where {listed(labels)}" if labels else "")
+        if part
+    )
+
+
+def _against(shape: PodShape, claim: str, places: tuple[NodeSelectorTerm, ...]) -> str:
+    """Why every place of the claim is one where the pod may not be, in words; "" when some place will do."""
+    terms = list(terms_of(shape, ()))
+    asked = [Requirements.of(place.expressions, stable=False) for place in places]
+    keys = [term.literal.conflict(wanted) for wanted in asked for term in terms]
+    key = next((key for key in keys if key is not None), None)
+    if key is None or any(item is None for item in keys):
+        return ""
+    expressions = [item for term in shape.required_node_terms for item in term.expressions]
+    own = asked_at_once(key, shape.node_selector, expressions) or values_words(terms[0].literal.get(key) or Values())
+    return f"{claim} can be used only {place_words(places)}, and the pod asks for {own}"
+
+
+def _reason(words: str) -> str:
+    return "resource claims" if words.startswith(_DEVICE_CLAIM) else "volumes"
