@@ -11,7 +11,7 @@ import click
 
 from reconciler.cli.application import application
 from reconciler.cli.exit_codes import exit_code_of
-from reconciler.model.errors import Failure
+from reconciler.model.errors import PATH_NOT_FOUND, Failure, Stalled
 from reconciler.report.escaping import terminal
 
 _NO_MORE_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
@@ -42,7 +42,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(exit_code_of(words, usage=True))
     except Failure as failure:
         _tell(failure)
-        sys.exit(exit_code_of(words, usage=False))
+        # A path that does not exist is a wrong command line, not something that was found.
+        sys.exit(exit_code_of(words, usage=isinstance(failure, Stalled) and failure.reason == PATH_NOT_FOUND))
     except BrokenPipeError:
         # The reader (head, a pager) has gone: that is its business, and Python must not complain about it at exit.
         _let_go_of_stdout()

@@ -45,7 +45,7 @@ def test_validate_exits_1_on_an_error_in_every_form(tmp_path: Path, output: str)
 
 def test_validate_of_nothing_says_so_with_a_hint(tmp_path: Path) -> None:
     done = headroom("validate", "nowhere", folder=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr == ("headroom: nowhere: cannot be read (No such file or directory)\n  name a file or a folder\n")
 
 
@@ -179,3 +179,58 @@ def test_a_closed_output_is_one_plain_line(words: tuple[str, ...], code: int) ->
         code,
         "headroom: there is no standard output to write to: it is closed\n",
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("validate", "--path", "nowhere"),
+        ("schedule", "nowhere"),
+        ("schedule", "--path", "nowhere"),
+        ("budgets", "--nodes", "3", "--path", "nowhere"),
+        ("plan", "--cluster", "embedded", "--path", "nowhere"),
+    ],
+)
+def test_a_path_that_does_not_exist_is_a_usage_error(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = headroom(*words, folder=tmp_path)
+    assert done.returncode == 2
+    assert "nowhere" in done.stderr
+
+
+def test_validate_takes_path_as_the_other_commands_do(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "pool.yaml").write_text(NODE_POOL)
+    assert "1 document in 1 file" in headroom("validate", "--path", "a", folder=tmp_path).stdout
+    assert headroom("validate", "a", "--path", "a", folder=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
+def test_strict_makes_a_warning_an_error(tmp_path: Path, output: str) -> None:
+    (tmp_path / "pool.yaml").write_text(NODE_POOL.replace("  weight:", "  wieght:"))
+    lenient = headroom("validate", "--output", output, folder=tmp_path)
+    strict = headroom("validate", "--output", output, "--strict", folder=tmp_path)
+    assert (lenient.returncode, strict.returncode) == (0, 1)
+    assert "warning" in lenient.stdout
+    assert "error" in strict.stdout
+
+
+def test_validate_of_an_empty_folder_says_so(tmp_path: Path) -> None:
+    done = headroom("validate", folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == "No manifest was found in this folder: files that end in .yaml, .yml and .json are read.\n"
+
+
+def test_two_clusters_at_the_root_are_named(tmp_path: Path) -> None:
+    for cluster in ("production", "staging"):
+        (tmp_path / "clusters" / cluster).mkdir(parents=True)
+        (tmp_path / "clusters" / cluster / "pool.yaml").write_text(
+            NODE_POOL.replace("name: general", f"name: {cluster}")
+        )
+    merged = headroom("plan", "--cluster", "embedded", folder=tmp_path)
+    assert (
+        "warning: 2 clusters are read as one: clusters/production, clusters/staging [several-clusters]" in merged.stdout
+    )
+    assert "give the folder of one: --path clusters/production" in merged.stdout
+    for words in (("--path", "clusters/production"), ("--path", "clusters/staging")):
+        assert "several-clusters" not in headroom("plan", "--cluster", "embedded", *words, folder=tmp_path).stdout
+    assert "several-clusters" not in headroom("validate", folder=tmp_path).stdout
