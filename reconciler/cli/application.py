@@ -24,7 +24,7 @@ COMMANDS = {
     "snapshot": "Capture a cluster for offline planning.",
     "crd": "Print the CustomResourceDefinitions that headroom owns.",
     "init": "Scaffold a capacity repository.",
-    "schema": "Print the JSON Schema of an output.",
+    "schema": "Print the JSON Schema of an output, or of manifests.",
 }
 
 

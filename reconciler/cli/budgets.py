@@ -145,7 +145,7 @@ def _printed(
         return to_json(budget_spans_document(spans, now=now, findings=found.findings))
     if output in {"svg", "html"}:
         return _picture(output, found, now, span, zone=zone)
-    from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
     from reconciler.plan.budget_timeline import budget_cells  # noqa: PLC0415 - likewise
     from reconciler.report.budgets.grid import HourGrid  # noqa: PLC0415 - likewise
     from reconciler.report.budgets.text import budgets_text, hours_text  # noqa: PLC0415 - likewise
@@ -158,6 +158,7 @@ def _printed(
         zone=zone,
         findings=found.findings,
         paint=paint,
+        width=width_of_stdout(),
     )
     if not pools:
         return text

@@ -34,7 +34,7 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
         headroom explain CapacityBuffer/shop/web
         headroom explain Pod/shop/web-7d9f --include-pending
     """
-    from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.report.explanation.demand import explanation  # noqa: PLC0415 - likewise
     from reconciler.report.explanation.document import explanation_document  # noqa: PLC0415 - likewise
     from reconciler.report.explanation.text import explanation_text  # noqa: PLC0415 - likewise
@@ -50,5 +50,5 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
     if output == "json":
         click.echo(to_json(explanation_document(found)), nl=False)
     else:
-        click.echo(explanation_text(found, paint=paint_for_stdout()), nl=False)
+        click.echo(explanation_text(found, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,11 @@ def command(*, folder: str, cluster: str, example: bool) -> int:
 
     source = "examples-repo" if example else "config/scaffold"
     files = {path.replace("CLUSTER", cluster): text for path, text in packaged_tree(source).items()}
+    if not example:
+        from reconciler.manifests.editor_schema import EDITOR_LINE, SCHEMA_FILE, editor_schema  # noqa: PLC0415 - likewise
+
+        files = {path: EDITOR_LINE + text if path.endswith(".yaml") else text for path, text in files.items()}
+        files[SCHEMA_FILE] = json.dumps(editor_schema(), indent=2) + "\n"
     target = Path(folder)
     place = target
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli.paint import paint_for_stdout
+from reconciler.cli.paint import paint_for_stdout, width_of_stdout
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.outlook import Outlook
@@ -28,7 +28,7 @@ def print_plan(plan: Plan, output: str, *, cluster: str, outlook: Outlook | None
     if output == "json":
         click.echo(to_json(plan_document(plan)), nl=False)
     elif output == "text":
-        click.echo(plan_text(plan, cluster=cluster, paint=paint_for_stdout()), nl=False)
+        click.echo(plan_text(plan, cluster=cluster, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
     else:
         _print_page(plan_page(plan, cluster=cluster, timeline=None if outlook is None else outlook.ahead()), output)
 
@@ -40,7 +40,7 @@ def print_difference(
     if output == "json":
         click.echo(to_json(difference_document(change)), nl=False)
     elif output == "text":
-        click.echo(difference_text(change, paint=paint_for_stdout()), nl=False)
+        click.echo(difference_text(change, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
     else:
         timelines = None if outlooks is None else (outlooks[0].ahead(), outlooks[1].ahead())
         _print_page(difference_page(change, cluster=cluster, timelines=timelines), output)

@@ -26,10 +26,10 @@ def command(*, address: str | None, config: str | None, output: str) -> int:
     if output == "json":
         click.echo(json.dumps(document, indent=2))
         return 0
-    from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - only for text
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - only for text
     from reconciler.report.status.text import daemon_status_text  # noqa: PLC0415 - likewise
 
-    click.echo(daemon_status_text(document, paint=paint_for_stdout()), nl=False)
+    click.echo(daemon_status_text(document, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
     return 0
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from reconciler.report.paint import Paint, plain
+from reconciler.report.wrapping import wrapped
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 """Unicode categories: controls, formats (among them those that reverse text), surrogates, line separators, no character."""
@@ -57,9 +58,13 @@ def _broken(command: re.Match[str]) -> str:
     return f"{command[1]}\\x3a:" if command[0].endswith("::") else "#\\x23["
 
 
-def terminal_lines(lines: Iterable[str], paint: Paint = plain) -> str:
-    """The lines, each with its line break. paint: what they were coloured with; without colour, no code is kept."""
-    return "".join(f"{_terminal_line(line, coloured=paint is not plain)}\n" for line in lines)
+def terminal_lines(lines: Iterable[str], paint: Paint = plain, width: int | None = None) -> str:
+    """The lines, each with its line break.
+
+    paint: what they were coloured with; without colour, no code is kept. width: columns in which they are wrapped.
+    """
+    shown = (_terminal_line(line, coloured=paint is not plain) for line in lines)
+    return "".join(f"{piece}\n" for line in shown for piece in wrapped(line, width))
 
 
 def _terminal_line(line: str, *, coloured: bool) -> str:

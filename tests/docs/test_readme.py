@@ -16,7 +16,7 @@ def test_no_sentence_is_long() -> None:
     prose = re.sub(
         r"```.*?```|^ {4}.*?$|^\|.*?$|^#.*?$|!?\[([^]]*)\]\([^)]*\)", r"\1", README, flags=re.DOTALL | re.MULTILINE
     )
-    sentences = re.split(r"(?<=[.:])\s+(?=[A-Z`*-])|\n\n|\n- ", prose)
+    sentences = re.split(r"(?<=[.:])\s+(?=[A-Za-z`*-])|\n\n|\n- ", prose)
     assert [text for text in sentences if len(text.split()) > MOST_WORDS] == []
 
 

@@ -28,6 +28,7 @@ def budgets_text(
     zone: tzinfo | None,
     findings: Iterable[Finding] = (),
     paint: Paint = plain,
+    width: int | None = None,
 ) -> str:
     """The present: each pool with its nodes, and for each reason what is allowed and why. heading: whose budgets these are."""
     lines = [paint("bold", f"{heading}, {moment(now, zone)}")]
@@ -41,7 +42,7 @@ def budgets_text(
         lines += ["", f"… and {counted(len(pools) - MOST_POOLS, 'more NodePool')}: --output json has them all."]
     if told:
         lines += ["", paint("bold", "Findings"), *finding_lines(told, paint)]
-    return terminal_lines(lines, paint)
+    return terminal_lines(lines, paint, width)
 
 
 def hours_text(

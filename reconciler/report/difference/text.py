@@ -15,7 +15,9 @@ from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
 from reconciler.report.words import dollars, moment, short_revision, signed_dollars
 
 
-def difference_text(change: Difference, *, zone: tzinfo | None = None, paint: Paint = plain) -> str:
+def difference_text(
+    change: Difference, *, zone: tzinfo | None = None, paint: Paint = plain, width: int | None = None
+) -> str:
     """What `headroom diff` prints."""
     base, head = short_revision(change.base.revision), short_revision(change.head.revision)
     lines = [paint("bold", f"What merging {head} into {base} would change, {moment(change.head.now, zone)}")]
@@ -48,4 +50,4 @@ def difference_text(change: Difference, *, zone: tzinfo | None = None, paint: Pa
             f" ({signed_dollars(change.per_month_delta)} a month of {HOURS_PER_MONTH} h)"
         ),
     ]
-    return terminal_lines(lines, paint)
+    return terminal_lines(lines, paint, width)

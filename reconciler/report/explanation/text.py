@@ -11,7 +11,7 @@ from reconciler.report.plan.words import candidates
 from reconciler.report.words import counted
 
 
-def explanation_text(found: Explanation, *, paint: Paint = plain) -> str:
+def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | None = None) -> str:
     outcome = found.outcome
     demand = outcome.demand
     where = f"  {paint('dim', f'{demand.source.file}:{demand.source.line}')}" if demand.source else ""
@@ -37,4 +37,4 @@ def explanation_text(found: Explanation, *, paint: Paint = plain) -> str:
     ]
     if found.findings:
         lines += ["  findings:", *(f"  {line}" for line in finding_lines(found.findings, paint))]
-    return terminal_lines(lines, paint)
+    return terminal_lines(lines, paint, width)

@@ -16,7 +16,9 @@ from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
 from reconciler.report.words import counted, dollars, listed, moment, short_revision, signed_dollars
 
 
-def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain) -> str:
+def plan_text(
+    plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain, width: int | None = None
+) -> str:
     lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {moment(plan.now, zone)}")]
     lines += _demand_lines(plan, paint)
     lines += _change_lines(plan, paint)
@@ -27,7 +29,7 @@ def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Pa
         lines += ["", paint("bold", "Findings"), *finding_lines(plan.findings, paint)]
     lines += _notes(plan, paint)
     lines += ["", *_cost_lines(plan, paint), paint("bold", f"{summary(plan)}.")]
-    return terminal_lines(lines, paint)
+    return terminal_lines(lines, paint, width)
 
 
 def pass_text(

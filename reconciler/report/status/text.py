@@ -20,7 +20,7 @@ MOST_SCHEDULES = 5
 _DOCUMENT = ("kind", "namespace", "name")
 
 
-def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> str:
+def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, width: int | None = None) -> str:
     """The answers that a person looks for first: is it healthy, what did it do, what blocks it."""
     finished = _moment(document["finished"])
     good = document["result"] == "ok" and not document["stalled"]
@@ -56,7 +56,7 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
             lines.append(
                 paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
             )
-    return terminal_lines([*lines, *_finding_lines(document["findings"], paint)], paint)
+    return terminal_lines([*lines, *_finding_lines(document["findings"], paint)], paint, width)
 
 
 def _schedule_lines(document: Mapping[str, Any]) -> list[str]:

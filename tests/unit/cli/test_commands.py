@@ -234,3 +234,44 @@ def test_two_clusters_at_the_root_are_named(tmp_path: Path) -> None:
     for words in (("--path", "clusters/production"), ("--path", "clusters/staging")):
         assert "several-clusters" not in headroom("plan", "--cluster", "embedded", *words, folder=tmp_path).stdout
     assert "several-clusters" not in headroom("validate", folder=tmp_path).stdout
+
+
+def test_init_gives_editors_the_schema_of_what_it_writes(tmp_path: Path) -> None:
+    assert headroom("init", folder=tmp_path).returncode == 0
+    schema = json.loads((tmp_path / ".headroom" / "manifests.schema.json").read_text())
+    assert schema == json.loads(headroom("schema", "manifests", folder=tmp_path).stdout)
+    text = (tmp_path / "clusters" / "production" / "buffers.yaml").read_text()
+    assert text.startswith("# yaml-language-server: $schema=../../.headroom/manifests.schema.json\n")
+    assert "1 document in 1 file: 0 errors, 0 warnings" in headroom("validate", folder=tmp_path).stdout
+
+
+def test_the_shell_completes_commands() -> None:
+    words = {"_HEADROOM_COMPLETE": "bash_complete", "COMP_WORDS": "headroom sch", "COMP_CWORD": "1"}
+    program = Path(sys.executable).with_name("headroom")
+    done = subprocess.run([program], env=words, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["plain,schedule", "plain,schema"]
+
+
+@pytest.mark.parametrize("command", ["plan", "explain", "budgets"])
+def test_text_wraps_at_the_terminals_width(command: str) -> None:
+    where = (
+        "--path",
+        "clusters/production",
+        "--cluster",
+        "snapshot:snapshots/production",
+        "--now",
+        "2026-11-21T08:00:00Z",
+    )
+    words = {"plan": where, "explain": ("checkout", *where), "budgets": where}[command]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(ROOT), "COLUMNS": "60"}
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler", command, *words],
+        cwd=EXAMPLES,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    text = done.stdout.partition("Hour by hour")[0]
+    assert text
+    assert all(len(line) <= 60 or " " not in line.strip() for line in text.splitlines())
