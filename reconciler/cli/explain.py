@@ -39,7 +39,7 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
     from reconciler.report.explanation.document import explanation_document  # noqa: PLC0415 - likewise
     from reconciler.report.explanation.text import explanation_text  # noqa: PLC0415 - likewise
     from reconciler.report.json_text import to_json  # noqa: PLC0415 - likewise
-    from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
+    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)
     with Progress() as progress, open_session(settings, now=now, progress=progress) as session:

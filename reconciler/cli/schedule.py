@@ -125,7 +125,7 @@ def _printed(
     if output == "html":
         from reconciler.cli.broken_documents import broken_documents  # noqa: PLC0415 - likewise
         from reconciler.report.schedules.page import schedule_page  # noqa: PLC0415 - likewise
-        from reconciler.wiring import rendered_page  # noqa: PLC0415 - likewise
+        from reconciler.wiring.pages import rendered_page  # noqa: PLC0415 - likewise
 
         broken = broken_documents(files, findings, _KIND)
         page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings, broken=broken)
@@ -173,7 +173,7 @@ def _files(
     settings = settings_from(values)
     if not settings.repository and not settings.revision:
         return read_paths((settings.path or ".",))
-    from reconciler.wiring import repository_tree  # noqa: PLC0415 - Git only where it is used
+    from reconciler.wiring.repository import repository_tree  # noqa: PLC0415 - Git only where it is used
 
     return repository_tree(settings, now).files, ()
 

@@ -21,3 +21,8 @@ ACTIVE_DURING_ANNOTATION = "headroom.dev/active-during"
 """On a buffer: the MetricsProducer; the buffer exists while its value is above 0."""
 LEAD_TIME_ANNOTATION = "headroom.dev/lead-time"
 """With either of the two: how much earlier the object grows, so that nodes are ready when the value rises."""
+
+
+def is_own(manager: str) -> bool:
+    """Whether a field manager is headroom, in any of its roles (`headroom`, `headroom-status`)."""
+    return manager.partition("-")[0] == OWN_MANAGER

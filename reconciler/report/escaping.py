@@ -23,6 +23,7 @@ _RUNNER_COMMAND = re.compile(r"^(\s*)::|##\[")
 _JSON_INVISIBLE = re.compile(
     "[\x7f-\x9f\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 _BLOCK = re.compile(r"^(?:[-+](?=\s|$)|#{1,6}(?=\s|$)|>|\d{1,9}(?=[.)](?:\s|$))|([-=_~])(?=\s*\1\s*\1))")
 """What begins a list, a heading, a quotation, a rule or a fence at the beginning of a Markdown line."""
 _EMPHASIS = re.compile(r"(?<!\s)[*~]|[*~](?!\s|$)|(?<![^\W_])_|_(?![^\W_])")
@@ -140,6 +141,12 @@ def workflow_property(text: str) -> str:
 def sarif_text(text: str) -> str:
     """A SARIF message: viewers make a link of `[words](address)`."""
     return visible(text, keep="\n").replace("](", "] (")
+
+
+def uri_path(path: str) -> str:
+    """A path as a relative URI (RFC 3986): every other octet than an unreserved one is percent-encoded."""
+    octets = path.encode(errors="surrogatepass")
+    return "".join(chr(octet) if octet in _UNRESERVED else f"%{octet:02X}" for octet in octets)
 
 
 def xml_text(text: str) -> str:

@@ -15,52 +15,67 @@ numba's cache looks at no other when it asks whether what it compiled is still g
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
-SPREAD_ITSELF, SPREAD_OTHERS, ANTI_AFFINITY_ITSELF, ANTI_AFFINITY_OTHERS, AFFINITY = range(5)
-"""Kinds of rules on the hostname, as numbers."""
-HOST_ROW, RULE_KIND, BOUND = range(3)
-"""Rows of `rules`."""
-EMPTY, MINIMUM, RUNNING, USED, LEAN = range(5)
-"""Parts of `loads`: what KeepEmpty chunks, KeepMinimum chunks and pending pods take; all of it together; without what runs."""
-TEMPLATE, PLACE, KIND, ROW, PRICE = range(5)
-"""Rows of `marks`: place: which of the blueprint's types; kind, row: that type and its cheapest row, numbered through all pools."""
-START, END, POOL = range(3)
-"""Rows of `spans`."""
-TYPES, TYPE_ROWS, TYPE_PRICES = range(3)
-"""Rows of `line`."""
-FITS, NODES, COUNTS, NOW_TEMPLATE, WAS_TEMPLATE, WAS_PLACE = range(6)
-"""Rows of `found`: a number for each node; then, for as many nodes as were found, which, how many chunks, and what they are now and
-were before (-1: not there)."""
-NEXT_NEW, NEXT_NOTE, NEXT_LIMITED = range(3)
-"""What to do for chunks that are left over, if any: make new nodes; note what was done, and look again; or see which type a limit
-leaves for the node that would have grown."""
-ROUNDING = 1e-9
-"""Prices a chunk are fractions; those that differ by less count as equal."""
+from reconciler.placement.engine.arrays import (
+    AFFINITY,
+    ANTI_AFFINITY_ITSELF,
+    BOUND,
+    COUNTS,
+    EMPTY,
+    END,
+    FITS,
+    HOST_ROW,
+    KIND,
+    LEAN,
+    MINIMUM,
+    NEXT_LIMITED,
+    NEXT_NEW,
+    NEXT_NOTE,
+    NODES,
+    NOW_TEMPLATE,
+    PLACE,
+    PLENTY,
+    POOL,
+    PRICE,
+    ROUNDING,
+    ROW,
+    RULE_CODE,
+    RUNNING,
+    SPREAD_ITSELF,
+    SPREAD_OTHERS,
+    START,
+    TEMPLATE,
+    TYPE_PRICES,
+    TYPE_ROWS,
+    TYPES,
+    USED,
+    WAS_PLACE,
+    WAS_TEMPLATE,
+    Flags,
+    Numbers,
+)
 
-PLENTY = 2**62
-Numbers: TypeAlias = NDArray[np.int64]
-Flags: TypeAlias = NDArray[np.bool_]
+
+def allowed(code: int, bound: int, counted: int) -> int:
+    """How many more chunks a rule between pods lets come to a domain in which so many pods count."""
+    if code == SPREAD_ITSELF:
+        return max(0, bound - counted)
+    if code == SPREAD_OTHERS:
+        return PLENTY if counted <= bound else 0
+    if code == AFFINITY:
+        return PLENTY if counted > 0 else 0
+    if counted > 0:
+        return 0
+    return 1 if code == ANTI_AFFINITY_ITSELF else PLENTY
 
 
 def cap_on(hosts: Numbers, column: int, rules: Numbers) -> int:
-    """As `HostCaps.on`, for one bin."""
+    """The most chunks that all of the rules on the hostname let come to one bin."""
     cap = PLENTY
     for rule in range(rules.shape[1]):
         counted = hosts[rules[HOST_ROW, rule], column]
-        kind, bound = rules[RULE_KIND, rule], rules[BOUND, rule]
-        if kind == SPREAD_ITSELF:
-            allowed = max(0, bound - counted)
-        elif kind == SPREAD_OTHERS:
-            allowed = PLENTY if counted <= bound else 0
-        elif kind == AFFINITY:
-            allowed = PLENTY if counted > 0 else 0
-        else:
-            allowed = 0 if counted > 0 else 1 if kind == ANTI_AFFINITY_ITSELF else PLENTY
-        cap = min(cap, allowed)
+        cap = min(cap, allowed(rules[RULE_CODE, rule], rules[BOUND, rule], counted))
     return cap
 
 

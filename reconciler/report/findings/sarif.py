@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote
 
 from reconciler import __version__
 from reconciler.model.findings import Finding, Severity
-from reconciler.report.escaping import sarif_text
+from reconciler.report.escaping import sarif_text, uri_path
 
 MOST_RESULTS = 25_000
 """GitHub's limit for one run."""
@@ -60,7 +59,7 @@ def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
             {
                 "physicalLocation": {
                     "artifactLocation": {
-                        "uri": quote(finding.position.file, errors="surrogatepass"),
+                        "uri": uri_path(finding.position.file),
                         "uriBaseId": "%SRCROOT%",
                     },
                     "region": {"startLine": finding.position.line, "startColumn": finding.position.column},

@@ -16,7 +16,7 @@ from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.text import plan_text
 from reconciler.timetable.compiled_budgets import compiled
-from reconciler.wiring import rendered_page
+from reconciler.wiring.pages import rendered_page
 from tests.plans import NOW, full_plan
 
 WRITTEN = LocalBudgets(
