@@ -19,6 +19,7 @@ from reconciler.report.words import counted, dollars, listed, moment, short_revi
 def plan_text(
     plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain, width: int | None = None
 ) -> str:
+    """The whole plan, with the summary in its last line. width: columns in which it is wrapped."""
     lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {moment(plan.now, zone)}")]
     lines += _demand_lines(plan, paint)
     lines += _change_lines(plan, paint)

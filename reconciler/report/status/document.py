@@ -36,7 +36,6 @@ def daemon_status_document(
 ) -> dict[str, Any]:
     """As `headroom.dev/status/v1`: the last pass. `result` is the failure's kind in lower case, or `ok`."""
     stalled = None if tree is None else tree.stalled
-    results = () if change_set is None else change_set.results
     return {
         "schemaVersion": STATUS_SCHEMA,
         "version": __version__,
@@ -55,16 +54,7 @@ def daemon_status_document(
         "demands": []
         if plan is None
         else [demand_row(outcome) for outcome in plan.demands if not outcome.demand.is_pending_pod],
-        "writes": [
-            {
-                "object": str(result.write.ref),
-                "write": type(result.write).__name__,
-                "outcome": str(result.outcome),
-                "message": result.message,
-            }
-            for result in results
-            if result.outcome is not Outcome.UNCHANGED
-        ],
+        "writes": _writes(change_set),
         "blocked": [] if plan is None else list(plan.blocked),
         "notes": [] if plan is None else list(plan.notes),
         "findings": [] if plan is None else [finding_row(finding) for finding in plan.findings],
@@ -72,6 +62,20 @@ def daemon_status_document(
         "nextEdge": None,
         "timings": {stage: round(seconds, 6) for stage, seconds in timings.items()},
     }
+
+
+def _writes(change_set: ChangeSet | None) -> list[dict[str, Any]]:
+    """A row for each write that changed something or failed."""
+    return [
+        {
+            "object": str(result.write.ref),
+            "write": type(result.write).__name__,
+            "outcome": str(result.outcome),
+            "message": result.message,
+        }
+        for result in (() if change_set is None else change_set.results)
+        if result.outcome is not Outcome.UNCHANGED
+    ]
 
 
 def with_next_edge(document: Mapping[str, Any] | None, edge: Edge | None) -> Mapping[str, Any] | None:
