@@ -33,7 +33,7 @@ class Memory:
     def recall(self, problem: Problem) -> Placement | None:
         """The last placement, if it was of the same problem. (A view may have a new revision and be the same for placement.)"""
         view = problem.view
-        seen = (getattr(view, item.name) for item in fields(view) if item.name != "revision")
+        seen = (getattr(view, item.name) for item in fields(view) if item.compare and item.name != "revision")
         inputs = (*seen, *(getattr(problem, item.name) for item in fields(problem) if item.name != "view"))
         if self._inputs is not None and _all_same(inputs, self._inputs):
             return self._placement

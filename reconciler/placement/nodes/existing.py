@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
 from reconciler.model.placement import read_holdings
 from reconciler.model.pods import HostPort
@@ -231,29 +232,31 @@ def _rank(origin: BinOrigin) -> int:
 def _origins(
     view: ClusterView, offers: Mapping[str, PoolOffers], columns: ResourceColumns
 ) -> tuple[list[BinOrigin], list[Amounts]]:
-    claims = {claim.node_name: claim for claim in view.node_claims if claim.node_name is not None}
-    nodes = sorted(view.nodes, key=lambda node: node.name)
-    names = {node.name for node in nodes}
     origins, rooms = [], []
-    for node in nodes:
-        claim = claims.get(node.name)
-        origins.append(_node_origin(node, claim, offers))
-        rooms.append(columns.vector(merged_allocatable(node, claim)))
-    waiting = (claim for claim in view.node_claims if claim.node_name is None or claim.node_name not in names)
-    for claim in sorted(waiting, key=lambda claim: claim.name):
-        arrival = arrival_of(claim, offers, columns)
-        origins.append(_claim_origin(claim, arrival))
-        rooms.append(arrival.room)
+    for machine in view.machines:
+        node, claim = machine.node, machine.node_claim
+        if node is not None:
+            origins.append(_node_origin(node, machine, offers, columns))
+            rooms.append(columns.vector(merged_allocatable(node, claim)))
+        elif claim is not None:
+            arrival = arrival_of(claim, offers, columns)
+            origins.append(_claim_origin(claim, arrival))
+            rooms.append(arrival.room)
     return origins, rooms
 
 
-def _node_origin(node: Node, claim: NodeClaim | None, offers: Mapping[str, PoolOffers]) -> BinOrigin:
+def _node_origin(node: Node, machine: Machine, offers: Mapping[str, PoolOffers], columns: ResourceColumns) -> BinOrigin:
+    claim = machine.node_claim
     initialized = is_initialized(node, claim)
     unavailable = is_leaving(node, claim)
     if not unavailable and initialized and not node.ready:
         unavailable = "is not ready"
     taints = node.taints if initialized else lasting_taints(node, claim, offers)
-    return BinOrigin(node.name, node, claim, taints, dict(node.labels), unavailable=unavailable)
+    labels: dict[str, Cell] = dict(node.labels)
+    if claim is not None and machine.awaits_registration:
+        labels = {**arrival_of(claim, offers, columns).labels, **labels, **dict(claim.labels)}
+        taints = tuple(dict.fromkeys((*taints, *claim.taints)))
+    return BinOrigin(node.name, node, claim, taints, labels, unavailable=unavailable)
 
 
 def _claim_origin(claim: NodeClaim, arrival: Arrival) -> BinOrigin:

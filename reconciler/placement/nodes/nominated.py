@@ -27,11 +27,11 @@ def with_nominated(view: ClusterView) -> ClusterView:
     if not any(map(_nominated_node, view.pods)):  # much the fastest way to see that there are none
         return view
     wanted = {pod.nominated_node for pod in view.pods}
-    claims = {claim.node_name: claim for claim in view.node_claims}
     nodes = {
         node.name: node
-        for node in view.nodes
-        if node.name in wanted and node.ready and not is_leaving(node, claims.get(node.name))
+        for machine in view.machines
+        if (node := machine.node) is not None and node.name in wanted
+        if node.ready and not is_leaving(node, machine.node_claim)
     }
     pods = tuple(_on_its_node(pod, nodes) if pod.nominated_node else pod for pod in view.pods)
     return replace(view, pods=pods, nominated=tuple(filter(_nominated_node, pods)))

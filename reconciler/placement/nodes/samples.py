@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, InstanceType, NodeClaim, NodePool
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator
@@ -30,11 +31,10 @@ class SampleNode:
 
 def sample_nodes(view: ClusterView) -> list[SampleNode]:
     """By name. Nodes that come up yet may not have all of what they are going to have."""
-    claims = _claims(view)
     return [
-        SampleNode(node.name, node.label(NODEPOOL_LABEL) or "", node.label(INSTANCE_TYPE_LABEL) or "")
-        for node in sorted(view.nodes, key=lambda node: node.name)
-        if is_initialized(node, claims.get(node.name))
+        SampleNode(node.name, *_pool_type(machine))
+        for machine in view.machines
+        if (node := machine.node) is not None and is_initialized(node, machine.node_claim)
     ]
 
 
@@ -45,21 +45,20 @@ def pool_types_of(node_pools: Iterable[NodePool], instance_types: Iterable[Insta
 
 def young_nodes(view: ClusterView) -> dict[str, PoolType]:
     """Nodes that are coming up, with what they are."""
-    claims = _claims(view)
     return {
-        node.name: (node.label(NODEPOOL_LABEL) or "", node.label(INSTANCE_TYPE_LABEL) or "")
-        for node in view.nodes
-        if not is_initialized(node, claims.get(node.name))
+        node.name: _pool_type(machine)
+        for machine in view.machines
+        if (node := machine.node) is not None and not is_initialized(node, machine.node_claim)
     }
 
 
 def with_least(view: ClusterView, observed: Observed, otherwise: Resources) -> tuple[NodeClaim, ...]:
     """NodeClaims that are launched and have no node yet promise the least of what they may become; otherwise: where nothing is
     known of that. What a node has is its own to say."""
-    there = {node.name for node in view.nodes}
+    coming = {machine.name for machine in view.machines if machine.node is None}
     return tuple(
         replace(claim, allocatable=claim.allocatable + _least(claim, observed, otherwise))
-        if claim.allocatable and claim.node_name not in there
+        if claim.allocatable and claim.name in coming
         else claim
         for claim in view.node_claims
     )
@@ -78,5 +77,5 @@ def _least(claim: NodeClaim, observed: Observed, otherwise: Resources) -> Resour
     return Resources.of((name, min(item.get(name) for item in known)) for name in known[0].names())
 
 
-def _claims(view: ClusterView) -> dict[str, NodeClaim]:
-    return {claim.node_name: claim for claim in view.node_claims if claim.node_name is not None}
+def _pool_type(machine: Machine) -> PoolType:
+    return machine.node_pool, machine.label(INSTANCE_TYPE_LABEL) or ""
