@@ -1,4 +1,4 @@
-"""The ports: what the shell asks of the world, as Protocols. Implemented by source, cluster and catalog; bound in wiring."""
+"""The ports: what the shell asks of the world, as Protocols."""
 
 from __future__ import annotations
 

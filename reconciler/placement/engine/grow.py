@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.model.quantity import Resources
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
 from reconciler.placement.engine.host_caps import Task, host_caps
 from reconciler.placement.engine.loops import Numbers
 from reconciler.placement.engine.state import State

@@ -22,6 +22,7 @@ _PARTS = (
     (
         loops,
         (
+            "allowed",
             "cap_on",
             "fits_in",
             "holds",

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 SPREAD_ITSELF, SPREAD_OTHERS, ANTI_AFFINITY_ITSELF, ANTI_AFFINITY_OTHERS, AFFINITY = range(5)
-"""Kinds of rules on the hostname, as numbers."""
-HOST_ROW, RULE_KIND, BOUND = range(3)
+"""Codes of rules between pods."""
+HOST_ROW, RULE_CODE, BOUND = range(3)
 """Rows of `rules`."""
 EMPTY, MINIMUM, RUNNING, USED, LEAN = range(5)
 """Parts of `loads`: what KeepEmpty chunks, KeepMinimum chunks and pending pods take; all of it together; without what runs."""
@@ -46,21 +46,25 @@ Numbers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 
+def allowed(code: int, bound: int, counted: int) -> int:
+    """How many more chunks a rule between pods lets come to a domain in which so many pods count."""
+    if code == SPREAD_ITSELF:
+        return max(0, bound - counted)
+    if code == SPREAD_OTHERS:
+        return PLENTY if counted <= bound else 0
+    if code == AFFINITY:
+        return PLENTY if counted > 0 else 0
+    if counted > 0:
+        return 0
+    return 1 if code == ANTI_AFFINITY_ITSELF else PLENTY
+
+
 def cap_on(hosts: Numbers, column: int, rules: Numbers) -> int:
-    """As `HostCaps.on`, for one bin."""
+    """The most chunks that all of the rules on the hostname let come to one bin."""
     cap = PLENTY
     for rule in range(rules.shape[1]):
         counted = hosts[rules[HOST_ROW, rule], column]
-        kind, bound = rules[RULE_KIND, rule], rules[BOUND, rule]
-        if kind == SPREAD_ITSELF:
-            allowed = max(0, bound - counted)
-        elif kind == SPREAD_OTHERS:
-            allowed = PLENTY if counted <= bound else 0
-        elif kind == AFFINITY:
-            allowed = PLENTY if counted > 0 else 0
-        else:
-            allowed = 0 if counted > 0 else 1 if kind == ANTI_AFFINITY_ITSELF else PLENTY
-        cap = min(cap, allowed)
+        cap = min(cap, allowed(rules[RULE_CODE, rule], rules[BOUND, rule], counted))
     return cap
 
 

@@ -12,7 +12,7 @@ from operator import itemgetter
 import numpy as np
 
 from reconciler.placement.amounts import PLENTY
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
 from reconciler.placement.engine.fill import fill_planned, most_with_minimums
 from reconciler.placement.engine.grow import cheapest_growth, grow, template_within_limits
 from reconciler.placement.engine.host_caps import Task
