@@ -42,7 +42,8 @@ class Inventory:
 
     members: refs that a prune may delete; memory: small JSON values by key (back-offs, finished requests).
     recorded: the inventory object exists; group_kinds (`NodePool.karpenter.sh`) and namespaces: where it says that members
-    may be.
+    may be. suspended: nothing is to be written until that is taken back. requested_at: whatever somebody wrote who asks for
+    a pass.
     """
 
     members: frozenset[ObjectRef] = frozenset()
@@ -50,6 +51,8 @@ class Inventory:
     recorded: bool = False
     group_kinds: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
+    suspended: bool = False
+    requested_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class PodDisruptionBudget:
     allows_none: bool = False
 
     def covers(self, pod: Pod) -> bool:
+        """Whether the pod is one of those that the budget protects."""
         matches = self.selector is not None and self.selector.matches(dict(pod.shape.labels))
         return pod.namespace == self.namespace and matches
 

@@ -38,7 +38,7 @@ class MakePlan:
             launches=state.prepared.launches,
             local_budgets=state.local_budgets,
             include_pending=state.include_pending,
-            suspended=self.rules.suspend,
+            suspended=state.suspended,
             applyset_id=self.rules.inventory.id,
             drift=self.rules.drift,
         )

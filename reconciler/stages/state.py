@@ -39,12 +39,13 @@ class PassState:
     """trigger: why the pass is made, in one word. repository: its own documents, with the manifests as they are to be
     applied. live: the cluster's documents. effective: the repository's over the cluster's. local_budgets: compiled into UTC.
 
-    broken_rules: what the checker rejects, in sentences. unrendered: writes that no template could be rendered for.
+    suspended: nothing is to be written. broken_rules: what the checker rejects, in sentences. unrendered: writes that no template could be rendered for.
     """
 
     now: datetime
     trigger: str = ""
     include_pending: bool = False
+    suspended: bool = False
     tree: SourceTree = field(default_factory=lambda: SourceTree(None))
     repository: Declared = field(default_factory=Declared)
     view: ClusterView = field(default_factory=ClusterView)

@@ -9,7 +9,7 @@ import yaml
 from reconciler.manifests.crds import crds, to_yaml
 from reconciler.settings import load_settings
 
-CONFIG = Path(__file__).resolve().parents[3] / "config"
+CONFIG = Path(__file__).resolve().parents[2] / "config"
 DEFINITIONS = {definition["metadata"]["name"]: definition for definition in crds()}
 
 
@@ -50,3 +50,14 @@ def test_the_deployment_takes_over_what_the_image_compiled() -> None:
     copied_to = next(mount["mountPath"] for mount in first["volumeMounts"] if mount["name"] == volume)
     assert first["image"] == daemon["image"]
     assert first["command"][-2:] == [f"{folder}/.", copied_to]
+
+
+def test_the_inventory_moves_with_the_deployment() -> None:
+    """An overlay with another namespace moves the RBAC; the Lease and the inventory are under the same Role."""
+    pod = yaml.safe_load((CONFIG / "deploy" / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+    fields = {
+        variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"] for variable in pod["containers"][0]["env"]
+    }
+    assert fields == {"HEADROOM_INVENTORY_NAMESPACE": "metadata.namespace"}
+    settings = load_settings(None, environment=dict.fromkeys(fields, "platform"))
+    assert settings.inventory.namespace == "platform"
