@@ -54,10 +54,11 @@ def joined_machines(nodes: Iterable[Node], node_claims: Iterable[NodeClaim]) -> 
     A NodeClaim has the node with its `status.providerID`. Karpenter joins by nothing else, so two different providerIDs are
     two machines whatever `status.nodeName` says. Where either has no providerID yet, `status.nodeName` decides.
 
-    Every node is a machine: kube-scheduler binds pods to each of two that share a providerID. Their NodeClaim goes with the
-    one that it names, else with the first by name. Of several NodeClaims of one machine only one counts, so that the machine
-    is not counted twice: one that matches by providerID, then one being deleted (it takes the machine along), then the
-    first by name.
+    Every node is a machine, since kube-scheduler binds pods to each of two nodes that share a providerID. Their NodeClaim goes
+    with the node that it names, else with the first by name.
+
+    Of several NodeClaims of one machine only one counts, so that the machine is not counted twice. One that matches by
+    providerID is preferred, then one being deleted, since it takes the machine along, then the first by name.
     """
     by_name = sorted(nodes, key=_name)
     found = _NodeIndex(by_name)

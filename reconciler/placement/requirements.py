@@ -46,10 +46,10 @@ STABLE_KEYS = {
     "topology.disk.csi.azure.com/zone": ZONE_LABEL,
     "topology.gke.io/zone": ZONE_LABEL,
 }
-"""Other spellings of stable labels, by which nodes may be asked for before they exist.
+"""Other spellings of stable labels, which mean the stable label where a node does not exist yet.
 
-Karpenter reads the older ones so. The clouds' Karpenter providers read those of their CSI drivers so, which the drivers put on
-nodes once they run there.
+Karpenter normalizes the older ones. The clouds' Karpenter providers normalize those of their CSI drivers, which label a node
+once they run there.
 """
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)

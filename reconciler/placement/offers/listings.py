@@ -53,9 +53,9 @@ def sold_in(offers: PoolOffers, rows: Mask, place: Place) -> tuple[Mask, list[in
 def _places(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
     """Places to try, best first.
 
-    First, around the cheapest offering, as many zones and capacity types as its type is sold in; then fewer of them, since more
-    types are sold there. Then each place alone, cheapest first, in case the first has too few types. Where the pool has
-    minValues, every other set of zones and capacity types comes last.
+    First come as many zones and capacity types around the cheapest offering as its type is sold in. Fewer of them follow, since
+    more types are sold there. Then comes each place alone, cheapest first, in case the first has too few types. Where the pool
+    has minValues, every other set of zones and capacity types comes last.
     """
     seen = set[Place]()
     for place in (*_around(offers, rows, primary), *_alone(offers, rows)):

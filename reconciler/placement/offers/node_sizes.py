@@ -26,7 +26,7 @@ _NO_NUMBERS: Numbers = np.zeros(0, dtype=np.int64)
 class NodeSize(NamedTuple):
     """One way to make a node.
 
-    chunks: how many it holds. price: in billionths of a USD an hour. choice: identifies it to whoever asked.
+    chunks: how many it holds. price: in billionths of a USD an hour. choice: identifies it to the caller.
     """
 
     chunks: int
@@ -58,10 +58,10 @@ def mix_of(count: int, useful: Sequence[NodeSize]) -> Mix:
 class Options:
     """The instance types that new nodes can have for equal chunks, and their cheapest mixes, worked out once for each count.
 
-    types: numbers through all pools; chunks: how many one node holds, 0 where the type cannot be had; prices: of its cheapest
-    offering, in billionths of a USD an hour; all of shape (types,). useful: indices into these of the sizes to choose from.
-    compatibility: of the chunks. new: by number of chunks, the template of the one new node that takes them all; -1 where that
-    is not known.
+    types: numbers through all pools. chunks: how many one node of the type holds, 0 where the type cannot be had.
+    prices: of its cheapest offering, in billionths of a USD an hour. These three have shape (types,).
+    useful: indices into them of the sizes to choose from. compatibility: of the chunks.
+    new: by number of chunks, the template of the one new node that takes them all; -1 where that is not known.
     """
 
     def __init__(

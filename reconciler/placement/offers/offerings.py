@@ -41,8 +41,8 @@ known price is chosen wherever one will do.
 class Offerings:
     """What can be bought, without regard to NodePools.
 
-    types: sorted by name. table: the labels of each row. types_of, zones, capacity_types, prices: by row; the first is an index
-    into types, and prices are billionths of a USD an hour, so that sums compare exactly.
+    types: sorted by name. table: the labels of each row. types_of: by row, an index into types.
+    zones, capacity_types: by row. prices: by row, in billionths of a USD an hour, so that sums compare exactly.
     known: by row, whether the price is known, or only stands in for one when choices are compared.
     reservations, reservation_keys: by row, the name of its capacity reservation and the label that says so, "" for none.
     reserved: by reservation, how many nodes are left. left_out: sentences on what is not planned with.

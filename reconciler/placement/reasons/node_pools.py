@@ -192,10 +192,10 @@ def _too_small(state: State, batch: Batch, offers: PoolOffers, instance_types: S
     """What types lack: of those that come nearest how many there are, the first by name and its room; then what others lack."""
     names, request = state.columns.names, batch.needs.request
     rooms = np.maximum(offers.room[list(instance_types)], 0)
-    nobody = [column for column in np.flatnonzero(request).tolist() if not rooms[:, column].any()]
-    if nobody:
+    absent = [column for column in np.flatnonzero(request).tolist() if not rooms[:, column].any()]
+    if absent:
         asked = listed(
-            f"{resource_words(names[n])} ({format_amount(names[n], int(request[n]))} asked for)" for n in nobody
+            f"{resource_words(names[n])} ({format_amount(names[n], int(request[n]))} asked for)" for n in absent
         )
         several = len(instance_types) > 1
         return f"none of {len(instance_types)} types has any {asked}" if several else f"its one type has no {asked}"
