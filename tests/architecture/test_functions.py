@@ -28,7 +28,6 @@ LARGER = {
     "plan.py make_plan": (78, 1),
     "pod_spec.py shape_of": (62, 5),
     "violations.py violations": (61, 8),
-    "wiring.py run_daemon": (72, 4),
 }
 
 

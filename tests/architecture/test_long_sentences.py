@@ -13,7 +13,6 @@ LONG = {
     "cli": 6,
     "cluster": 11,
     "demand": 3,
-    "edges.py": 1,
     "manifests": 11,
     "model": 14,
     "placement": 85,
@@ -22,7 +21,6 @@ LONG = {
     "settings.py": 5,
     "source": 4,
     "timetable": 6,
-    "wiring.py": 1,
 }
 
 

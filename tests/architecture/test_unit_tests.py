@@ -7,15 +7,7 @@ from pathlib import Path
 from tests.architecture.source_tree import ROOT
 
 # What stands elsewhere still. Take out what has moved.
-ELSEWHERE = {
-    "test_back_off_passes.py",
-    "test_checked_passes.py",
-    "test_leaving_passes.py",
-    "test_local_budget_passes.py",
-    "test_nominated_passes.py",
-    "test_optimal_passes.py",
-    "test_scheduled_passes.py",
-}
+ELSEWHERE: set[str] = set()
 
 
 def without_a_counterpart(folder: Path) -> set[str]:
