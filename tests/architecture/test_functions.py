@@ -25,7 +25,6 @@ LARGER = {
     "loops.py serve": (79, 22),
     "place.py _place": (63, 9),
     "place.py _state": (51, 10),
-    "plan.py make_plan": (78, 1),
     "pod_spec.py shape_of": (62, 5),
     "violations.py violations": (61, 8),
 }
