@@ -25,7 +25,6 @@ LARGER = {
     "loops.py put_one": (26, 10),
     "loops.py serve": (79, 22),
     "loops.py take_back": (16, 11),
-    "plan.py make_plan": (92, 1),
     "pod_spec.py shape_of": (62, 5),
     "state.py State.__init__": (67, 7),
 }
