@@ -1,4 +1,4 @@
-"""The loops over sizes of new nodes, written so that they can be compiled. Used by kernel.
+"""The loops over sizes of new nodes, written so that they can be compiled.
 
 sizing and options have the same in numpy and plain Python, and a test holds both to the same answers. None of them calls a loop of
 another file, of which numba's cache would know nothing.
