@@ -46,6 +46,12 @@ class FileCatalog:
             raise Invalid(f"{self._path}:{error.lineno}:{error.colno}: is not JSON ({error.msg})") from error
         except RecursionError as error:
             raise Invalid(f"catalogue {self._path} is nested too deeply") from error
+        except ValueError as error:
+            raise Invalid(f"catalogue {self._path} has a number that is too large") from error
+        try:
+            json.dumps(document, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise Invalid(f"catalogue {self._path} has half of a surrogate pair, which no text can hold") from error
         try:
             return instance_types_from(document)
         except Invalid as error:

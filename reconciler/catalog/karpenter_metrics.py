@@ -34,8 +34,7 @@ from reconciler.ports import Clock
 _PREFIX = "karpenter_cloudprovider_instance_type_"
 _MOST_BYTES = 128 * 2**20
 _PODS = 110
-_ARM_NAME = re.compile(r"a1|[a-z]+-?\d+[a-z]*g[a-z]*")
-"""AWS names Graviton families with a `g` after the generation (`m7g`, `c6gn`, `x2gd`); `a1` was the first."""
+_FAMILY = re.compile(r"[a-z]+-?\d+(?P<letters>[a-z]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ def _instance_type(name: str, scrape: Scrape, seen: InstanceType | None) -> Inst
     capacity = Resources.of(
         {CPU: round(scrape.cores[name] * 1000), MEMORY: int(scrape.memory[name]), PODS: _PODS},
     )
-    architecture = "arm64" if _ARM_NAME.fullmatch(name.partition(".")[0]) else "amd64"
+    architecture = "arm64" if _is_arm(name.partition(".")[0]) else "amd64"
     labels = {INSTANCE_TYPE_LABEL: name, ARCHITECTURE_LABEL: architecture, OPERATING_SYSTEM_LABEL: "linux"}
     return InstanceType(
         name=name,
@@ -184,6 +183,12 @@ def _instance_type(name: str, scrape: Scrape, seen: InstanceType | None) -> Inst
         offerings=offerings,
         labels=tuple(sorted(labels.items())),
     )
+
+
+def _is_arm(family: str) -> bool:
+    """AWS names Graviton families with a `g` after the generation (`m7g`, `c6gn`, `x2gd`); `a1` was the first."""
+    match = _FAMILY.fullmatch(family)
+    return family == "a1" or (match is not None and "g" in match["letters"])
 
 
 def _offerings(

@@ -22,6 +22,7 @@ COMMANDS = {
     "explain": "Where each chunk of a demand landed, or why it did not.",
     "status": "What the daemon last did.",
     "snapshot": "Capture a cluster for offline planning.",
+    "release": "Hand every held node back, before headroom is removed.",
     "crd": "Print the CustomResourceDefinitions that headroom owns.",
     "init": "Scaffold a capacity repository.",
     "schema": "Print the JSON Schema of an output, or of manifests.",

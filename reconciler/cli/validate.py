@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler.cli.options import Moment, output_option
 from reconciler.model.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from reconciler.model.declared import Declared
 
 
 @click.command("validate", short_help="Check manifests; works with no cluster.")
@@ -21,6 +25,8 @@ from reconciler.model.findings import Finding, Severity
 @output_option("text", "json", "sarif", "github")
 def command(*, paths: tuple[str, ...], path: str | None, strict: bool, now: datetime | None, output: str) -> int:
     """Check every manifest below PATH… (default: this folder), and report what is wrong, where, and what to write instead.
+
+    Templates in folders called templates are rendered too, with made-up objects and with the NodePools that are declared.
 
     Exits 1 when there is an error; warnings alone exit 0, unless --strict makes them errors.
 
@@ -46,7 +52,12 @@ def command(*, paths: tuple[str, ...], path: str | None, strict: bool, now: date
     files, left_out = read_paths(places)
     declared = read(files, one_cluster=False)
     present = now or SystemClock().now()
-    told = (*declared.findings, *left_out, *schedule_findings(declared.schedules, present))
+    told = (
+        *declared.findings,
+        *left_out,
+        *schedule_findings(declared.schedules, present),
+        *_template_findings(files, declared),
+    )
     if strict:
         told = tuple(_strict(finding) for finding in told)
     findings = tuple(sorted(told, key=lambda finding: finding.sort_key))
@@ -67,6 +78,16 @@ def command(*, paths: tuple[str, ...], path: str | None, strict: bool, now: date
         where = listed("this folder" if place == "." else place for place in places)
         click.echo(f"No manifest was found in {where}: files that end in .yaml, .yml and .json are read.", err=True)
     return int(any(finding.severity is Severity.ERROR for finding in findings))
+
+
+def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[Finding, ...]:
+    if not any(path.endswith(".j2") for path in files):
+        return ()
+    from reconciler.manifests.rendered import read_rendered  # noqa: PLC0415 - only where there are templates
+    from reconciler.packaged import packaged_texts  # noqa: PLC0415 - likewise
+    from reconciler.render.check import findings_of_files  # noqa: PLC0415 - likewise
+
+    return findings_of_files(files, packaged_texts("templates", suffix=".j2"), read_rendered, declared.manifests)
 
 
 def _strict(finding: Finding) -> Finding:

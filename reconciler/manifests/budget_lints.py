@@ -28,6 +28,8 @@ _BUDGETS: Path = ("spec", "disruption", "budgets")
 DEFAULT_NODES = "10%"
 """What the API server writes into a budget without `nodes`."""
 _LARGEST_COUNT = 2**31 - 1
+_MOST_DIGITS = 10
+"""Those of the largest count."""
 _EVERY_STEP = re.compile(r"\*/\d+")
 _DAY, _WEEKDAY = 2, 4
 
@@ -81,19 +83,20 @@ def _read(inspection: Inspection, index: int, budget: Mapping[str, Any]) -> _Bud
     path: Path = (*_BUDGETS, index)
     opened = _opened(inspection, path, budget)
     nodes = str(budget.get("nodes", DEFAULT_NODES))
-    number = int(nodes.removesuffix("%"))
-    if number > _LARGEST_COUNT:
+    digits = nodes.removesuffix("%").lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS or int(digits) > _LARGEST_COUNT:
+        shown = nodes if len(nodes) <= 2 * _MOST_DIGITS else f"{nodes[: 2 * _MOST_DIGITS]}…"
         inspection.report(
             codes.BUDGET_NOT_EVALUATED,
             (*path, "nodes"),
-            f"{nodes} overflows Karpenter's 32-bit count, so that it allows no disruption for any reason",
+            f"{shown} overflows Karpenter's 32-bit count, so that it allows no disruption for any reason",
             hint='write "100%" for all nodes',
         )
         return None
     if opened is None or budget.get("reasons") == []:
         return None
     reasons = frozenset(budget.get("reasons") or REASONS)
-    return _Budget(index, number, nodes.endswith("%"), reasons, opened, "schedule" in budget, "reasons" in budget)
+    return _Budget(index, int(digits), nodes.endswith("%"), reasons, opened, "schedule" in budget, "reasons" in budget)
 
 
 def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> tuple[Interval, ...] | None:

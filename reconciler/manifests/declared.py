@@ -12,7 +12,6 @@ from reconciler.manifests.load import load
 from reconciler.manifests.reading import ReadDocument, read_document
 from reconciler.manifests.validate import duplicates, references, several_clusters
 from reconciler.model.declared import Declared
-from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
@@ -73,8 +72,8 @@ def read_live(objects: Iterable[LiveObject]) -> Declared:
             continue
         try:
             typed = kind.read(item.ref, item.body, Origin(managers=item.managers))
-        except (Invalid, KeyError, TypeError, ValueError, AttributeError):
-            continue  # an object of a version that is unknown here
+        except Exception:  # noqa: BLE001, S112 - an object of an unknown version, or odder; it must not stop the pass
+            continue
         if typed is not None:
             slots[kind.slot].append(typed)
     return Declared(**_sorted_slots(slots))

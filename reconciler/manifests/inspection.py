@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reconciler.manifests import codes
 from reconciler.manifests.document import Document, Path, path_text
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition
+
+
+def unreadable(error: Exception, position: SourcePosition | None, ref: ObjectRef | None) -> Finding:
+    """The finding for a document that a rule failed on, which is a defect of headroom."""
+    code = codes.NOT_READ
+    message = f"headroom failed to read this document ({type(error).__name__}): {error}"
+    return Finding(
+        code.name, code.severity, message, position, ref, hint="report it, and leave the document out until then"
+    )
 
 
 class Inspection:

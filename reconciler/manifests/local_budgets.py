@@ -13,7 +13,7 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.allow_windows import ALLOW_WINDOWS, TIME_ZONE, allow_windows_of
-from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.inspection import Inspection, mapping_at, unreadable
 from reconciler.manifests.node_pool import NODE_POOL, budgets_of, is_partial
 from reconciler.manifests.old_zone_data import old_zone_data
 from reconciler.model.declared import Declared, DeclaredManifest
@@ -54,14 +54,18 @@ def in_utc(repository: Declared, now: datetime) -> InUtc:
     manifests: dict[int, DeclaredManifest] = {}
     refused = set()
     for index, item in enumerate(repository.manifests):
-        written = written_in(item.manifest) if item.ref.kind == NODE_POOL.name else None
-        if written is None:
-            continue
         try:
-            form = compiled(written, now)
+            written = written_in(item.manifest) if item.ref.kind == NODE_POOL.name else None
+            form = None if written is None else compiled(written, now)
         except Invalid as error:
             findings.append(_too_many(item, error))
             refused.add(item.ref)
+            continue
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is about this NodePool and stops no pass
+            findings.append(unreadable(error, item.position, item.ref))
+            refused.add(item.ref)
+            continue
+        if written is None or form is None:
             continue
         pools.append(PoolBudgets(item.ref.name, written, form, item.position))
         manifests[index] = replace(item, manifest=_with_budgets(item.manifest, form.budgets))

@@ -42,6 +42,9 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement, 
 
 ALWAYS = "Always"
 _OPERATORS = {operator.value: operator for operator in Operator}
+_COMPARISONS = frozenset({Operator.GT, Operator.LT, Operator.GTE, Operator.LTE})
+_MOST_DIGITS = 20
+"""Characters of a 64-bit integer with its sign."""
 _POD_LEVEL = frozenset({"cpu", "memory"})
 _HUGE_PAGES = "hugepages-"
 _ANY_ADDRESS = HostPort(port=0).address
@@ -209,7 +212,10 @@ def requirement_of(wire: SelectorRequirementWire) -> Requirement:
             f"operator {wire.operator!r} of {wire.key!r} does not exist",
             hint=f"write one of {', '.join(_OPERATORS)}",
         )
-    return Requirement(wire.key, operator, wire.values or ())
+    values = wire.values or ()
+    if operator in _COMPARISONS and any(len(value) > _MOST_DIGITS for value in values):
+        values = ()  # kube-scheduler cannot parse such a bound either, and then nothing matches
+    return Requirement(wire.key, operator, values)
 
 
 def selector_of(wire: LabelSelectorWire | None) -> LabelSelector | None:

@@ -9,7 +9,7 @@ from typing import Any
 from reconciler.manifests import codes
 from reconciler.manifests.annotations import check_annotations
 from reconciler.manifests.document import Document, Path, path_text
-from reconciler.manifests.inspection import Inspection
+from reconciler.manifests.inspection import Inspection, unreadable
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of, names_in, namesake_of
 from reconciler.manifests.node_pool import is_partial
@@ -57,7 +57,20 @@ class ReadDocument:
 
 
 def read_document(document: Document) -> ReadDocument:
-    """What the document declares. Never raises: whatever is wrong becomes findings."""
+    """What the document declares. Never raises: whatever is wrong becomes findings.
+
+    Even a defect of a rule breaks one document only, and never stops a pass.
+    """
+    try:
+        return _read(document)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is about this document
+        kind = kind_of(document.api_version.rpartition("/")[0], document.kind)
+        ref = None if kind is None else kind.ref_of(document.value)
+        finding = unreadable(error, document.position, ref)
+        return ReadDocument(document, kind, ref, findings=(finding,), broken=True)
+
+
+def _read(document: Document) -> ReadDocument:
     api_version, api_path = _api_version(document)
     group, _, version = api_version.rpartition("/")
     name = document.kind

@@ -12,6 +12,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from reconciler.manifests import codes
+from reconciler.manifests.inspection import unreadable
 from reconciler.manifests.metrics_producer import DEFAULT_ZONE
 from reconciler.manifests.old_zone_data import old_zone_data
 from reconciler.model.findings import Code, Finding
@@ -38,7 +39,15 @@ def schedule_findings(schedules: Iterable[Schedule], now: datetime) -> tuple[Fin
     known = tuple(schedules)
     local = next((schedule for schedule in known if schedule.timezone != DEFAULT_ZONE), None)
     old = () if local is None else old_zone_data(now, local.ref, local.position, "spec.schedule.timezone")
-    return (*old, *(finding for schedule in known for finding in _findings(schedule, hour)))
+    return (*old, *(finding for schedule in known for finding in _safely(schedule, hour)))
+
+
+def _safely(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
+    """The findings of one schedule; a defect here is one of them, and stops no pass."""
+    try:
+        return _findings(schedule, hour)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is about this schedule
+        return (unreadable(error, schedule.position, schedule.ref),)
 
 
 @lru_cache(maxsize=4096)

@@ -22,6 +22,8 @@ _WINDOW = re.compile(
     rf"(?P<days>[a-z][a-z ,-]*?)?\s*(?P<start>{_TIME})\s*(?:-|–|to|until)\s*"
     rf"(?P<last>[a-z]{{3,9}}\s+)?(?P<end>{_TIME})(?:\s*=\s*(?P<replicas>\d{{1,9}}))?",
 )
+_LONGEST = 200
+"""Characters; the pattern takes long on thousands of them."""
 _HALF_DAY, _HOURS, _MINUTES = 12, 24, 60
 _NOT_A_WINDOW = 'write it like "mon-fri 9-17", "sat,sun 10:30-14", "daily 22-6" or "fri 17 - mon 9"'
 
@@ -44,7 +46,8 @@ class Window:
 
 def read_window(words: str) -> Window:
     """`[WEEKDAYS] FROM-TO[=REPLICAS]`, or `WEEKDAY FROM - WEEKDAY TO`. Raises `Invalid` with what to write instead."""
-    match = _WINDOW.fullmatch(" ".join(words.lower().split()))
+    short = " ".join(words.lower().split())
+    match = _WINDOW.fullmatch(short) if len(short) <= _LONGEST else None
     if match is None:
         raise Invalid(f"{words!r} is not a window of time", hint=_NOT_A_WINDOW)
     days = _weekdays((match["days"] or "daily").strip(" ,"))

@@ -10,6 +10,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from reconciler.manifests import codes
@@ -41,12 +42,14 @@ _OPEN = "x-kubernetes-preserve-unknown-fields"
 _ALWAYS_KNOWN = ("apiVersion", "kind", "metadata")
 _LONGEST_SHOWN = 60
 _DURATION = re.compile(r"(?:[0-9]+[smh])+")
+MOST_VIOLATIONS = 100
+"""Of one document; to find a hint for each of a hundred thousand would take minutes."""
 
 
 def check_structure(inspection: Inspection, schema_name: str, value: Any, at: Path = ()) -> None:
     """Reports every violation of the schema by the value. at: the value's path in the document."""
     schema = schema_of(schema_name)
-    for error in validator_of(schema_name).iter_errors(value):
+    for error in islice(validator_of(schema_name).iter_errors(value), MOST_VIOLATIONS):
         _report(inspection, schema, error, at)
     _unknown_fields(inspection, schema, value, at)
 
@@ -174,36 +177,42 @@ def _type_hint(wanted: list[str], found: Any) -> str:
             case bool():
                 return "put it in quotes; YAML reads yes, no, on, off, y and n as booleans"
             case int() | float():
-                return f'write it in quotes: "{found}"'
+                return f'write it in quotes: "{_shown(found)}"'
     if "integer" in wanted and isinstance(found, str) and found.lstrip("+-").isdigit():
-        return f"write {found} without quotes"
+        return f"write {_shown(found)[1:-1]} without quotes"
     if wanted == ["array"]:
         return "put a dash before it, or square brackets around it"
     return ""
 
 
 def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Path) -> None:
+    """Reports fields that the schema does not have, and has them dropped."""
     if isinstance(value, Mapping):
         known: Mapping[str, Schema] | None = schema.get("properties")
         further = schema.get("additionalProperties")
         for key, inner in value.items():
+            where: Path = (*path, key)
             if known is not None and key in known:
-                _unknown_fields(inspection, known[key], inner, (*path, key))
-            elif further is False:
-                continue  # a violation of the schema, reported as such
-            elif further is not None:
-                _unknown_fields(inspection, further, inner, (*path, key))
-            elif known is not None and _OPEN not in schema and not (path == () and key in _ALWAYS_KNOWN):
-                where: Path = (*path, key)
-                inspection.unknown(where)
-                inspection.report(
-                    codes.UNKNOWN_FIELD,
-                    where,
-                    f"{path_text(inspection.written_path(where))} is not a field of this kind and is dropped",
-                    hint=nearest(key, known) or f"known here: {', '.join(known) or 'none'}",
-                )
+                _unknown_fields(inspection, known[key], inner, where)
+            elif isinstance(further, Mapping):
+                _unknown_fields(inspection, further, inner, where)
+            elif further is None and known is not None and _OPEN not in schema and (path or key not in _ALWAYS_KNOWN):
+                _unknown_field(inspection, known, where)
     elif isinstance(value, list):
         items = schema.get("items")
         if items is not None:
             for index, inner in enumerate(value):
                 _unknown_fields(inspection, items, inner, (*path, index))
+
+
+def _unknown_field(inspection: Inspection, known: Mapping[str, Schema], where: Path) -> None:
+    if len(where) == 1 and where[0] in _ALWAYS_KNOWN:
+        return
+    inspection.unknown(where)
+    if len(inspection.findings) < MOST_VIOLATIONS:
+        inspection.report(
+            codes.UNKNOWN_FIELD,
+            where,
+            f"{path_text(inspection.written_path(where))} is not a field of this kind and is dropped",
+            hint=nearest(str(where[-1]), known) or f"known here: {', '.join(known) or 'none'}",
+        )

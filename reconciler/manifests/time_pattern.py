@@ -26,7 +26,9 @@ _BOUNDS: dict[str, tuple[int, int]] = {
 }
 _NAMES: dict[str, tuple[str, ...]] = {"months": _MONTHS, "weekdays": _WEEKDAYS}
 _OFFSETS = {"months": 1, "weekdays": 0}
-_RANGE = re.compile(r"(\*|[A-Za-z0-9]+(?:\s*-\s*[A-Za-z0-9]+)?)(?:/([0-9]+))?")
+_RANGE = re.compile(r"(\*|[A-Za-z0-9]{1,9}(?:\s*-\s*[A-Za-z0-9]{1,9})?)(?:/([0-9]{1,4}))?")
+_MOST_CHARACTERS = 500
+"""Of one field: more than the numbers of all minutes take."""
 FIELDS = tuple(_BOUNDS)
 
 
@@ -65,13 +67,19 @@ def _read(name: str, value: Any) -> tuple[set[int], list[BadField]]:
     items = value if isinstance(value, list) else [value]
     numbers: set[int] = set()
     bad: list[BadField] = []
+    if len(items) + sum(len(item) for item in items if isinstance(item, str)) > _MOST_CHARACTERS:
+        return numbers, [
+            BadField(codes.INVALID_VALUE, f"{name} has more than {_MOST_CHARACTERS} characters", _example(name))
+        ]
     if not items:
         bad.append(
             BadField(codes.INVALID_VALUE, f"{name} is an empty list", "leave it out, or list at least one value")
         )
     for item in items:
         if isinstance(item, bool) or not isinstance(item, int | str):
-            bad.append(BadField(codes.WRONG_TYPE, f"{name} must be numbers or text, not {item!r}", _example(name)))
+            bad.append(
+                BadField(codes.WRONG_TYPE, f"{name} must be numbers or text, not {_kind_of(item)}", _example(name))
+            )
             continue
         words = [word.strip() for word in item.split(",")] if isinstance(item, str) else [str(item)]
         for word in words:
@@ -80,6 +88,11 @@ def _read(name: str, value: Any) -> tuple[set[int], list[BadField]]:
             except BadField as error:
                 bad.append(error)
     return numbers, bad
+
+
+def _kind_of(item: object) -> str:
+    """A short name for a value that may be large."""
+    return {dict: "a mapping", list: "a list", type(None): "null"}.get(type(item)) or repr(item)
 
 
 def _number(name: str, word: str) -> int:

@@ -58,9 +58,11 @@ class TreeBuilder:
         self._parser = parser
         self._marks = marks
         self._first_line = first_line
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._anchors: dict[str, tuple[Any, int, int]] = {}
+        """Value, nodes and height of each anchored part."""
         self._open: set[str] = set()
         self._nodes = 0
+        self._deepest = 0
 
     def documents(self) -> Iterator[Root]:
         """Raises `Unreadable` and PyYAML's errors, whose marks count from the start of the text."""
@@ -84,8 +86,9 @@ class TreeBuilder:
     def _node(self, event: Any, depth: int) -> Any:
         name = type(event).__name__
         if name == "AliasEvent":
-            return self._alias(event)
-        before = self._nodes
+            return self._alias(event, depth)
+        before, deepest = self._nodes, self._deepest
+        self._deepest = depth
         self._count(1, event)
         anchor = event.anchor
         if anchor is not None:
@@ -93,24 +96,28 @@ class TreeBuilder:
         if name == "ScalarEvent":
             value: Any = self._scalar(event)
         elif depth >= DEEPEST:
-            line, column = self._place(event)
-            raise Unreadable(
-                codes.NESTED_TOO_DEEP,
-                f"more than {DEEPEST} levels of nesting",
-                line,
-                column,
-                hint="no object of Kubernetes is nested like this; look for brackets that are never closed",
-            )
+            raise self._too_deep(event)
         elif name == "MappingStartEvent":
             value = self._mapping(depth)
         else:
             value = self._sequence(depth)
         if anchor is not None:
             self._open.discard(anchor)
-            self._anchors[anchor] = (value, self._nodes - before)
+            self._anchors[anchor] = (value, self._nodes - before, self._deepest - depth)
+        self._deepest = max(self._deepest, deepest)
         return value
 
-    def _alias(self, event: Any) -> Any:
+    def _too_deep(self, event: Any) -> Unreadable:
+        line, column = self._place(event)
+        return Unreadable(
+            codes.NESTED_TOO_DEEP,
+            f"more than {DEEPEST} levels of nesting",
+            line,
+            column,
+            hint="no object of Kubernetes is nested like this; look for brackets that are never closed",
+        )
+
+    def _alias(self, event: Any, depth: int) -> Any:
         line, column = self._place(event)
         if event.anchor in self._open:
             raise Unreadable(codes.TOO_MANY_ALIASES, f"alias *{event.anchor} contains itself", line, column)
@@ -123,8 +130,11 @@ class TreeBuilder:
                 column,
                 hint=f"put &{event.anchor} before the value it stands for, earlier in the same document",
             )
-        value, nodes = known
+        value, nodes, height = known
         self._count(nodes, event)
+        if depth + height > DEEPEST:
+            raise self._too_deep(event)
+        self._deepest = max(self._deepest, depth + height)
         return value
 
     def _count(self, nodes: int, event: Any) -> None:

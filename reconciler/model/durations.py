@@ -12,6 +12,8 @@ _UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _LONGEST = 2**63 - 1
 _MOST_DIGITS = 19
 """A number with more digits exceeds the longest duration in any unit."""
+_MOST_CHARACTERS = 200
+"""Far longer than any duration that Go itself prints."""
 _MOST_SHOWN = 40
 _PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)")
 _DAYS = re.compile(r"(?:([0-9]{1,3})w)?(?:([0-9]{1,4})d)?(?:([0-9]{1,5})h)?((?:[0-9]{1,5}m)?(?:[0-9]{1,5}s)?)")
@@ -24,11 +26,11 @@ def parse_duration(text: str) -> timedelta:
     """
     if text == "0":
         return timedelta(0)
+    if len(text) > _MOST_CHARACTERS:
+        raise _too_long(text)
     total = 0
     position = 0
-    for part in _PART.finditer(text):
-        if part.start() != position:
-            break
+    while part := _PART.match(text, position):
         total += _nanoseconds(text, part)
         position = part.end()
     if not text or position != len(text):

@@ -25,9 +25,13 @@ class Code:
     severity: Severity
 
 
+LONGEST_TEXT = 1000
+"""Characters; what a finding quotes may be a megabyte in one line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem, in words that stand alone."""
+    """One problem, in words that stand alone. Longer texts are cut."""
 
     code: str
     """Stable, in kebab-case; its page is `docs/findings/CODE.md`."""
@@ -40,6 +44,12 @@ class Finding:
     """The field, such as `spec.disruption.budgets[0].nodes`."""
     hint: str = ""
     """What to write instead."""
+
+    def __post_init__(self) -> None:
+        for name in ("message", "path", "hint"):
+            text: str = getattr(self, name)
+            if len(text) > LONGEST_TEXT:
+                object.__setattr__(self, name, f"{text[:LONGEST_TEXT]}…")
 
     @property
     def sort_key(self) -> tuple[str, int, int, str, str, str]:

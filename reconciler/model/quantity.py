@@ -32,19 +32,27 @@ _QUANTITY = re.compile(
 _BINARY_STEPS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
+_LONGEST = 100
+"""Characters of a quantity; nobody writes so many digits, and arithmetic with thousands of them takes long."""
+_LARGEST = Fraction(2**63 - 1)
+"""apimachinery caps quantities here, which is 9.2E of anything."""
+
+
 @lru_cache(maxsize=8192)
 def _parse_text(text: str) -> Fraction:
-    match = _QUANTITY.fullmatch(text)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
-        message = f"{text!r} is not a quantity"
+        shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        message = f"{shown!r} is not a quantity"
         raise Invalid(message, hint='write a number with a suffix, such as "500m", "2" or "1.5Gi"')
     value = Fraction(match["number"])
     value *= Fraction(10) ** int(match["exponent"]) if match["exponent"] else _MULTIPLIERS[match["suffix"] or ""]
+    value = min(value, _LARGEST)
     return -value if match["sign"] == "-" else value
 
 
 def parse_quantity(value: object) -> Fraction:
-    """The exact value of a quantity as written in YAML or JSON (`"500m"`, `2`, `1.5`). Raises `Invalid`."""
+    """The exact value of a quantity as written in YAML or JSON (`"500m"`, `2`, `1.5`), capped at 2⁶³ - 1. Raises `Invalid`."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         message = f"{value!r} is not a quantity"
         raise Invalid(message, hint='write a number with a suffix, such as "500m", "2" or "1.5Gi"')

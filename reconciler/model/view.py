@@ -41,7 +41,8 @@ class Inventory:
 
     members: refs that a prune may delete; memory: small JSON values by key (back-offs, finished requests).
     recorded: the inventory object exists; group_kinds (`NodePool.karpenter.sh`) and namespaces: where it says that members
-    may be.
+    may be. suspended: nothing is to be written until that is taken back. requested_at: whatever somebody wrote who asks for
+    a pass.
     """
 
     members: frozenset[ObjectRef] = frozenset()
@@ -49,6 +50,8 @@ class Inventory:
     recorded: bool = False
     group_kinds: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
+    suspended: bool = False
+    requested_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

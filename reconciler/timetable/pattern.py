@@ -47,8 +47,8 @@ def matches(pattern: TimePattern, zone: str, start: int, end: int) -> Matches:
     instants, local = instants[within], local[within]
     again = instants[1:] == instants[:-1]  # several local times of one gap are one instant
     if again.any():
-        last = np.append(~again, True)
-        instants, local = instants[last], local[last]
+        latest = np.append(~again, True)
+        instants, local = instants[latest], local[latest]
     return Matches(instants, local)
 
 

@@ -17,6 +17,9 @@ MOST_FINDINGS = 10
 MOST_SCHEDULES = 5
 """Schedules in the text, likewise."""
 
+MOST_HISTORY = 5
+"""Earlier passes in the text, likewise."""
+
 _DOCUMENT = ("kind", "namespace", "name")
 
 
@@ -35,6 +38,8 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, wid
     ]
     if document["summary"]:
         lines.append(f"  it planned  {document['summary']}")
+    if document.get("leads") is False:
+        lines.append(f"  standby     {document['leader'] or 'nobody'} leads")
     lines += _schedule_lines(document)
     if document["stalled"]:
         lines.append(paint("red", f"  stalled     {document['stalled']['reason']}: {document['stalled']['message']}"))
@@ -56,7 +61,19 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, wid
             lines.append(
                 paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
             )
-    return terminal_lines([*lines, *_finding_lines(document["findings"], paint)], paint, width)
+    rows = [*lines, *_finding_lines(document["findings"], paint), *_history_lines(document)]
+    return terminal_lines(rows, paint, width)
+
+
+def _history_lines(document: Mapping[str, Any]) -> list[str]:
+    """Earlier passes that did something, the newest first; without the last one, of which the rest tells."""
+    rows = [row for row in document.get("history", ()) if row["finished"] != document["finished"]][:MOST_HISTORY]
+    lines = []
+    for row in rows:
+        what = f"{counted(row['applied'], 'write')} applied" if row["applied"] else row["message"] or row["result"]
+        planned = f" ({row['summary']})" if row["summary"] else ""
+        lines.append(f"  before      {_moment(row['finished'])}, {row['trigger']}: {what}{planned}")
+    return lines
 
 
 def _schedule_lines(document: Mapping[str, Any]) -> list[str]:

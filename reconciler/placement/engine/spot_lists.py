@@ -1,5 +1,5 @@
 """What each spot node to be made may list, so that no offering can come to hold more of a demand than placement.spotShare allows,
-whichever way its launcher chooses. Used by offers, once all chunks have their nodes.
+whichever way its launcher chooses.
 
 First each node gets the cheapest offering that still has room for what it holds. Nodes that are alike and got the same one are a
 team. Then the teams in turn add to their lists what fits beside all others: zones while there is one type, then types, cheapest
@@ -18,11 +18,11 @@ from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import ON_DEMAND, SPOT
+from reconciler.placement.constraints.spot_share import Load, SpotAccounts, SpotOffering
 from reconciler.placement.engine.launch import Narrowed
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.spot.accounts import Load, SpotAccounts, SpotOffering
 
 
 @dataclass(frozen=True, slots=True)

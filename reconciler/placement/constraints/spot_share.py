@@ -1,4 +1,4 @@
-"""How many chunks of each demand may come to stand on spot nodes of each offering. Used by lists, allowances and offers.
+"""How many chunks of each demand may come to stand on spot nodes of each offering.
 
 A node counts with all it holds at every offering that it may still become, since which one is its launcher's choice.
 """

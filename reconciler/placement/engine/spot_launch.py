@@ -1,4 +1,4 @@
-"""Planned nodes with lists that keep placement.spotShare, and what cannot be kept of it. Used by place."""
+"""Planned nodes with lists that keep placement.spotShare, and what cannot be kept of it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import Crowding
+from reconciler.placement.constraints.spot_share import accounts_of_bins, crowdings, limits_of
 from reconciler.placement.engine.launch import Offered, Offerer
+from reconciler.placement.engine.spot_lists import narrowed_lists
 from reconciler.placement.engine.state import State
-from reconciler.placement.spot.accounts import accounts_of_bins, crowdings, limits_of
-from reconciler.placement.spot.lists import narrowed_lists
 
 
 def offered_within_share(
