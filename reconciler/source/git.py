@@ -178,13 +178,22 @@ class GitSource:
             self._backoffs.pop("commit", None)
             return
         with self._backing_off("commit", head.commit, now):
+            had_copy = self._remote.folder.is_dir()
             try:
-                self._take(head, now)
-            except (Stalled, CommandFailedError) as error:
-                failure = error if isinstance(error, Stalled) else stalled(error, self._url, "read the copy of")
-                if failure.reason == OPERATION_FAILED and not self._is_sound():
-                    self._remote.discard()
-                raise failure from error
+                self._attempt(head, now)
+            except Stalled as failure:
+                if failure.reason != OPERATION_FAILED or self._is_sound():
+                    raise
+                self._remote.discard()
+                if not had_copy:
+                    raise
+                self._attempt(head, now)
+
+    def _attempt(self, head: Head, now: datetime) -> None:
+        try:
+            self._take(head, now)
+        except CommandFailedError as error:
+            raise stalled(error, self._url, "read the copy of") from error
 
     def _is_sound(self) -> bool:
         """Whether a restart could still load the last good tree from the copy. Otherwise the copy is made anew."""
