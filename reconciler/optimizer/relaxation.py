@@ -19,7 +19,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.inter_pod_affinity import AntiAffinityRule
 from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.loops import MINIMUM, RUNNING
+from reconciler.placement.engine.arrays import MINIMUM, RUNNING
 from reconciler.placement.engine.open import by_weight
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
