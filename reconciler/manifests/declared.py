@@ -10,7 +10,7 @@ from reconciler.manifests.kind import Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.load import load
 from reconciler.manifests.reading import ReadDocument, read_document
-from reconciler.manifests.validate import duplicates, references
+from reconciler.manifests.validate import duplicates, references, several_clusters
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
@@ -44,6 +44,8 @@ def read(files: Mapping[str, bytes], *, one_cluster: bool = True) -> Declared:
     broken |= {ref for ref in refused if ref is not None}
     sound = [document for document in documents if document.ref is not None and document.ref not in broken]
     findings: list[Finding] = [*loaded.findings, *doubled, *references(sound)]
+    if one_cluster:
+        findings += several_clusters(documents)
     for document in documents:
         findings += document.findings
     return Declared(

@@ -40,9 +40,11 @@ _LINES = "debug_info"
 class Sandbox(ImmutableSandboxedEnvironment):
     """Templates by name. Their compiled code keeps the template's own line numbers, which any traceback then shows."""
 
-    def __init__(self, sources: Mapping[str, str]) -> None:
+    def __init__(self, sources: Mapping[str, str], *, finalize: Callable[[object], object] | None = None) -> None:
+        """finalize: applied to every value that a template prints."""
         super().__init__(
             loader=_Sources(sources),
+            finalize=finalize,
             undefined=StrictUndefined,
             # Pages escape by themselves; documents are YAML, where `json` keeps a value a value.
             autoescape=lambda name: name is not None and name.endswith(".html.j2"),
@@ -56,7 +58,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.code_generator_class = _UnfoldedCode
         self.template_class = _Stateless
         self.filters["json"] = _as_json
-        self.filters["cell"] = _as_cell
         # Equal input must give equal bytes.
         del self.filters["random"]
         del self.globals["lipsum"]
@@ -160,8 +161,16 @@ def place_of(error: BaseException, names: list[str]) -> tuple[str, int] | None:
 class Templates:
     """The product's own pages, rendered in this process: they are trusted, and too large to send around."""
 
-    def __init__(self, packaged: Mapping[str, str]) -> None:
-        self._environment = Sandbox(packaged)
+    def __init__(
+        self,
+        packaged: Mapping[str, str],
+        *,
+        filters: Mapping[str, Callable[[object], str]] | None = None,
+        finalize: Callable[[object], object] | None = None,
+    ) -> None:
+        """filters: more filters by name; finalize: applied to every value that a page prints."""
+        self._environment = Sandbox(packaged, finalize=finalize)
+        self._environment.filters.update(filters or {})
 
     def render(self, name: str, context: Mapping[str, Any], *, most_output: int = MOST_PAGE) -> str:
         """most_output: characters. Raises `Invalid` for a page that is longer or cannot be rendered."""
@@ -203,11 +212,3 @@ def _unwritable(value: object) -> str:
     if isinstance(value, Undefined):
         str(value)
     raise TypeError(f"{type(value).__name__} is no value that JSON can carry")
-
-
-def _as_cell(value: object) -> str:
-    """A value inside a Markdown table cell: on one line, without a bar, and with no tag or link of its own."""
-    text = " ".join(str(value).split())
-    for character, escaped in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("[", "\\["), ("@", "@\u200b")):
-        text = text.replace(character, escaped)
-    return text

@@ -115,7 +115,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
 
 def _status(last: LastPass, daemon: Daemon, election: LeaderElection | None) -> Mapping[str, Any] | None:
     """The last pass, when the next edge is, and who leads; a replica that waits for its turn says so."""
-    from reconciler.report.daemon_status import with_next_edge  # noqa: PLC0415 - only where it is used
+    from reconciler.report.status.document import with_next_edge  # noqa: PLC0415 - only where it is used
 
     state = daemon.state
     document = last.document()
@@ -129,7 +129,7 @@ def _status(last: LastPass, daemon: Daemon, election: LeaderElection | None) -> 
 
 def _capacity_page(cycle: Cycle, cluster: str, clock: Clock) -> Page:
     """All capacity over the coming week, as the last pass knew it; drawn once a minute at most."""
-    from reconciler.report.timeline_page import timeline_page  # noqa: PLC0415 - only where it is used
+    from reconciler.report.timeline.page import timeline_page  # noqa: PLC0415 - only where it is used
     from reconciler.web.pages import html_page  # noqa: PLC0415 - only where it is used
 
     def version() -> tuple[object, datetime] | None:
@@ -199,7 +199,7 @@ def _guard(cluster: Cluster, daemon: Daemon, election: LeaderElection | None, st
 
 def _plan_printer(cluster: str) -> Callable[[PassResult], None]:
     """Shows a person what each pass planned and applied; passes that changed nothing are not shown."""
-    from reconciler.report.text import pass_text  # noqa: PLC0415 - only where it is used
+    from reconciler.report.plan.text import pass_text  # noqa: PLC0415 - only where it is used
 
     def show(result: PassResult) -> None:
         if result.plan is not None and (result.plan.has_changes or result.change_set is None):

@@ -4,10 +4,11 @@ import pytest
 
 from reconciler.model.errors import Invalid
 from reconciler.render.environment import Templates, TooLongError
+from reconciler.report.escaping import PAGE_FILTERS
 
 
-def test_pages_escape_and_cells_stay_cells() -> None:
-    page = Templates({"p.html.j2": "{{ x }}", "p.md.j2": "| {{ x | cell }} |"})
+def test_pages_escape_and_use_the_filters_they_are_given() -> None:
+    page = Templates({"p.html.j2": "{{ x }}", "p.md.j2": "| {{ x | cell }} |"}, filters=PAGE_FILTERS)
     assert page.render("p.html.j2", {"x": "<b>"}) == "&lt;b&gt;"
     assert page.render("p.md.j2", {"x": "a|b\n<script> [x](y) @all"}) == "| a\\|b &lt;script> \\[x](y) @\u200ball |"
 
