@@ -34,7 +34,7 @@ from reconciler.model.schedules import Schedule
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import Edge
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.optimal import place_in_mode
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.outlook import Outlook
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory

@@ -14,7 +14,7 @@ from reconciler import cycle
 from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.placement import Placement
-from reconciler.optimizer.optimal import place_in_mode
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.report.explanation import explanation, explanation_text
 from reconciler.settings import Settings, load_settings
 from reconciler.wiring import Session, open_session

@@ -18,8 +18,8 @@ from reconciler.model.pods import TopologySpread
 from reconciler.model.quantity import CPU
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.effort import Effort
-from reconciler.optimizer.optimal import place_in_mode
+from reconciler.optimizer.place_in_mode import place_in_mode
+from reconciler.optimizer.work_budget import WorkBudget
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
@@ -141,7 +141,7 @@ def test_the_best_that_was_found_is_used_when_the_time_is_over_in_the_middle(loo
 
 @pytest.mark.parametrize("most", [1, 100_000, 300_000])
 def test_when_the_work_is_over_the_answer_is_still_one_and_the_same(most: int) -> None:
-    with patch("reconciler.optimizer.packings.Effort", lambda left, **_named: Effort(left, most=most)):
+    with patch("reconciler.optimizer.repacking.WorkBudget", lambda left, **_named: WorkBudget(left, most=most)):
         one, other = placed(*MIX), placed(*MIX)
 
     assert one == other
@@ -175,7 +175,7 @@ def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fas
 
 
 def test_what_breaks_a_rule_is_not_used() -> None:
-    with patch("reconciler.optimizer.optimal.violations", lambda *_args, **_named: ("node-1: broken",)):
+    with patch("reconciler.optimizer.place_in_mode.violations", lambda *_args, **_named: ("node-1: broken",)):
         placement = placed(*MIX)
 
     assert placement.planned == placed(*MIX, options=FAST).planned
