@@ -27,6 +27,7 @@ def fill_in_order(  # noqa: C901, PLR0917 - compiled code is one loop over plain
     Returns counts: nodes × item types.
     """
     filled = order * 0
+    smallest = [requests[:, resource].min() for resource in range(requests.shape[1])]
     for node in range(order.shape[0]):
         for step in range(order.shape[1]):
             item = order[node, step]
@@ -43,8 +44,12 @@ def fill_in_order(  # noqa: C901, PLR0917 - compiled code is one loop over plain
             if fits <= 0:
                 continue
             filled[node, item] = fits
+            full = False
             for resource in range(requests.shape[1]):
                 capacity[node, resource] -= fits * requests[item, resource]
+                full |= capacity[node, resource] < smallest[resource]
+            if full:
+                break
             for other in range(conflicts.shape[0]):
                 if conflicts[item, other]:
                     admitted[node, other] = False
