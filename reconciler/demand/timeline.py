@@ -1,4 +1,4 @@
-"""What every buffer and static NodePool asks for over a span of time, by the schedules that it follows. Used for reports."""
+"""What every buffer and static NodePool asks for over a span of time, by the schedules that it follows."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def demand_spans(
 ) -> tuple[DemandSpan, ...]:
     """By object, then by time; each object's spans fill [start, end), and neighbours differ in their replicas.
 
-    declared: the repository over the cluster. Sizes are those of the present cluster: what a percentage is a percentage of
-    cannot be foreseen, and what a quota leaves is reckoned among sizes of different times. A buffer that is not ready and one whose schedule is not known have no spans.
+    declared: the repository merged over the cluster. Percentages and quotas are those of the present cluster, since what
+    they will be cannot be foreseen. A buffer that is not ready, or whose schedule is unknown, has no spans.
     """
     schedules = {schedule.ref: schedule for schedule in declared.schedules}
     followings = {buffer.ref: following_of(buffer.ref, buffer.annotations) for buffer in declared.buffers}
@@ -80,7 +80,7 @@ def _pieces(
     start: datetime,
     end: datetime,
 ) -> list[_Piece]:
-    """As long as nothing that the followed schedules say changes."""
+    """Spans in which nothing that the followed schedules say changes."""
     if following is None:
         return [(start, end, (None, True))]
     if any(ref not in schedules for ref in following.schedules):
@@ -109,7 +109,10 @@ def _rounds(
     followings: Mapping[ObjectRef, Following | None],
     pieces: Mapping[ObjectRef, Sequence[_Piece]],
 ) -> Iterator[dict[ObjectRef, tuple[Buffer, _State]]]:
-    """Every buffer in each of its states in which it exists, as few times all buffers as there are states of one."""
+    """Rounds of buffers, each in one state, until every buffer had every state in which it exists.
+
+    There are as many rounds as one buffer has states, so that few rounds size many buffers.
+    """
     waiting = {
         buffer: list(dict.fromkeys(state for _, _, state in pieces[buffer.ref] if state[1])) for buffer in buffers
     }

@@ -1,4 +1,4 @@
-"""The `headroom.dev/` annotations that people write: their names and values. Used by declared on every document."""
+"""The `headroom.dev/` annotations that people write: their names and values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KNOWN: dict[str, tuple[Callable[[str], bool], str]] = {
     "drift": _one_of("correct", "report"),
     "fulfilment": _one_of(*(fulfilment.value for fulfilment in Fulfilment)),
     "lead-time": (_is_duration, 'write a duration such as "10m"'),
-    "prune": _one_of("disabled", "enabled"),
+    "prune": _one_of("disabled", "enabled", "true"),
     "replicas-from": _ANY,
     "requestedAt": _ANY,
     "source": _ANY,
@@ -45,7 +45,7 @@ _KNOWN: dict[str, tuple[Callable[[str], bool], str]] = {
     "suspend": _one_of("true", "false"),
     "timezone": (is_time_zone, "write an IANA name such as Europe/Berlin"),
 }
-"""Name → whether a value is one, and what to write otherwise."""
+"""By name: whether a value is valid, and the hint where it is not."""
 
 
 def check_annotations(inspection: Inspection) -> None:
@@ -59,7 +59,7 @@ def check_annotations(inspection: Inspection) -> None:
             inspection.report(
                 codes.UNKNOWN_ANNOTATION,
                 path,
-                f"{name} is no annotation that headroom knows",
+                f"{name} is not an annotation that headroom knows",
                 hint=nearest(name, [PREFIX + each for each in _KNOWN]) or "remove it",
             )
         elif not known[0](value):

@@ -1,4 +1,4 @@
-"""Rules across objects of one repository: the same object twice, references that lead nowhere. Used by declared."""
+"""Rules across objects of one repository: duplicate objects, references that do not resolve."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ONLY_THERE = "it must be in the cluster already"
 
 
 def duplicates(documents: Iterable[ReadDocument], *, one_cluster: bool) -> tuple[Finding, ...]:
-    """A finding for each document whose object another one declares too, with the place of the other.
+    """A finding for each document whose object an earlier one declares too, with the position of the earlier one.
 
-    one_cluster False: folders `clusters/NAME/` are different clusters, so that the same name in two of them is no conflict.
+    one_cluster False: folders `clusters/NAME/` are different clusters, so one name in two of them is no conflict.
     """
     places: dict[tuple[str, ObjectRef], list[ReadDocument]] = defaultdict(list)
     for document in documents:
@@ -49,7 +49,7 @@ def scope_of(file: str, *, one_cluster: bool) -> str:
 
 
 def references(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
-    """Notes about references to objects that the repository does not have, and parameters that a class does not allow."""
+    """References to objects that the repository does not have, and parameters that a class does not allow."""
     read = tuple(documents)
     known = {document.ref for document in read}
     classes = {typed.class_name: typed for document in read if isinstance(typed := document.typed, ProvisioningClass)}
@@ -67,7 +67,7 @@ def references(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
 
 
 def _of_follower(document: ReadDocument, known: set[ObjectRef | None]) -> list[Finding]:
-    """Schedules that its annotations name."""
+    """The schedules that its annotations name."""
     if document.ref is None or document.ref.kind not in _FOLLOWERS:
         return []
     following = following_of(document.ref, labels_of(document.document.value, "metadata", "annotations"))
@@ -126,7 +126,7 @@ def _of_request(
 
 def _missing(document: ReadDocument, path: tuple[str | int, ...], target: ObjectRef) -> Finding:
     message = f"{target} is not in this repository: {_ONLY_THERE}"
-    return _finding(codes.NOT_IN_REPOSITORY, document, path, message, "nothing, if something else deploys it")
+    return _finding(codes.NOT_IN_REPOSITORY, document, path, message, "ignore this if something else deploys it")
 
 
 def _finding(code: Code, document: ReadDocument, path: tuple[str | int, ...], message: str, hint: str) -> Finding:

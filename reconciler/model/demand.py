@@ -1,4 +1,4 @@
-"""Demand: what one manifest asks for right now. Made by the demand package, placed by placement, reported by plan."""
+"""Demand: what one manifest asks for right now."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ class Demand:
         return self if all(map(is_, groups, self.groups)) else replace(self, groups=groups)
 
     def requests(self) -> Resources:
+        """What all chunks request together."""
         return Resources.total(group.shape.requests * group.count for group in self.groups)
 
 

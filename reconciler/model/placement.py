@@ -1,4 +1,4 @@
-"""What placement decided: which chunks go where, and every excuse. Made by placement, read by plan and report."""
+"""What placement decided: which chunks go where, and every excuse."""
 
 from __future__ import annotations
 
@@ -83,6 +83,8 @@ class UnplacedReason:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
+    """Chunks of one group that found no place. group: its index in the demand; count: how many chunks."""
+
     demand: ObjectRef
     group: int
     count: int

@@ -1,4 +1,4 @@
-"""What manifests say about labels, taints and tolerations, as written. The algebra over them is placement/requirements.py."""
+"""What manifests say about labels, taints and tolerations, as written."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from enum import StrEnum
 
 
 class Operator(StrEnum):
+    """Operators of node selectors, with Karpenter's Gte and Lte."""
+
     IN = "In"
     NOT_IN = "NotIn"
     EXISTS = "Exists"
@@ -20,7 +22,7 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One node selector requirement; `min_values` is Karpenter's (at least that many distinct values must stay open)."""
+    """One node selector requirement. min_values is Karpenter's: at least so many different values must stay possible."""
 
     key: str
     operator: Operator
@@ -30,12 +32,13 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """A metav1.LabelSelector; an empty one matches everything, an absent one (None where it is used) nothing."""
+    """A metav1.LabelSelector. An empty one matches everything; an absent one, which is None, matches nothing."""
 
     match_labels: tuple[tuple[str, str], ...] = ()
     expressions: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether these labels satisfy every part of it; an empty selector matches everything."""
         return all(labels.get(key) == value for key, value in self.match_labels) and all(
             _holds(expression, labels) for expression in self.expressions
         )
@@ -58,6 +61,8 @@ def _holds(expression: Requirement, labels: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Taint:
+    """A node's taint. effect: NoSchedule, PreferNoSchedule or NoExecute."""
+
     key: str
     value: str
     effect: str
@@ -73,6 +78,7 @@ class Toleration:
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
+        """Whether a pod with it may be on a node with that taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:

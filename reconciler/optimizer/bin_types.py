@@ -13,8 +13,9 @@ import numpy as np
 
 from reconciler.optimizer.item_types import Domains, Items, PackingProblem, Pattern
 from reconciler.optimizer.solver import Floats
+from reconciler.placement.amounts import Amounts
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import ANYWHERE, Requirements
 

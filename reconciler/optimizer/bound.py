@@ -16,9 +16,8 @@ from reconciler.optimizer.relaxation import Relaxation
 from reconciler.optimizer.relaxed_bins import RelaxedBin
 from reconciler.optimizer.solver import UNBOUNDED, Floats, LinearProgram, load_solver, run
 from reconciler.optimizer.work_budget import WorkBudget
-from reconciler.placement.amounts import PLENTY
-from reconciler.placement.engine.loops import MINIMUM, RUNNING
-from reconciler.placement.label_table import Amounts
+from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.engine.arrays import MINIMUM, RUNNING
 
 _IMPLIED = 1.003
 """A row on how many of an item type fit is left out where the rows on resources allow less than so many times as many."""

@@ -15,7 +15,7 @@ from reconciler.optimizer.item_types import Pattern
 from reconciler.optimizer.pricing import Pricing
 from reconciler.optimizer.solver import UNBOUNDED, Floats, load_solver, run
 from reconciler.optimizer.work_budget import WorkBudget
-from reconciler.placement.label_table import Amounts
+from reconciler.placement.amounts import Amounts
 
 _PROGRESS = 1e-5
 """Part of the price by which it must fall within `_PATIENCE` rounds for more rounds to be worth it."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reconciler.placement.constraints.topology_counters import AntiAffinityRule
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.inter_pod_affinity import AntiAffinityRule
+from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
-from reconciler.placement.needs import ports_clash
 
 
 def conflicts_between(state: State, batches: Sequence[Batch]) -> Mask:

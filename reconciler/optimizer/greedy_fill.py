@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from reconciler.placement.amounts import Amounts
 from reconciler.placement.engine.compiling import jit
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 
 GreedyFill = Callable[[Amounts, Mask, Amounts, Amounts, Amounts, Mask], Amounts]
 

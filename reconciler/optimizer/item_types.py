@@ -17,12 +17,14 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.refs import ObjectRef
 from reconciler.optimizer.conflicts import conflicts_between
 from reconciler.optimizer.open_domains import OpenDomains
-from reconciler.placement.amounts import PLENTY
+from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
 from reconciler.placement.constraints.limits import RESERVATION_MARK
-from reconciler.placement.constraints.topology_counters import AffinityRule, AntiAffinityRule, Rule, SpreadRule
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.state import JournalEntry, State
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.requirements import ANYWHERE, Requirements, Values, one_of

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.constraints.topology_counters import Domain, SpreadRule
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.topology_counters import Domain
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.state import JournalEntry, State
 from reconciler.placement.offers.pool_offers import PoolOffers
 

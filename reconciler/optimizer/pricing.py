@@ -16,8 +16,7 @@ from reconciler.optimizer.greedy_fill import greedy_fill
 from reconciler.optimizer.item_types import PackingProblem, Pattern
 from reconciler.optimizer.solver import Floats
 from reconciler.optimizer.work_budget import WorkBudget
-from reconciler.placement.amounts import PLENTY
-from reconciler.placement.label_table import Amounts
+from reconciler.placement.amounts import PLENTY, Amounts
 
 _GAIN = 1e-7
 """USD an hour that a column must save; less is rounding."""

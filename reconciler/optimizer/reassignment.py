@@ -8,7 +8,7 @@ import numpy as np
 
 from reconciler.model.quantity import Resources
 from reconciler.optimizer.item_types import ItemType, PackingProblem, Pattern, entries_by_node
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import Saved, State
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.offers.node_templates import NodeTemplate

@@ -14,11 +14,11 @@ import numpy as np
 
 from reconciler.optimizer.conflicts import conflicts_between
 from reconciler.optimizer.relaxed_bins import RelaxedBin, existing_bins, new_bins
-from reconciler.placement.amounts import PLENTY
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.batches import Batch
 from reconciler.placement.engine.open import by_weight
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.requirements import ANYWHERE
 

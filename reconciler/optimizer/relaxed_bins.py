@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.amounts import PLENTY, times
-from reconciler.placement.engine.batches import Batch
-from reconciler.placement.engine.loops import MINIMUM, RUNNING
+from reconciler.placement.amounts import PLENTY, Amounts, times
+from reconciler.placement.batches import Batch
+from reconciler.placement.engine.arrays import MINIMUM, RUNNING
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 
 _MOST_EXISTING = 40
 """Different existing bins up to which each is looked at by itself; of more the free room is added up."""
@@ -115,7 +115,7 @@ def existing_bins(state: State, batches: Sequence[Batch], keys: Sequence[str]) -
     """Free room as it was before these chunks came. batches: one of each item type; keys: labels of affinity groups."""
     if not state.base:
         return []
-    running = state.running.copy()
+    running = state.resources.running.copy()
     for entry in state.entries():
         if entry.bin < state.base and entry.batch.part == RUNNING and not entry.batch.waits:
             running[entry.bin] -= entry.batch.needs.request * entry.count
@@ -127,7 +127,8 @@ def existing_bins(state: State, batches: Sequence[Batch], keys: Sequence[str]) -
     is_useful = np.zeros(state.base, dtype=np.bool_)
     for number, batch in enumerate(batches):
         needs = batch.needs
-        able = state.bins.usable & state.bins.fitting(needs) & state.bins.tolerated(needs)
+        tolerated = state.bins.taint_toleration.tolerating(needs.shape.tolerations)
+        able = state.bins.usable & state.bins.node_affinity.meeting(needs.terms) & tolerated
         if able.any():
             fits = np.where(able, times(lean if batch.part == MINIMUM else room, needs.request), 0)
             total[number] = min(float(fits.astype(np.float64).sum()), PLENTY / 2)

@@ -14,7 +14,7 @@ import numpy as np
 from reconciler.optimizer.columns import ColumnGeneration, MasterSolution
 from reconciler.optimizer.item_types import Pattern
 from reconciler.optimizer.solver import Floats
-from reconciler.placement.label_table import Amounts
+from reconciler.placement.amounts import Amounts
 
 _LEAST_TAKEN = 0.05
 """Part of all nodes that is taken at a time, since of many chunks that are all different few nodes are nearly whole."""

@@ -1,20 +1,18 @@
-"""What a pod shape asks of a node, made ready to be compared: computed once for each distinct shape. Used by all of placement."""
+"""What a pod shape asks of a node, made ready to be compared: computed once for each distinct shape."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
+from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Requirement, Taint, Toleration
+from reconciler.model.requirements import Requirement
+from reconciler.placement.amounts import Amounts
 from reconciler.placement.equivalence import EquivalenceClasses
-from reconciler.placement.label_table import Amounts
 from reconciler.placement.requirements import Requirements
 
 NODE_NAME_FIELD = "metadata.name"
-_BLOCKING = frozenset({"NoSchedule", "NoExecute"})
-_UNSPECIFIED = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - how Kubernetes writes "every address", nothing is bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class RelaxationStep:
 
 @dataclass(slots=True, eq=False)
 class Needs:
-    """A shape and what follows from it; never changed. terms: at least one must hold; kin: the number of its kin
+    """A shape and what follows from it; never changed. terms: at least one must hold; equivalence_class: its number
     (see kinship), -1 for daemons, about whom nobody asks."""
 
     shape: PodShape
@@ -60,7 +58,7 @@ def needs_of(shape: PodShape, request: Amounts) -> Needs:
 
 
 class KnownNeeds:
-    """Needs of every shape that came up, worked out once. Shapes that ask for the same nodes share their terms and wishes."""
+    """Needs of every shape that came up, worked out once. Shapes that ask for the same nodes share their terms and relaxation steps."""
 
     def __init__(self, request: Callable[[Resources], Amounts]) -> None:
         self.equivalence_classes = EquivalenceClasses()
@@ -122,23 +120,3 @@ def _relaxations(shape: PodShape, terms: Sequence[NodeTerm]) -> Iterable[Relaxat
     for soft_taints in (False, True):
         for wanted in makeable:
             yield RelaxationStep(wanted, soft_taints)
-
-
-def tolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, soft_taints: bool = True) -> bool:
-    """Whether every taint that keeps pods off is tolerated; soft_taints False: PreferNoSchedule keeps off too."""
-    return all(
-        any(toleration.tolerates(taint) for toleration in tolerations)
-        for taint in taints
-        if taint.effect in _BLOCKING or not soft_taints
-    )
-
-
-def ports_clash(wanted: Sequence[HostPort], used: Sequence[HostPort]) -> bool:
-    """Whether some port of both is the same: protocol and number, on the same address or where either takes all."""
-    return any(
-        one.port == other.port
-        and one.protocol == other.protocol
-        and (one.address == other.address or one.address in _UNSPECIFIED or other.address in _UNSPECIFIED)
-        for one in wanted
-        for other in used
-    )

@@ -14,11 +14,14 @@ from reconciler.model.timelines import Edge
 from reconciler.report.machine import demand_row, finding_row, schedule_row, timestamp
 from reconciler.report.text import Paint, plain
 from reconciler.report.words import counted, moment, short_revision, summary
+from reconciler.zone_data import zone_data
 
 STATUS_SCHEMA = "headroom.dev/status/v1"
 MOST_FINDINGS = 10
 """Findings in the text before the rest is counted; the JSON has them all."""
 MOST_SCHEDULES = 5
+"""Likewise."""
+MOST_HISTORY = 5
 """Likewise."""
 _DOCUMENT = ("kind", "namespace", "name")
 
@@ -42,6 +45,7 @@ def daemon_status_document(
     return {
         "schemaVersion": STATUS_SCHEMA,
         "version": __version__,
+        "timeZoneData": str(zone_data()),
         "cluster": cluster,
         "started": timestamp(started),
         "finished": timestamp(finished),
@@ -92,10 +96,13 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
         word += f", {'but' if good else 'and'} {paint('red', f'{_documents(errors)} errors')}"
     lines = [
         f"headroom {document['version']} on {document['cluster']} is {word}.",
+        f"  time zones  {document['timeZoneData']}",
         f"  last pass   {finished}, number {document['passes']:,}, at {short_revision(document['revision'])}",
     ]
     if document["summary"]:
         lines.append(f"  it planned  {document['summary']}")
+    if document.get("leads") is False:
+        lines.append(f"  standby     {document['leader'] or 'nobody'} leads")
     lines += _schedule_lines(document)
     if document["stalled"]:
         lines.append(paint("red", f"  stalled     {document['stalled']['reason']}: {document['stalled']['message']}"))
@@ -117,7 +124,18 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain) -> 
             lines.append(
                 paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
             )
-    return "\n".join([*lines, *_finding_lines(document["findings"], paint)]) + "\n"
+    return "\n".join([*lines, *_finding_lines(document["findings"], paint), *_history_lines(document)]) + "\n"
+
+
+def _history_lines(document: Mapping[str, Any]) -> list[str]:
+    """Earlier passes that did something, the newest first; without the last one, of which the rest tells."""
+    rows = [row for row in document.get("history", ()) if row["finished"] != document["finished"]][:MOST_HISTORY]
+    lines = []
+    for row in rows:
+        what = f"{counted(row['applied'], 'write')} applied" if row["applied"] else row["message"] or row["result"]
+        planned = f" ({row['summary']})" if row["summary"] else ""
+        lines.append(f"  before      {_moment(row['finished'])}, {row['trigger']}: {what}{planned}")
+    return lines
 
 
 def _schedule_lines(document: Mapping[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ from reconciler.report.drawing import NORMAL, Drawing, fitting, lines_of, on_ste
 from reconciler.report.lanes import ValueSpan, draw_values
 from reconciler.report.time_axis import TimeAxis, day_pieces, day_words, instant_words, midnight, span_words
 from reconciler.report.words import moment
+from reconciler.zone_data import time_zone
 
 WIDTH = 760
 _LEFT = 88
@@ -43,7 +44,7 @@ def schedule_chart(timelines: Sequence[ScheduleTimeline], *, now: datetime, find
     """One SVG with the schedules below one another, each in its own zone. findings: told below the schedule they are of."""
     title = "Capacity schedules" if len(timelines) != 1 else f"Schedule {_ref(timelines[0])}"
     told = (
-        " ".join(f"{_ref(item)}: {_description(item, ZoneInfo(item.schedule.timezone))}" for item in timelines)
+        " ".join(f"{_ref(item)}: {_description(item, time_zone(item.schedule.timezone))}" for item in timelines)
         or "There is no schedule."
     )
     drawing = Drawing(WIDTH, title, told)
@@ -61,7 +62,7 @@ def _schedule(
     drawing: Drawing, timeline: ScheduleTimeline, findings: Sequence[Finding], now: datetime, top: float
 ) -> float:
     """Returns the bottom."""
-    zone = ZoneInfo(timeline.schedule.timezone)
+    zone = time_zone(timeline.schedule.timezone)
     ref = str(timeline.schedule.ref)
     drawing.text(12, top + 26, fitting(ref, WIDTH - 300, 15), "head", tells=ref)
     drawing.text(WIDTH - 12, top + 26, moment(now, zone), "soft small", anchor="end")

@@ -9,10 +9,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
-from zoneinfo import ZoneInfo
 
 from reconciler.model.timelines import ScheduleTimeline
 from reconciler.report.text import Paint
+from reconciler.zone_data import time_zone
 
 SHADES = "·░▒▓█"
 _STYLES = ("blue", "cyan", "green", "yellow", "red")
@@ -29,7 +29,7 @@ class Grid:
 
     def __init__(self, timeline: ScheduleTimeline, *, now: datetime, paint: Paint) -> None:
         self._timeline = timeline
-        self._zone = ZoneInfo(timeline.schedule.timezone)
+        self._zone = time_zone(timeline.schedule.timezone)
         self._now = now.astimezone(self._zone)
         self._paint = paint
         self._starts = [span.start for span in timeline.spans]

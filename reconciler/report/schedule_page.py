@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
-from zoneinfo import available_timezones
 
 from reconciler.model.findings import Finding
 from reconciler.model.schedules import NO_PLACES
@@ -14,6 +13,7 @@ from reconciler.report.page import finding_row
 from reconciler.report.schedule_chart import schedule_chart
 from reconciler.report.schedule_document import schedule_document
 from reconciler.report.words import moment
+from reconciler.zone_data import zone_names
 
 MOST_DRAWN = 20
 """Schedules in the picture; the page itself has all of them."""
@@ -35,7 +35,7 @@ spec:
 
 def time_zones() -> list[str]:
     """The names that a schedule may have for its time zone: the page takes no others, though browsers do."""
-    return sorted(available_timezones() - NO_PLACES)
+    return sorted(zone_names() - NO_PLACES)
 
 
 def schedule_page(

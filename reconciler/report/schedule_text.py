@@ -13,6 +13,7 @@ from reconciler.report.schedule_grid import Grid
 from reconciler.report.text import MOST_ROWS, Paint, finding_lines, plain
 from reconciler.report.words import counted, moment
 from reconciler.report.wrapping import wrapped
+from reconciler.zone_data import time_zone
 
 MOST_GRIDS = 10
 MOST_CHANGES = 8
@@ -69,7 +70,7 @@ def _overview(timelines: Sequence[ScheduleTimeline], now: datetime, paint: Paint
 
 def _schedule_lines(timeline: ScheduleTimeline, now: datetime, paint: Paint, columns: int | None) -> list[str]:
     schedule = timeline.schedule
-    zone = ZoneInfo(schedule.timezone)
+    zone = time_zone(schedule.timezone)
     where = f"  {paint('dim', f'{schedule.position.file}:{schedule.position.line}')}" if schedule.position else ""
     lines = [
         f"{paint('bold', _name(schedule.ref))}{where}",
@@ -106,7 +107,7 @@ def _next_words(timeline: ScheduleTimeline) -> str:
     outcome = timeline.outcome
     if outcome.next_value is None or outcome.next_value_time is None:
         return "nothing changes any more"
-    return f"{outcome.next_value:,} from {dated(outcome.next_value_time, ZoneInfo(timeline.schedule.timezone))}"
+    return f"{outcome.next_value:,} from {dated(outcome.next_value_time, time_zone(timeline.schedule.timezone))}"
 
 
 def dated(time: datetime, zone: ZoneInfo) -> str:

@@ -1,5 +1,5 @@
 """What pods attach, judged before anything is placed: volumes and devices become alternatives of node requirements and
-countable resources of their shapes. Called by place.
+countable resources of their shapes.
 
 Only demands that name claims are looked at: pending pods, and chunks with templates of resource claims.
 """
@@ -15,8 +15,9 @@ from reconciler.model.nodes import Node
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
-from reconciler.placement.constraints.dynamic_resources import DEVICES, has_claims, with_devices
-from reconciler.placement.constraints.volume_limits import ATTACHABLE, VolumesToCome, plenty
+from reconciler.placement.amounts import ATTACHABLE, DEVICES
+from reconciler.placement.constraints.dynamic_resources import has_claims, with_devices
+from reconciler.placement.constraints.volume_limits import VolumesToCome, plenty
 from reconciler.placement.constraints.volumes import ANYWHERE, Obstacle, Volumes
 from reconciler.placement.nodes.samples import pool_types_of, with_least, young_nodes
 from reconciler.placement.offers.pool_offers import Observed, PoolType
@@ -209,7 +210,7 @@ def _joined(places: Iterable[NodeSelectorTerm], more: Iterable[NodeSelectorTerm]
 def _with_limits(
     view: ClusterView, drivers: Sequence[str], observed: Observed, attached: Mapping[str, Mapping[str, str]]
 ) -> ClusterView:
-    """Nodes that limit a driver's volumes have what is left of that, those that come up what is told of their kind, all others
+    """Nodes that limit a driver's volumes have what is left of that, those that come up what nodes like them show, all others
     plenty. attached: by node, volumes with their drivers."""
     limits = {item.node: dict(item.limits) for item in view.storage.limits}
     young = young_nodes(view)

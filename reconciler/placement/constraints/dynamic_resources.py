@@ -1,4 +1,4 @@
-"""Resource claims (DRA) as countable resources: so many devices of a class asked for, so many free on a node. Used by attachments.
+"""Resource claims (DRA) as countable resources: so many devices of a class asked for, so many free on a node.
 
 Counting is exact where a class selects by driver and plain attributes, its devices are taken whole, each is one node's own, and no
 two classes that are asked for share only some of their devices. Everything else is not judged, and said so. A node to be made
@@ -19,6 +19,7 @@ from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
+from reconciler.placement.amounts import DEVICES
 from reconciler.placement.constraints.volumes import Obstacle
 from reconciler.placement.needs import NODE_NAME_FIELD
 from reconciler.placement.nodes.samples import sample_nodes, with_least, young_nodes
@@ -26,8 +27,6 @@ from reconciler.placement.offers.pool_offers import Observed, PoolType
 from reconciler.placement.problem import Problem
 
 NO_KIND: PoolType = ("", "")
-DEVICES = "devices.headroom.dev/"
-"""Before a class's name: the resource by which its devices are counted."""
 
 
 class _NotJudgedError(Exception):
@@ -36,7 +35,7 @@ class _NotJudgedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Equipped:
-    """told: devices of nodes to be made, by NodePool and instance type; sentences: what was not judged."""
+    """observed: devices that new nodes will have, by NodePool and instance type; sentences: what was not judged."""
 
     view: ClusterView
     demands: Sequence[Demand]

@@ -1,4 +1,4 @@
-"""The limits of NodePools as arrays over instance types, as they are at the moment. Used by state, options, enlarge, make and offer."""
+"""The limits of NodePools as arrays over instance types, as they are at the moment."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from reconciler.model.quantity import Resources
-from reconciler.placement.amounts import PLENTY
+from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.constraints.limits import NODES, PoolLimits
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 

@@ -1,8 +1,8 @@
-"""Counts of pods by topology domain, for spread constraints and inter-pod (anti-)affinity. Used by pack.
+"""Counts of pods by topology domain, for spread constraints and inter-pod (anti-)affinity.
 
 A counter holds, for one term of somebody's pod spec, how many pods count in each domain: those that the term selects, or,
 for anti-affinity seen from the other side, those that have the term. Chunks count like the pods they stand for. Shapes that
-differ only in what they request are under the same rules: what is worked out for one is kept for all of its kin.
+differ only in what they request are under the same rules: what is computed for one is kept for its whole equivalence class.
 """
 
 from __future__ import annotations
@@ -16,20 +16,13 @@ from numpy.typing import NDArray
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
+from reconciler.placement.amounts import Amounts
 from reconciler.placement.constraints.constraint_set import ConstraintSet, EquivalenceClass, constraint_set_of
-from reconciler.placement.constraints.topology_counters import (
-    AffinityRule,
-    AntiAffinityRule,
-    Counted,
-    Counter,
-    Domain,
-    Hosts,
-    Inclusion,
-    Rule,
-    Selection,
-    SpreadRule,
-)
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
+from reconciler.placement.constraints.topology_counters import Counted, Counter, Domain, Hosts, Inclusion, Selection
+from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import KnownNeeds, Needs, NodeTerm
 from reconciler.placement.nodes.existing import Bins, LocatedGroup
 from reconciler.placement.requirements import Requirements
@@ -49,7 +42,7 @@ class Topology:
         self.hosts = Hosts(bins.hostnames.sharing)
         self.hosts.reach(len(bins))
         self._own: dict[tuple[int, bool], tuple[Rule, ...]] = {}
-        """The rules that shapes bring themselves, by number of kin, with and without chunks only."""
+        """The rules of shapes themselves, by number of equivalence class, with and without chunks only."""
         self._equivalence_classes: dict[int, EquivalenceClass] = {}
         """By number; forgotten with each new counter, which may count these shapes too, or keep them off."""
         self._existing: dict[int, set[Domain]] = {}
@@ -73,7 +66,7 @@ class Topology:
         self.own_rules(needs, chunks_only=chunks_only)
 
     def _equivalence_class_of(self, number: int, shape: PodShape) -> EquivalenceClass:
-        """What is shared by all shapes that are kin of this one."""
+        """What all shapes of its equivalence class share."""
         equivalence_class = self._equivalence_classes.get(number)
         if equivalence_class is None:
             equivalence_class = self._equivalence_classes[number] = EquivalenceClass(shape)
@@ -157,13 +150,12 @@ class Topology:
         return constraints
 
     def nobody_yet(self, affinity: Iterable[AffinityRule]) -> bool:
-        """Whether all of this company is of a chunk's own kind and nowhere yet, so that it may be the first; so it is where none is
-        wanted."""
+        """Whether a chunk has affinity only to pods like itself, of which there are none yet; true without any affinity."""
         return all(rule.counts_itself and not self.counters[rule.counter].total for rule in affinity)
 
     def bootstrapping(self, affinity: Sequence[AffinityRule]) -> tuple[AffinityRule, ...]:
-        """Those of these rules that ask for company of a chunk's own kind which is nowhere yet, so that they do not hold the first:
-        all of what pods ask for themselves or none of it (as kube-scheduler has it), and of each volume that is waited for."""
+        """The self-affinity bootstrap: the rules that do not bind the first of pods with affinity to each other. As in kube-scheduler
+        these are all of a pod's affinity terms or none."""
         return tuple(affinity) if self.nobody_yet(affinity) else ()
 
     def deciding_keys(self, needs: Needs) -> tuple[str, ...]:
@@ -176,7 +168,7 @@ class Topology:
         return equivalence_class.deciding_keys
 
     def selection(self, shape: PodShape, term: PodAffinityTerm, *, generous: bool) -> Selection:
-        """generous: when namespaces cannot be told, take all of them rather than too few."""
+        """generous: when namespaces are not known, take all of them rather than too few."""
         selector = _with_label_keys(term.selector, shape, term.match_label_keys, Operator.IN)
         selector = _with_label_keys(selector, shape, term.mismatch_label_keys, Operator.NOT_IN)
         if term.namespace_selector is None:
@@ -209,8 +201,12 @@ class Topology:
         for key in inclusion.keys:
             mask &= self._bins.table.having(key) if key != HOSTNAME_LABEL else self._bins.hostnames.having
         if inclusion.terms is not None:
-            mask &= self._bins.compatibility(inclusion.terms)
-        return mask if inclusion.tolerations is None else mask & self._bins.tolerating(inclusion.tolerations)
+            mask &= self._bins.node_affinity.meeting(inclusion.terms)
+        return (
+            mask
+            if inclusion.tolerations is None
+            else mask & self._bins.taint_toleration.tolerating(inclusion.tolerations)
+        )
 
     def domains(self, key: str) -> list[Domain | None]:
         """The domain of each existing bin, None where the label is absent or not decided."""
@@ -242,7 +238,7 @@ class Topology:
             return set()
         looked_at = np.ones(len(self._bins), dtype=np.bool_)
         if inclusion.tolerations is not None:
-            looked_at = self._bins.tolerating(inclusion.tolerations)
+            looked_at = self._bins.taint_toleration.tolerating(inclusion.tolerations)
         found: set[Domain] = set()
         for wanted in [Requirements()] if inclusion.terms is None else [term.literal for term in inclusion.terms]:
             possible = looked_at & self._bins.table.matching(wanted.without(frozenset({key})), possibly=True)

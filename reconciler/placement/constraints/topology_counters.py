@@ -1,7 +1,4 @@
-"""What topology counts in, and the rules that follow: selections of pods, counters by domain, spread and (anti-)affinity.
-
-Used by topology, which makes them, and by all who place by them.
-"""
+"""What topology counts in, and the rules that follow: selections of pods, counters by domain, spread and (anti-)affinity."""
 
 from __future__ import annotations
 
@@ -13,7 +10,8 @@ from numpy.typing import NDArray
 
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector, Toleration
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import NodeTerm
 
 Domain = str | int
@@ -117,34 +115,3 @@ class Counter:
         else:
             assert isinstance(domain, int)
             self.hosts.table[self.host_row, self.hosts.sharing.get(domain, domain)] += amount
-
-
-@dataclass(frozen=True, slots=True)
-class SpreadRule:
-    counter: int
-    key: str
-    max_skew: int
-    min_domains: int
-    counts_itself: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AntiAffinityRule:
-    """Anti-affinity: no counted pod in the domain. counts_itself: so that at most one chunk goes to each."""
-
-    counter: int
-    key: str
-    counts_itself: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AffinityRule:
-    """Affinity: a counted pod must be in the domain; the first of pods that select themselves may go anywhere. claim: in
-    words, the one whose volume its pods wait for, "" for affinity that pods ask for themselves."""
-
-    counter: int
-    key: str
-    counts_itself: bool
-
-
-Rule = SpreadRule | AntiAffinityRule | AffinityRule

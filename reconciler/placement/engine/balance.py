@@ -1,4 +1,4 @@
-"""Whether spread constraints hold for what has been placed, and what to expect when they come not to. Used by stay and pack.
+"""Whether spread constraints hold for what has been placed, and what to expect when they come not to.
 
 A demand that is placed later may bring nodes in a domain that nobody else looked at, which is then the emptiest one. Chunks
 that count but are under no such rule may come after those that are, and may well raise the emptiest domain before: so there
@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.constraints.topology_counters import Domain, SpreadRule
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.topology_counters import Domain
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.host_caps import least_on_hosts
 from reconciler.placement.engine.state import JournalEntry, Saved, State
 
@@ -31,7 +32,7 @@ class Balance:
         """By counter what counts in it: for labels with its domain, for hostnames wherever it is."""
         self._families: dict[_Family, int] = {}
         self._brought: dict[tuple[int, bool], set[int]] = {}
-        """Families of rules that shapes bring, by kin and whether only chunks count."""
+        """Families of rules that shapes bring, by equivalence class and whether only chunks count."""
 
     def unbalanced(self, rules: Sequence[SpreadRule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
         """Those that do not hold for the chunks that are under them on these bins. hosts: hostname rules too."""
@@ -46,12 +47,10 @@ class Balance:
         if None in used:
             return False
         most = max(counts.values())
-        if most <= rule.max_skew or most - self._least_of(rule) <= rule.max_skew:
+        if most <= rule.bound(0) or most <= rule.bound(self._least_of(rule)):
             return True
         loose = self._loose_of(rule)
-        return all(
-            count - loose.get(domain, 0) - self._least_of(rule) <= rule.max_skew for domain, count in counts.items()
-        )
+        return all(count - loose.get(domain, 0) <= rule.bound(self._least_of(rule)) for domain, count in counts.items())
 
     def _least_of(self, rule: SpreadRule) -> int:
         key = (rule.counter, rule.min_domains)
@@ -65,7 +64,7 @@ class Balance:
         counter = self._state.topology.counters[rule.counter]
         domains = self._state.topology.existing_domains(rule)
         domains = domains | self._state.planned_domains(rule.key, counter.counted.inclusion)
-        return min((counter.count(domain) for domain in domains), default=0) if len(domains) >= rule.min_domains else 0
+        return rule.least(map(counter.count, domains), len(domains))
 
     def _loose_of(self, rule: SpreadRule) -> dict[Domain, int]:
         """What chunks that do not bring this rule themselves add to its counter. Those that bring it for other nodes (by their

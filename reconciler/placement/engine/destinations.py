@@ -1,4 +1,4 @@
-"""Every place that one more chunk may go to: existing bins, planned nodes, and new nodes by domain. Used by search.
+"""Every place that one more chunk may go to: existing bins, planned nodes, and new nodes by domain.
 
 What the rest of the package decides by rules of thumb is laid open here for a few chunks, with the same rules.
 """
@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.constraints.topology_counters import Rule
-from reconciler.placement.engine.batches import Batch
-from reconciler.placement.engine.domains import Combination, Shares, combinations_of
+from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.engine.combinations import Combination, combinations_of
+from reconciler.placement.engine.domain_shares import Shares
 from reconciler.placement.engine.fill import existing_fits, most_with_minimums
 from reconciler.placement.engine.grow import grow, growable
 from reconciler.placement.engine.host_caps import Task, host_caps
@@ -29,8 +30,7 @@ from reconciler.placement.requirements import ANYWHERE, Requirements
 @dataclass(frozen=True, slots=True)
 class Destination:
     """bin: existing bins by their number, planned ones after them, one past the last for a new node; extra: what it adds to
-    the price, in billionths of a USD an hour; blueprint: what a planned node is to be then; kind: number of a new one's type; batch: as
-    which it goes there (see sharing)."""
+    the price, in billionths of a USD an hour; template: of the node from then on; kind: number of a new node's instance type."""
 
     batch: Batch
     bin: int

@@ -1,4 +1,4 @@
-"""Which planned node takes more chunks at the least price when it is made larger. Used by make."""
+"""Which planned node takes more chunks at the least price when it is made larger."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.model.quantity import Resources
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
+from reconciler.placement.engine.arrays import Numbers
 from reconciler.placement.engine.host_caps import Task, host_caps
-from reconciler.placement.engine.loops import Numbers
 from reconciler.placement.engine.state import State
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.node_templates import NodeTemplate

@@ -1,4 +1,4 @@
-"""New nodes for chunks that found no room, and larger sizes for nodes already planned. Used by pack.
+"""New nodes for chunks that found no room, and larger sizes for nodes already planned.
 
 The heaviest NodePool that can take a chunk wins; among equals the cheapest mix of sizes for all that is left, then the
 pool's name, then the type's. A planned node is made larger when that costs no more than another node would.
@@ -12,11 +12,11 @@ from operator import itemgetter
 import numpy as np
 
 from reconciler.placement.amounts import PLENTY
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
+from reconciler.placement.engine.arrays import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.engine.fill import fill_planned, most_with_minimums
 from reconciler.placement.engine.grow import cheapest_growth, grow, template_within_limits
 from reconciler.placement.engine.host_caps import Task
-from reconciler.placement.engine.loops import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.engine.serve import serve
 from reconciler.placement.engine.size_options import options_of
 from reconciler.placement.engine.state import State

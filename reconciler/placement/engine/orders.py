@@ -1,4 +1,4 @@
-"""Other orders for batches of equal priority, in which more of them may find a place, or a cheaper one. Used by best.
+"""Other orders for batches of equal priority, in which more of them may find a place, or a cheaper one.
 
 Demands that are placed as a whole stay together, and so do pending pods, whose order is the right one for what is there.
 """
@@ -11,7 +11,7 @@ from itertools import chain, groupby, permutations, product
 
 import numpy as np
 
-from reconciler.placement.engine.batches import Batch, rank_of
+from reconciler.placement.batches import Batch, rank_of
 from reconciler.placement.engine.state import State
 
 Key = Callable[[Batch], float]

@@ -1,11 +1,11 @@
-"""How good a placement is, so that several can be compared. Used by best and search."""
+"""How good a placement is, so that several can be compared."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import State
 
 

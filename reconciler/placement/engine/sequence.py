@@ -1,5 +1,4 @@
-"""Whether chunks that are placed can come one by one, each where spread over labels allows it then. Used by search, for ways that
-it did not find in such an order, and by best.
+"""Whether chunks that are placed can come one by one, each where spread over labels allows it then.
 
 Nodes are all there from the start, as kube-scheduler will find them; and a domain counts where a node could be made.
 """
@@ -11,8 +10,11 @@ from dataclasses import dataclass
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.constraints.topology_counters import Domain, SpreadRule
-from reconciler.placement.engine.domains import Combination, Shares, combinations_of
+from reconciler.placement.constraints.topology_counters import Domain
+from reconciler.placement.constraints.topology_rules import allowed_in
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.combinations import Combination, combinations_of
+from reconciler.placement.engine.domain_shares import Shares
 from reconciler.placement.engine.state import JournalEntry, State
 
 
@@ -31,7 +33,7 @@ def can_come_one_by_one(
     constraint_sets: Mapping[int, ConstraintSet],
     closed: Mapping[int, Mapping[Combination, int]],
 ) -> bool:
-    """puts: the chunks in question, which are placed. courses, closed: by number of batch, its rules and where no node can be made
+    """puts: the journal entries of the chunks in question. constraint_sets, closed: by number of batch, its rules and where no node can be made
     for it (see `closed_to`). Few chunks: the work grows with the number of ways to choose from them."""
     arrivals: list[_Arrival] = []
     domains: dict[SpreadRule, set[Domain]] = {}
@@ -87,8 +89,7 @@ class _Order:
             seen = self._domains[rule]
             if domain not in seen:
                 return False
-            enough = len(seen) >= rule.min_domains
-            least = min(counts[rule.counter, item] for item in seen) if enough else 0
-            if counts[rule.counter, domain] + rule.counts_itself - least > rule.max_skew:
+            least = rule.least((counts[rule.counter, item] for item in seen), len(seen))
+            if not allowed_in(rule, counts[rule.counter, domain], rule.bound(least)):
                 return False
         return True

@@ -1,16 +1,16 @@
-"""The sizes that a new node for some chunks may have. Used by make."""
+"""The sizes that a new node for some chunks may have."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from reconciler.placement.amounts import PLENTY, times
+from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.constraints.min_values import can_be_met
+from reconciler.placement.constraints.node_ports import ports_clash
+from reconciler.placement.engine.arrays import Numbers
 from reconciler.placement.engine.host_caps import Task, rule_caps
-from reconciler.placement.engine.loops import Numbers
 from reconciler.placement.engine.state import Asked, State
-from reconciler.placement.label_table import Amounts
-from reconciler.placement.needs import RelaxationStep, ports_clash
+from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.offers.node_sizes import Options
 

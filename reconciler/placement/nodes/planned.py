@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.model.pods import HostPort
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Inclusion
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, TEMPLATE, USED, Numbers
 from reconciler.placement.engine.kernel import Kernel
-from reconciler.placement.engine.loops import EMPTY, LEAN, MINIMUM, RUNNING, TEMPLATE, USED, Numbers
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
 from reconciler.placement.requirements import Requirements
 
@@ -47,7 +47,6 @@ class PlannedNodes:
         self.kernel = kernel
         self.count = 0
         self._columns = columns
-        self.ports: list[tuple[HostPort, ...]] = []
         self.census: dict[int, int] = {}
         self.census_version = 0
         """Grows whenever a blueprint comes or goes, so that what follows from the census can be kept."""
@@ -80,16 +79,12 @@ class PlannedNodes:
         templates, places = was.tolist()
         return templates, places
 
-    def took(self, batch: Batch, index: int, number: int, was: int) -> None:
-        """Notes chunks that came to a node, which is of blueprint `number` now; a new one is the first after those that are there."""
+    def took(self, number: int, was: int) -> None:
+        """Notes that chunks came to a node, which is of this template now. A new one is the first after those that are there."""
         if was < 0:
             self.count += 1
-            self.ports.append(self.templates.list[number].offers.host_ports)
         if was != number:
             self._census(number, was)
-        ports = batch.needs.shape.host_ports
-        if ports:
-            self.ports[index] = (*self.ports[index], *ports)
 
     def undo(self, batch: Batch, index: int, count: int, was: int, place: int) -> None:
         """Takes the chunks away that came to a node last."""
@@ -98,7 +93,6 @@ class PlannedNodes:
             self._census(was, number)
         if was < 0:
             self.count -= 1
-            del self.ports[self.count :]
             self.loads[:, index] = 0
             self.template[index] = -1
             return
@@ -107,9 +101,6 @@ class PlannedNodes:
             *(index, count, was, place, batch.needs.request, batch.part),
             *(self.marks, self.loads, lines.spans, lines.line, lines.room),
         )
-        ports = batch.needs.shape.host_ports
-        if ports:
-            self.ports[index] = self.ports[index][: -len(ports)]
 
     def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
         """What would be on a node if so many chunks came to it."""

@@ -1,0 +1,142 @@
+"""Demands as batches: runs of equal chunks that are placed together, in the order in which they are.
+
+Pending pods come first, highest priority first and among equals the largest, so that the small fill the gaps; pods of equal
+shape are one batch. Then demands by priority, namespace and name, each group a batch of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple
+
+from reconciler.model.buffers import Recreation
+from reconciler.model.demand import Demand
+from reconciler.model.pods import PodShape
+from reconciler.model.quantity import CPU, MEMORY
+from reconciler.model.refs import ObjectRef
+from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED
+from reconciler.placement.engine.preferences import firmer_shapes
+from reconciler.placement.needs import Needs
+
+
+class Member(NamedTuple):
+    """One group of one demand in a batch."""
+
+    demand: ObjectRef
+    group: int
+    size: int
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Equal chunks; never changed once made (a frozen class takes three times as long to make, and there are thousands).
+
+    pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
+    allocatable less daemons; opens_nodes: new nodes may be made; whole: batches of one demand share the number, None when
+    each stands alone; preferences: needs with preferences made rules, firmest first, for new nodes; part, counted: as which part of what is on a node its chunks count, and the part that counts against the room for them (see
+    loops and `Recreation`)."""
+
+    number: int
+    needs: Needs
+    members: tuple[Member, ...]
+    pods: bool
+    keeps_minimum: bool
+    opens_nodes: bool
+    priority: int
+    whole: int | None
+    preferences: tuple[Needs, ...] = ()
+    count: int = field(init=False, default=0)
+    part: int = field(init=False, default=EMPTY)
+    counted: int = field(init=False, default=USED)
+
+    def __post_init__(self) -> None:
+        self.count = sum([member.size for member in self.members])
+        if self.pods:
+            self.part = RUNNING
+        elif self.keeps_minimum:
+            self.part, self.counted = MINIMUM, LEAN
+
+    @property
+    def waits(self) -> bool:
+        """Pending pods for which no node is made: they go where there is room before any new node comes."""
+        return self.pods and not self.opens_nodes
+
+    @property
+    def keeps_off_placeholders(self) -> bool:
+        """Chunks whose resource claims are not judged: no node is made for them, and so they take none that came for others, who
+        would need another one then. Pods take what there is, as they will in the cluster."""
+        return bool(self.needs.shape.resource_claims) and not self.pods
+
+    @property
+    def demand(self) -> ObjectRef:
+        return self.members[0].demand
+
+
+def rank_of(batch: Batch) -> tuple[bool, int]:
+    """Pending pods come first, then higher priorities."""
+    return (not batch.pods, -batch.priority)
+
+
+def batches_of(demands: Sequence[Demand], needs: Callable[[PodShape], Needs], *, include_pending: bool) -> list[Batch]:
+    pending: list[Demand] = []
+    others: list[Demand] = []
+    for demand in demands:
+        (pending if demand.is_pending_pod else others).append(demand)
+    batches = _pending_batches(pending, needs, include_pending=include_pending)
+    for number, demand in enumerate(sorted(others, key=lambda item: (-item.priority, _BY_NAME(item)))):
+        for index, group in enumerate(demand.groups):
+            if group.count > 0:
+                batches.append(
+                    Batch(
+                        number=len(batches),
+                        needs=needs(group.shape),
+                        members=(Member(demand.ref, index, group.count),),
+                        pods=False,
+                        keeps_minimum=demand.recreation is Recreation.KEEP_MINIMUM,
+                        opens_nodes=demand.opens_nodes,
+                        priority=demand.priority,
+                        whole=number if demand.whole else None,
+                        preferences=_preferences(group.shape, needs) if demand.opens_nodes else (),
+                    )
+                )
+    return batches
+
+
+def _pending_batches(
+    pending: Iterable[Demand], needs: Callable[[PodShape], Needs], *, include_pending: bool
+) -> list[Batch]:
+    together: dict[tuple[int, int, bool], tuple[PodShape, list[Member]]] = {}
+    equal: dict[PodShape, PodShape] = {}
+    same: dict[int, PodShape] = {}  # by identity, since hashing a shape is slow
+    for demand in sorted(pending, key=_BY_NAME):
+        opens = include_pending and demand.opens_nodes
+        for index, group in enumerate(demand.groups):
+            shape = same.get(id(group.shape))
+            if shape is None:
+                shape = same[id(group.shape)] = equal.setdefault(group.shape, group.shape)
+            key = (demand.priority, id(shape), opens)
+            alike = together.get(key)
+            if alike is None:
+                alike = together[key] = (shape, [])
+            alike[1].append(Member(demand.ref, index, group.count))
+    # Of equals the one whose first member comes first by name comes first, as they stand here.
+    order = sorted(
+        together.items(),
+        key=lambda item: (-item[0][0], -item[1][0].requests.get(CPU), -item[1][0].requests.get(MEMORY)),
+    )
+    return [
+        Batch(
+            *(number, needs(shape), tuple(members), True, False, opens, priority, None),
+            _preferences(shape, needs) if opens else (),
+        )
+        for number, ((priority, _, opens), (shape, members)) in enumerate(order)
+    ]
+
+
+def _preferences(shape: PodShape, needs: Callable[[PodShape], Needs]) -> tuple[Needs, ...]:
+    return tuple(map(needs, firmer_shapes(shape)))
+
+
+_BY_NAME = attrgetter("ref.namespace", "ref.name", "ref.kind", "ref.group")
