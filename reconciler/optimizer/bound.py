@@ -42,8 +42,8 @@ class LowerBound:
 def lower_bound(relaxation: Relaxation, budget: WorkBudget) -> LowerBound | None:
     """None when the solver found no optimum.
 
-    Kept of the rules are: resources in sum, how many of an item type fit on a node, conflicts of all of some item types with
-    each other, affinity groups in one domain, and how many nodes a NodePool may have.
+    Resources count in sum. Kept besides are how many of an item type fit on a node, item types that all conflict with each
+    other, affinity groups in one domain, and how many nodes a NodePool may have.
     """
     highs, solver = load_solver()
     program = LinearProgram(highs)

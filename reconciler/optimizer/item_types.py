@@ -1,7 +1,7 @@
 """What may be packed anew: the chunks on planned nodes, by item type, which is to say those that pack alike.
 
-A chunk keeps the NodePool that the fast placement found for it, the relaxation step that led to its node, and all topology
-domains in which moving it could break a rule. So every other rule can be judged one node at a time.
+A chunk keeps its NodePool and the relaxation step that led to its node. It also keeps every topology domain in which moving it
+could break a rule. So every other rule can be judged one node at a time.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def entries_by_node(state: State) -> list[list[JournalEntry]]:
 
 
 def packing_problem(state: State) -> PackingProblem:
-    """Nodes of capacity reservations are kept, and those with chunks that want affinity on their host, share volumes, or came in
-    a way that the node does not show."""
+    """Nodes of capacity reservations are kept. So are nodes with chunks that have affinity on their host, share volumes, or came
+    in a way that the node does not show."""
     by_node = entries_by_node(state)
     collected = _Collected(state, _over_limit(by_node, state.per_node))
     nodes: list[Pattern] = []
