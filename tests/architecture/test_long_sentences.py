@@ -16,7 +16,7 @@ LONG = {
     "manifests": 11,
     "model": 13,
     "optimizer": 20,
-    "placement": 58,
+    "placement": 43,
     "plan": 3,
     "report": 2,
     "settings.py": 1,
