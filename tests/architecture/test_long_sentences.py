@@ -22,7 +22,6 @@ LONG = {
     "settings.py": 1,
     "source": 4,
     "timetable": 6,
-    "wiring": 2,
 }
 
 
