@@ -24,7 +24,7 @@ from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PreferredNo
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.spot import Crowding, most_on_one_offering
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.optimal import place_in_mode
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
