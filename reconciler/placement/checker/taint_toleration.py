@@ -1,0 +1,58 @@
+"""Taints, and nodes that take no more pods (kube-scheduler's plugins TaintToleration and NodeUnschedulable)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reconciler.model.nodes import DISRUPTED_TAINT, NODEPOOL_LABEL
+from reconciler.model.pods import PodShape
+from reconciler.model.requirements import Taint
+from reconciler.placement.checker.checked_node import CheckedNode
+from reconciler.placement.checker.indexed_problem import IndexedProblem
+from reconciler.placement.checker.machines import Machine
+
+_TEMPORARY = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
+"""Beginnings of taints that a node loses when it has come up (Karpenter's pkg/scheduling/taints.go)."""
+
+
+def taint_violations(node: CheckedNode, shape: PodShape) -> Iterable[str]:
+    if untolerated(node.taints, shape):
+        yield "a taint is not tolerated"
+
+
+def untolerated(taints: Iterable[Taint], shape: PodShape) -> list[Taint]:
+    return [
+        taint
+        for taint in taints
+        if taint.effect in {"NoSchedule", "NoExecute"}
+        and not any(toleration.tolerates(taint) for toleration in shape.tolerations)
+    ]
+
+
+def closed_violations(machine: Machine) -> Iterable[str]:
+    """A node that is not ready may still come up, until it is initialized."""
+    node, claim = machine.node, machine.claim
+    if claim is not None and claim.deleting:
+        yield f"{claim.name}: is being deleted"
+    if node is not None:
+        disrupted = any(taint.key == DISRUPTED_TAINT for taint in node.taints)
+        not_ready = machine.is_initialized and not node.ready
+        if node.deleting or node.unschedulable or disrupted or not_ready:
+            yield f"{node.name}: takes no more pods"
+
+
+def lasting_taints(problem: IndexedProblem, machine: Machine) -> tuple[Taint, ...]:
+    """Taints that the machine will still have when it has come up: startup taints are gone by then."""
+    node, claim = machine.node, machine.claim
+    if node is None:
+        return claim.taints if claim else ()
+    if machine.is_initialized:
+        return node.taints
+    pool = problem.pools.get(node.label(NODEPOOL_LABEL) or "")
+    startup = claim.startup_taints if claim else pool.template.startup_taints if pool else ()
+    removed = {(taint.key, taint.effect) for taint in startup}
+    return tuple(
+        taint
+        for taint in node.taints
+        if (taint.key, taint.effect) not in removed and not taint.key.startswith(_TEMPORARY)
+    )
