@@ -29,9 +29,7 @@ class ArrivingNodes:
     def node(self, machine: Machine, claim: NodeClaim) -> CheckedNode:
         """What the NodeClaim leaves open is not decided."""
         asked = {
-            item.key: frozenset[str | None](item.values)
-            for item in claim.requirements
-            if item.operator is Operator.IN
+            item.key: frozenset[str | None](item.values) for item in claim.requirements if item.operator is Operator.IN
         }
         _, possible = self._ways_and_labels(claim)
         labels = asked | dict(possible) | decided(_settled(claim))

@@ -122,7 +122,9 @@ class _Inventory:
             if not (device.simple and item.node):
                 uncounted.add(name)
         self._selected = {
-            found.name: frozenset(_name(item, device) for item, device in published if found.selects(item.driver, device))
+            found.name: frozenset(
+                _name(item, device) for item, device in published if found.selects(item.driver, device)
+            )
             for found in devices.classes
             if found.name in asked and found.is_simple
         }

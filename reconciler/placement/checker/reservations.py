@@ -19,9 +19,7 @@ def reservation_violations(problem: IndexedProblem, planned: Sequence[PlannedNod
     for name, _, offering in _reserved(problem):
         if offering.reservation_capacity is not None:
             left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
-    alike = Counter(
-        (node.requirements, node.instance_types) for node in planned if RESERVED in node.capacity_types
-    )
+    alike = Counter((node.requirements, node.instance_types) for node in planned if RESERVED in node.capacity_types)
     users = Counter[str]()
     for (requirements, names), count in alike.items():
         users.update(dict.fromkeys(_usable(problem, requirements, names), count))
@@ -40,7 +38,11 @@ def _reserved(problem: IndexedProblem) -> Iterator[tuple[str, InstanceType, Offe
     for instance_type in problem.instance_types.values():
         for offering in instance_type.offerings:
             if offering.capacity_type == RESERVED:
-                names = [item.values[0] for item in offering.requirements if item.values and item.key.endswith("reservation-id")]
+                names = [
+                    item.values[0]
+                    for item in offering.requirements
+                    if item.values and item.key.endswith("reservation-id")
+                ]
                 yield (names[0] if names else f"{instance_type.name} in {offering.zone}"), instance_type, offering
 
 
@@ -61,5 +63,7 @@ def _asked(claim: NodeClaim) -> list[Requirement]:
 
 def _is_coming(claim: NodeClaim) -> bool:
     """Whether it will take a node of a reservation whose provider does not count it yet."""
-    capacity_types = [item.values for item in _asked(claim) if item.key == CAPACITY_TYPE_LABEL and item.operator is Operator.IN]
+    capacity_types = [
+        item.values for item in _asked(claim) if item.key == CAPACITY_TYPE_LABEL and item.operator is Operator.IN
+    ]
     return (RESERVED,) in capacity_types and claim.condition("Launched") != "True" and not claim.deleting

@@ -41,7 +41,12 @@ class Volumes:
         made_for = dict(shape.ephemeral_claims)
         for name in shape.volume_claims:
             claim, words = self._claims.get((shape.namespace, name)), f"claim {shape.namespace}/{name}"
-            if claim is None or claim.deleting or claim.lost or made_for.get(name, claim.controller) != claim.controller:
+            if (
+                claim is None
+                or claim.deleting
+                or claim.lost
+                or made_for.get(name, claim.controller) != claim.controller
+            ):
                 yield f"{words} cannot be used"
             elif claim.volume:
                 volume = self._volumes.get(claim.volume)
