@@ -11,7 +11,7 @@ from reconciler.optimizer.effort import Effort
 from reconciler.optimizer.kinds import Pattern
 from reconciler.optimizer.patterns import Floats
 from reconciler.optimizer.solver import WITHOUT_END, loaded_solver, run
-from reconciler.placement.label_table import Amounts
+from reconciler.placement.amounts import Amounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from reconciler.optimizer.effort import Effort
 from reconciler.optimizer.filling import filling
 from reconciler.optimizer.kinds import Movable, Pattern, most_of_each
 from reconciler.optimizer.sizes import Sizes
-from reconciler.placement.amounts import PLENTY
-from reconciler.placement.label_table import Amounts
+from reconciler.placement.amounts import PLENTY, Amounts
 
 Floats = NDArray[np.float64]
 _GAIN = 1e-7

@@ -8,7 +8,7 @@ import numpy as np
 
 from reconciler.model.quantity import Resources
 from reconciler.optimizer.kinds import Movable, Pattern, contents
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import Saved, State
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.offers.pool_offers import PoolOffers

@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.amounts import PLENTY, times
+from reconciler.placement.amounts import PLENTY, Amounts, times
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.constraints.topology_counters import AntiAffinityRule, SpreadRule
-from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.loops import MINIMUM, RUNNING
 from reconciler.placement.engine.open import by_weight
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.needs import RelaxationStep, ports_clash
+from reconciler.placement.label_table import Mask
+from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.requirements import ANYWHERE
 
 _MOST_BINS = 40
@@ -338,7 +339,7 @@ def _existing_sites(state: State, kinds: Sequence[OpenKind], keys: Sequence[str]
     """Free room as it was before these chunks came."""
     if not state.base:
         return []
-    running = state.running.copy()
+    running = state.resources.running.copy()
     for put in state.entries():
         if put.bin < state.base and put.batch.part == RUNNING and not put.batch.waits:
             running[put.bin] -= put.batch.needs.request * put.count
@@ -349,7 +350,8 @@ def _existing_sites(state: State, kinds: Sequence[OpenKind], keys: Sequence[str]
     is_useful = np.zeros(state.base, dtype=np.bool_)
     for number, kind in enumerate(kinds):
         needs = kind.batch.needs
-        able = state.bins.usable & state.bins.fitting(needs) & state.bins.tolerated(needs)
+        tolerated = state.bins.taint_toleration.tolerating(needs.shape.tolerations)
+        able = state.bins.usable & state.bins.node_affinity.meeting(needs.terms) & tolerated
         if able.any():
             taken = np.where(able, times(lean if kind.batch.part == MINIMUM else room, needs.request), 0)
             every[number] = min(float(taken.astype(np.float64).sum()), PLENTY / 2)

@@ -15,7 +15,7 @@ from reconciler.optimizer.effort import Effort
 from reconciler.optimizer.kinds import Pattern
 from reconciler.optimizer.master import Master, Solved
 from reconciler.optimizer.patterns import Filler, Floats
-from reconciler.placement.label_table import Amounts
+from reconciler.placement.amounts import Amounts
 
 _PROGRESS = 1e-5
 """Part of the price that some rounds together must save for more of them to be made."""

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.optimizer.kinds import Movable, Pattern
+from reconciler.placement.amounts import Amounts
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.requirements import ANYWHERE, Requirements
 
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
-from reconciler.placement.label_table import Amounts
 
+Amounts: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = NDArray[np.int64]
+"""Of bins, types, rows or places: indices into other arrays."""
 LARGEST = 2**52
 """Amounts are cut off here (4 PiB), so that sums of thousands stay exact in 64 bits."""
 PLENTY = 2**62
 """Stands for "no limit" where counts are compared."""
+
+DEVICES = "devices.headroom.dev/"
+"""Before a DeviceClass's name: the resource by which its devices are counted."""
+ATTACHABLE = "attachable-volumes-csi-"
+"""Before a driver's name: the resource by which its volumes on a node are counted, as kubelets once called it."""
 
 
 class ResourceColumns:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from reconciler.placement.requirements import Requirements, Values
 
 Mask: TypeAlias = NDArray[np.bool_]
-Amounts: TypeAlias = NDArray[np.int64]
 Cell: TypeAlias = str | tuple[str | None, ...] | None
 """One value, None for no label, or all values it may yet get (a NodeClaim whose node is not there)."""
 
@@ -30,6 +29,9 @@ class LabelTable:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def row(self, number: int) -> Mapping[str, Cell]:
+        return self._rows[number]
 
     def column(self, key: str) -> tuple[NDArray[np.intp], list[Cell]]:
         """For each row the index of its cell in the list of distinct cells."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
+from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Requirement, Taint, Toleration
+from reconciler.model.requirements import Requirement
+from reconciler.placement.amounts import Amounts
 from reconciler.placement.equivalence import EquivalenceClasses
-from reconciler.placement.label_table import Amounts
 from reconciler.placement.requirements import Requirements
 
 NODE_NAME_FIELD = "metadata.name"
-_BLOCKING = frozenset({"NoSchedule", "NoExecute"})
-_UNSPECIFIED = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - how Kubernetes writes "every address", nothing is bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,23 +120,3 @@ def _relaxations(shape: PodShape, terms: Sequence[NodeTerm]) -> Iterable[Relaxat
     for soft_taints in (False, True):
         for wanted in makeable:
             yield RelaxationStep(wanted, soft_taints)
-
-
-def tolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, soft_taints: bool = True) -> bool:
-    """Whether every taint that keeps pods off is tolerated; soft_taints False: PreferNoSchedule keeps off too."""
-    return all(
-        any(toleration.tolerates(taint) for toleration in tolerations)
-        for taint in taints
-        if taint.effect in _BLOCKING or not soft_taints
-    )
-
-
-def ports_clash(wanted: Sequence[HostPort], used: Sequence[HostPort]) -> bool:
-    """Whether some port of both is the same: protocol and number, on the same address or where either takes all."""
-    return any(
-        one.port == other.port
-        and one.protocol == other.protocol
-        and (one.address == other.address or one.address in _UNSPECIFIED or other.address in _UNSPECIFIED)
-        for one in wanted
-        for other in used
-    )

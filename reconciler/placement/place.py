@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from reconciler.model.placement import Placement, Unplaced
 from reconciler.placement.amounts import ResourceColumns
+from reconciler.placement.batches import Batch, batches_of
 from reconciler.placement.constraints.attachments import with_attachments
-from reconciler.placement.engine.batches import Batch, batches_of
 from reconciler.placement.engine.best import place_best
 from reconciler.placement.engine.initial_state import initial_state
 from reconciler.placement.engine.state import State

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.reservations import in_its_pool
-from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.launch import Offerer
 from reconciler.placement.engine.state import State
 from reconciler.placement.problem import PlacementOptions

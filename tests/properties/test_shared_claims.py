@@ -123,11 +123,11 @@ def test_new_nodes_break_no_rule_and_are_the_same_with_all_loops(
     placement = placed(view, demands, opening=True)
     assert faults(view, demands, placement) == ()
 
-    def with_loops(loops: Kernel | None) -> Placement:
+    def with_loops(loops: Kernel) -> Placement:
         with (
             patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
             patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
         ):
             return placed(view, demands, opening=True)
 
-    assert placement == with_loops(kernel.plain()) == with_loops(None) == with_loops(kernel.compiled())
+    assert placement == with_loops(kernel.plain()) == with_loops(kernel.compiled())

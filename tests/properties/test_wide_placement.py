@@ -62,7 +62,6 @@ def test_breaks_no_rule_when_it_looks_for_something_cheaper(world: World) -> Non
 def test_is_the_same_with_all_loops_and_each_time(world: World) -> None:
     looped = placed_with(kernel.plain(), world)
 
-    assert looped == placed_with(None, world)
     assert looped == placed_with(kernel.compiled(), world)
     assert looped == world.placed()
     # An integer of numpy's own equals ours, but fails later, where only ours will do.
@@ -88,7 +87,7 @@ def test_placing_again_over_what_came_of_it_breaks_no_rule(world: World) -> None
     assert len(second.unplaced) <= len(first.unplaced)
 
 
-def placed_with(loops: Kernel | None, world: World) -> Placement:
+def placed_with(loops: Kernel, world: World) -> Placement:
     with (
         patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
         patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),

@@ -15,8 +15,9 @@ from reconciler.model.nodes import Node
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
-from reconciler.placement.constraints.dynamic_resources import DEVICES, has_claims, with_devices
-from reconciler.placement.constraints.volume_limits import ATTACHABLE, VolumesToCome, plenty
+from reconciler.placement.amounts import ATTACHABLE, DEVICES
+from reconciler.placement.constraints.dynamic_resources import has_claims, with_devices
+from reconciler.placement.constraints.volume_limits import VolumesToCome, plenty
 from reconciler.placement.constraints.volumes import ANYWHERE, Obstacle, Volumes
 from reconciler.placement.nodes.samples import pool_types_of, with_least, young_nodes
 from reconciler.placement.offers.pool_offers import Observed, PoolType

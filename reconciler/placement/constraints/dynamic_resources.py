@@ -19,6 +19,7 @@ from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
+from reconciler.placement.amounts import DEVICES
 from reconciler.placement.constraints.volumes import Obstacle
 from reconciler.placement.needs import NODE_NAME_FIELD
 from reconciler.placement.nodes.samples import sample_nodes, with_least, young_nodes
@@ -26,8 +27,6 @@ from reconciler.placement.offers.pool_offers import Observed, PoolType
 from reconciler.placement.problem import Problem
 
 NO_KIND: PoolType = ("", "")
-DEVICES = "devices.headroom.dev/"
-"""Before a class's name: the resource by which its devices are counted."""
 
 
 class _NotJudgedError(Exception):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from reconciler.model.quantity import Resources
-from reconciler.placement.amounts import PLENTY
+from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.constraints.limits import NODES, PoolLimits
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 
@@ -37,6 +37,11 @@ class RunningLimits:
             return self._unlimited
         left = [self._left(pool) for pool in self._pools]
         return self._capacities, np.array(left, dtype=np.int64).reshape(len(left), len(self._names))
+
+    def charges(self, charged: Iterable[Resources]) -> Amounts:
+        """A row of limited resources for each."""
+        rows = [[min(item.get(name), PLENTY) for name in self._names] for item in charged]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), len(self._names))
 
     def new_types(self, pool: int) -> Mask:
         """Of a pool, by number, the types of which one more node would stay inside its limits."""

@@ -15,7 +15,8 @@ import numpy as np
 from reconciler.model.nodes import MOST_PRICE, NODEPOOL_LABEL, NodePool
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.quantity import Resources
-from reconciler.placement.label_table import Amounts, LabelTable, Mask
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.label_table import LabelTable, Mask
 from reconciler.placement.offers.offerings import NANODOLLARS, Offerings
 from reconciler.placement.requirements import Requirements
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
+from reconciler.placement.amounts import Amounts
 from reconciler.placement.constraints.constraint_set import ConstraintSet, EquivalenceClass, constraint_set_of
 from reconciler.placement.constraints.topology_counters import (
     AffinityRule,
@@ -29,7 +30,7 @@ from reconciler.placement.constraints.topology_counters import (
     Selection,
     SpreadRule,
 )
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import KnownNeeds, Needs, NodeTerm
 from reconciler.placement.nodes.existing import Bins, LocatedGroup
 from reconciler.placement.requirements import Requirements
@@ -209,8 +210,12 @@ class Topology:
         for key in inclusion.keys:
             mask &= self._bins.table.having(key) if key != HOSTNAME_LABEL else self._bins.hostnames.having
         if inclusion.terms is not None:
-            mask &= self._bins.compatibility(inclusion.terms)
-        return mask if inclusion.tolerations is None else mask & self._bins.tolerating(inclusion.tolerations)
+            mask &= self._bins.node_affinity.meeting(inclusion.terms)
+        return (
+            mask
+            if inclusion.tolerations is None
+            else mask & self._bins.taint_toleration.tolerating(inclusion.tolerations)
+        )
 
     def domains(self, key: str) -> list[Domain | None]:
         """The domain of each existing bin, None where the label is absent or not decided."""
@@ -242,7 +247,7 @@ class Topology:
             return set()
         looked_at = np.ones(len(self._bins), dtype=np.bool_)
         if inclusion.tolerations is not None:
-            looked_at = self._bins.tolerating(inclusion.tolerations)
+            looked_at = self._bins.taint_toleration.tolerating(inclusion.tolerations)
         found: set[Domain] = set()
         for wanted in [Requirements()] if inclusion.terms is None else [term.literal for term in inclusion.terms]:
             possible = looked_at & self._bins.table.matching(wanted.without(frozenset({key})), possibly=True)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector, Toleration
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import NodeTerm
 
 Domain = str | int

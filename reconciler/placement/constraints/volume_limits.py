@@ -11,11 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
+from reconciler.placement.amounts import ATTACHABLE
 from reconciler.placement.nodes.samples import sample_nodes
 from reconciler.placement.offers.pool_offers import Observed, PoolType
 
-ATTACHABLE = "attachable-volumes-csi-"
-"""Before a driver's name: the resource by which its volumes on a node are counted, as kubelets once called it."""
 _UNLIMITED = 2**40
 
 

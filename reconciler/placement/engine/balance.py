@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Domain, SpreadRule
-from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.host_caps import least_on_hosts
 from reconciler.placement.engine.state import JournalEntry, Saved, State
 

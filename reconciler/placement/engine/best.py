@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
 from reconciler.placement.engine.destinations import closed_to
 from reconciler.placement.engine.domains import Combination
 from reconciler.placement.engine.orders import other_orders

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
 from reconciler.placement.constraints.topology_counters import Rule
-from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.domains import Combination, Shares, combinations_of
 from reconciler.placement.engine.fill import existing_fits, most_with_minimums
 from reconciler.placement.engine.grow import grow, growable

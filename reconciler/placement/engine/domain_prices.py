@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reconciler.placement.amounts import PLENTY
+from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.open import by_weight
 from reconciler.placement.engine.size_options import options_of
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Amounts
 from reconciler.placement.offers.node_sizes import Options, mix_price
 from reconciler.placement.requirements import Requirements
 

@@ -12,14 +12,13 @@ from itertools import product
 
 import numpy as np
 
-from reconciler.placement.amounts import PLENTY
+from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
 from reconciler.placement.constraints.topology_counters import AffinityRule, AntiAffinityRule, Domain, Rule, SpreadRule
-from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.domain_prices import Cost, DomainPrices
 from reconciler.placement.engine.host_caps import allowed_on
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Amounts
 from reconciler.placement.offers.pool_offers import NoRows
 from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, one_of
 
@@ -356,7 +355,7 @@ def _combinations(state: State, batch: Batch, keys: Sequence[str]) -> list[Combi
 
 
 def _existing_values(state: State, batch: Batch, key: str) -> set[str | None]:
-    mask = state.bins.usable & state.bins.fitting(batch.needs)
+    mask = state.bins.usable & state.bins.node_affinity.meeting(batch.needs.terms)
     codes, cells = state.bins.table.column(key)
     seen = {cells[code] for code in np.unique(codes[mask]).tolist()}
     return {cell for cell in seen if not isinstance(cell, tuple)}

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reconciler.placement.amounts import times
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.amounts import PLENTY, Amounts, Numbers
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.engine.grow import grow, growable
 from reconciler.placement.engine.host_caps import Task, existing_caps, host_caps
 from reconciler.placement.engine.loops import COUNTS, NODES
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.nodes.existing import HELD, OTHER
 from reconciler.placement.offers.compatibility import Compatibility
@@ -46,33 +47,38 @@ def _one_of_a_host(state: State, chosen: Sequence[tuple[int, int]]) -> list[tupl
 
 
 def existing_fits(state: State, task: Task, only: Mask | None = None) -> Amounts | None:
-    """How many chunks each existing bin takes; None when it is none on any for a plain reason."""
-    batch = task.batch
+    """How many chunks each existing bin takes; None when it is none on any for a plain reason. only: no other bins."""
     if not state.base:
         return None
-    mask = state.bins.usable & state.bins.fitting(batch.needs) & state.bins.tolerated(batch.needs)
+    mask = np.ones(state.base, dtype=np.bool_) if only is None else only
     for key, values in task.where.entries:
-        undecided = np.array([isinstance(cell, tuple) for cell in state.bins.table.column(key)[1]], dtype=np.bool_)
-        mask = mask & state.bins.table.allowed(key, values) & ~undecided[state.bins.table.column(key)[0]]
-    if batch.keeps_off_placeholders:
-        mask = mask & ~state.bins.made_for_others(str(batch.demand), batch.members[0].group)
-    if only is not None:
-        mask = mask & only
-    if not mask.any():
+        codes, cells = state.bins.table.column(key)
+        undecided = np.array([isinstance(cell, tuple) for cell in cells], dtype=np.bool_)
+        mask = mask & state.bins.table.allowed(key, values) & ~undecided[codes]
+    bins, most = _within(state.constraints_on_nodes, task.batch, np.flatnonzero(mask))
+    if not len(bins):
         return None
-    fits: Amounts = np.where(mask, times(state.free(batch), batch.needs.request), 0)
-    able = np.flatnonzero(fits)
-    if len(able):
-        fits[able] = np.minimum(fits[able], existing_caps(state, task, able.tolist()))
+    caps = existing_caps(state, task, bins)
+    fits: Amounts = np.zeros(state.base, dtype=np.int64)
+    fits[bins] = most if caps is None else np.minimum(most, caps)
     return fits
 
 
+def _within(constraints: Sequence[Constraint], batch: Batch, bins: Numbers) -> tuple[Numbers, Amounts]:
+    """Those of the bins that all of the constraints let take a chunk, and how many each may take."""
+    most: Amounts = np.full(len(bins), PLENTY, dtype=np.int64)
+    for constraint in constraints:
+        if len(bins) and constraint.concerns(batch):
+            most = np.minimum(most, constraint.most(batch, bins))
+            able = most > 0
+            if not able.all():
+                bins, most = bins[able], most[able]
+    return bins, most
+
+
 def has_room(state: State, batch: Batch) -> bool:
-    """Whether some existing bin could take a chunk, were it not for rules."""
-    if not state.base:
-        return False
-    mask = state.bins.usable & state.bins.fitting(batch.needs) & state.bins.tolerated(batch.needs)
-    return bool(mask.any()) and bool(times(state.free(batch)[mask], batch.needs.request).any())
+    """Whether some existing bin could take a chunk, were it not for rules between pods."""
+    return bool(len(_within(state.constraints_on_nodes, batch, np.arange(state.base))[0]))
 
 
 def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, single: bool) -> list[tuple[int, int]]:
@@ -149,45 +155,13 @@ def _put_with_minimums(
 
 def _chosen(state: State, task: Task, compatibility: Compatibility, count: int) -> list[tuple[int, int]]:
     """Planned nodes and how many chunks come to each."""
-    kernel, planned, batch = state.kernel, state.planned, task.batch
-    if kernel is None or task.single:
-        return choose_planned(_left_over(state, task, compatibility), count, single=task.single)
-    caps = host_caps(state, task)
-    found = kernel.choose(
+    planned, batch, caps = state.planned, task.batch, host_caps(state, task)
+    found = state.kernel.choose(
         *(planned.found, planned.marks, planned.loads, state.templates.room),
         *(compatibility.joined(), compatibility.bought_as, batch.needs.request, batch.counted),
-        *(state.topology.hosts.table, state.base, caps.rules, caps.more, planned.count, count),
+        *(state.topology.hosts.table, state.base, caps.rules, caps.more, planned.count, count, task.single),
     )
     return list(zip(*planned.found[[NODES, COUNTS], :found].tolist(), strict=True))
-
-
-def _left_over(state: State, task: Task, compatibility: Compatibility) -> Amounts:
-    """How many chunks each planned node takes as it is."""
-    planned, batch = state.planned, task.batch
-    count = planned.count
-    joined = compatibility.joined()[planned.template[:count]]
-    free = state.templates.room[planned.type[:count]] - state.taken(batch)[:count]
-    able = np.flatnonzero(
-        (joined >= 0) & (free >= batch.needs.request).all(axis=1) & compatibility.bought_as[planned.row[:count]]
-    )
-    fits = np.zeros(count, dtype=np.int64)
-    if not len(able):
-        return fits
-    fits[able] = times(free[able], batch.needs.request)
-    caps = host_caps(state, task)
-    on_all = caps.on(state.topology.hosts.table, state.base, count)
-    if on_all is not None:
-        fits = np.minimum(fits, on_all)
-    return np.minimum(fits, caps.more) if len(caps.more) else fits
-
-
-def choose_planned(fits: Amounts, count: int, *, single: bool) -> list[tuple[int, int]]:
-    """As `choose` among bins of which none is preferred."""
-    if count == 1:
-        able = np.flatnonzero(fits > 0)
-        return [(int(able[np.argmin(fits[able])]), 1)] if len(able) else []
-    zeros = np.zeros(len(fits), dtype=np.int64)
-    return choose(fits, zeros, zeros, count, single=single)
 
 
 def most_with_minimums(state: State, template: NodeTemplate, index: int, batch: Batch, amount: int) -> int:

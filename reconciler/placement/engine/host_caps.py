@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.placement.amounts import PLENTY
+from reconciler.placement.amounts import PLENTY, Amounts, Numbers
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
 from reconciler.placement.constraints.topology_counters import AffinityRule, AntiAffinityRule, Rule, SpreadRule
-from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.loops import (
     AFFINITY,
     ANTI_AFFINITY_ITSELF,
@@ -20,8 +20,6 @@ from reconciler.placement.engine.loops import (
     SPREAD_OTHERS,
 )
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Amounts
-from reconciler.placement.needs import ports_clash
 from reconciler.placement.requirements import Requirements
 
 
@@ -74,20 +72,13 @@ UNCAPPED = HostCaps(np.zeros((3, 0), dtype=np.int64), _NONE, PLENTY)
 def host_caps(state: State, task: Task) -> HostCaps:
     """For planned nodes."""
     rules = rule_caps(state, task) if task.constraints.on_hosts else UNCAPPED
-    ports = task.batch.needs.shape.host_ports
-    most = state.per_node
-    if not ports and most is None:
+    concerned = [item for item in (state.ports, state.share) if item.concerns(task.batch)]
+    if not concerned:
         return rules
-    base, count = state.base, state.planned.count
-    more = np.full(count, PLENTY, dtype=np.int64)
-    if most is not None:
-        more = np.minimum(more, most)
-        for number, held in state.demand_bins.get(task.batch.demand, {}).items():
-            if number >= base and number - base < count:
-                more[number - base] = max(0, most - held)
-    if ports:
-        free = [0 if ports_clash(ports, taken) else 1 for taken in state.planned.ports]
-        more = np.minimum(more, np.array(free, dtype=np.int64))
+    planned = np.arange(state.base, state.base + state.planned.count)
+    more = np.full(len(planned), PLENTY, dtype=np.int64)
+    for constraint in concerned:
+        more = np.minimum(more, constraint.most(task.batch, planned))
     return HostCaps(rules.rules, more, rules.on_empty)
 
 
@@ -160,24 +151,14 @@ def allowed_on(rule: Rule, counted: int, bound: int, first: bool) -> int:  # noq
     return max(0, bound - counted)
 
 
-def existing_caps(state: State, task: Task, numbers: Sequence[int]) -> Amounts:
-    """The same for these existing bins."""
-    chosen = np.array(numbers, dtype=np.int64)
-    caps = np.full(len(chosen), PLENTY, dtype=np.int64)
+def existing_caps(state: State, task: Task, bins: Numbers) -> Amounts | None:
+    """By bin, what the rules on the hostname let come; None where there are none."""
+    if not task.constraints.on_hosts:
+        return None
     on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, state.base)
     missing = state.bins.hostnames.missing
-    if missing is not None and task.constraints.on_hosts:
+    if missing is not None:
         # kube-scheduler: anti-affinity does not see such a node; spread and affinity refuse it, the first of its kind too.
         apart = all(isinstance(rule, AntiAffinityRule) for rule in task.constraints.on_hosts)
         on_all = np.where(missing, PLENTY if apart else 0, PLENTY if on_all is None else on_all)
-    if on_all is not None:
-        caps = np.minimum(caps, on_all[chosen])
-    if state.per_node is not None:
-        held = state.demand_bins.get(task.batch.demand, {})
-        left = [max(0, state.per_node - held.get(number, 0)) for number in numbers]
-        caps = np.minimum(caps, np.array(left, dtype=np.int64))
-    ports = task.batch.needs.shape.host_ports
-    if ports:
-        free = [0 if ports_clash(ports, state.ports_of(number)) else 1 for number in numbers]
-        caps = np.minimum(caps, np.array(free, dtype=np.int64))
-    return caps
+    return None if on_all is None else on_all[bins]

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from reconciler.model.pods import DEFAULT_SCHEDULER
 from reconciler.placement.amounts import ResourceColumns
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.attachments import Attached
 from reconciler.placement.constraints.limits import PoolLimits
 from reconciler.placement.constraints.overlay_conflicts import overlays_in_force
 from reconciler.placement.constraints.reservations import reservations_of, usable_offers
 from reconciler.placement.constraints.topology import Topology
-from reconciler.placement.engine.batches import Batch
-from reconciler.placement.engine.kernel import WORTH_COMPILING, compiled
+from reconciler.placement.engine.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.engine.state import State
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds
@@ -68,7 +68,7 @@ def initial_state(
     topology.assumptions.update(sentences, _not_judged(batches))
     if topology.looks_at_hosts:
         topology.assumptions.update(frame.hostnames.sentences)
-    kernel = compiled() if len(batches) >= WORTH_COMPILING else None
+    kernel = compiled() if len(batches) >= WORTH_COMPILING else plain()
     return State(bins, offers, topology, limits, columns, kernel=kernel, per_node=options.chunks_per_node)
 
 

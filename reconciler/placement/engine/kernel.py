@@ -15,8 +15,8 @@ from reconciler.placement.engine.compiling import jit
 
 WORTH_COMPILING = 400
 """Batches from which on loading the compiled loops takes less time than they save."""
-STEPS_WORTH_COMPILING = 200
-"""Nodes made larger one by one for a single batch, after which the rest of it is worth that too."""
+CHUNKS_WORTH_COMPILING = 4000
+"""Chunks of one batch times nodes that they may join, from which on the same holds."""
 
 _PARTS = (
     (
@@ -30,6 +30,7 @@ _PARTS = (
             "put_one",
             "put",
             "put_found",
+            "take_back",
             "choose",
             "cheapest",
             "serve",
@@ -45,6 +46,7 @@ class Kernel:
     """See loops."""
 
     put: Callable[..., None]
+    take_back: Callable[..., None]
     choose: Callable[..., int]
     cheapest: Callable[..., tuple[int, int]]
     serve: Callable[..., tuple[int, int, int]]
@@ -54,12 +56,14 @@ class Kernel:
 
 
 @lru_cache(maxsize=1)
-def compiled() -> Kernel | None:
-    """None where numba is not there. What was compiled is kept beside the code, or, where nothing can be written, compiled
-    anew by each process."""
+def compiled() -> Kernel:
+    """The loops compiled, or as they are where numba is absent.
+
+    What was compiled is kept beside the code, or, where nothing can be written there, compiled anew by each process.
+    """
     jitted = jit()
     if jitted is None:
-        return None
+        return plain()
     made: dict[str, Any] = {}
     for file, parts in _PARTS:
         names = dict(vars(file))
@@ -68,7 +72,8 @@ def compiled() -> Kernel | None:
     return Kernel(*(made[name] for name in Kernel.__slots__))
 
 
+@lru_cache(maxsize=1)
 def plain() -> Kernel:
-    """The same loops as they are, for tests."""
+    """The loops as they are written: a small placement is done before compiled ones are loaded."""
     names = vars(loops) | vars(size_loops)
     return Kernel(*(names[name] for name in Kernel.__slots__))

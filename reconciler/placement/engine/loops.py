@@ -85,10 +85,12 @@ def holds(room: Numbers, kind: int, used: Numbers, node: int) -> bool:
     return True
 
 
-def is_within(capacities: Numbers, spare: Numbers, pool: int, now: int, then: int) -> bool:
-    """Whether a node that is of type `now` may become one of type `then` by the limits of its pool."""
+def is_within(  # noqa: PLR0917 - as above
+    capacities: Numbers, spare: Numbers, pool: int, then: int, charges: Numbers, charge: int
+) -> bool:
+    """Whether the limits of its pool let a node become one of type `then`. charges, charge: the row of what it counts for now."""
     for column in range(capacities.shape[1]):
-        more = capacities[then, column] - capacities[now, column]
+        more = capacities[then, column] - charges[charge, column]
         if more > 0 and more > spare[pool, column]:
             return False
     return True
@@ -170,6 +172,24 @@ def put_found(  # noqa: PLR0917 - as above
     put_one(node, count, number, request, part, marks, loads, spans, line, room)
 
 
+def take_back(  # noqa: PLR0917 - as above
+    node: int,
+    count: int,
+    number: int,
+    place: int,
+    request: Numbers,
+    part: int,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
+    room: Numbers,
+) -> None:
+    """Takes chunks away from a node, which is of the node template and the type again that it was of before."""
+    put_one(node, -count, number, request, part, marks, loads, spans, line, room)
+    set_place(marks, node, number, spans[START, number] + place, spans[START, number], line)
+
+
 def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
     found: Numbers,
     marks: Numbers,
@@ -185,9 +205,10 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
     more: Numbers,
     planned: int,
     count: int,
+    single: bool,  # noqa: FBT001 - compiled code takes no keywords
 ) -> int:
-    """Of the `planned` nodes those that take chunks as they are, as `choose_planned` has it: the one that takes all that is left
-    and fewest beyond, else the one that takes most; the first of equals. Returns how many."""
+    """Of the `planned` nodes those that take chunks as they are: the one that takes all that is left and fewest beyond, else the one
+    that takes most; the first of equals. Returns how many. single: one node at most."""
     fits, template, kind, row, taken = found[FITS], marks[TEMPLATE], marks[KIND], marks[ROW], loads[counted]
     best, least = -1, PLENTY
     uncapped = count == 1 and rules.shape[1] == 0 and len(more) == 0
@@ -228,6 +249,8 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
         fits[largest] = 0
         number += 1
         count -= most
+        if single:
+            break
     return number
 
 
@@ -246,11 +269,14 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
     more: Numbers,
     capacities: Numbers,
     spare: Numbers,
+    charged: Numbers,
     planned: int,
     count: int,
     limit: float,
 ) -> tuple[int, int]:
-    """(node, chunks) of the growth that costs least a chunk, the node -1 for none below the limit; see enlarge."""
+    """(node, chunks) of the growth that costs least a chunk, the node -1 for none below the limit; see grow.
+
+    charged: what each node counts against its pool's limits, by limited resource; empty where that is its type's capacity."""
     template, place, kind, price = marks[TEMPLATE], marks[PLACE], marks[KIND], marks[PRICE]
     used, taken = loads[USED], loads[counted]
     starts, ends, types, prices = spans[START], spans[END], line[TYPES], line[TYPE_PRICES]
@@ -288,7 +314,12 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
             if not holds(room, types[at], used, node):
                 continue
             amount = fits_in(room, types[at], taken, node, request, cap)
-            if amount <= 0 or not is_within(capacities, spare, spans[POOL, after], kind[node], types[at]):
+            if amount <= 0:
+                continue
+            if len(charged) > 0:
+                if not is_within(capacities, spare, spans[POOL, after], types[at], charged, node):
+                    continue
+            elif not is_within(capacities, spare, spans[POOL, after], types[at], capacities, kind[node]):
                 continue
             each = growth / amount
             if each < node_each or (each == node_each and amount > node_chunks):
@@ -331,7 +362,8 @@ def serve(  # noqa: PLR0917 - as above
     number = 0
     if len(joined) > 0:
         number = choose(
-            found, marks, loads, room, joined, bought_as, request, counted, hosts, base, rules, more, planned, count
+            *(found, marks, loads, room, joined, bought_as, request, counted, hosts, base, rules, more, planned, count),
+            False,
         )
     filled = number
     for position in range(filled):
@@ -355,7 +387,7 @@ def serve(  # noqa: PLR0917 - as above
         limit = (prices[count] / count) * (1 + ROUNDING) + ROUNDING
         node, chunks = cheapest(
             *(marks, loads, spans, line, room, growing, request, counted, hosts, base, rules, more),
-            *(capacities, spare, planned, count, limit),
+            *(capacities, spare, capacities[:0], planned, count, limit),
         )
         if node < 0:
             break
@@ -365,9 +397,8 @@ def serve(  # noqa: PLR0917 - as above
         before, place, kind = marks[TEMPLATE, node], marks[PLACE, node], marks[KIND, node]
         after = growing[before]
         put_found(found, number, node, chunks, after, request, part, marks, loads, spans, line, room)
-        if not is_within(capacities, spare, spans[POOL, after], kind, marks[KIND, node]):
-            put_one(node, -chunks, before, request, part, marks, loads, spans, line, room)
-            set_place(marks, node, before, spans[START, before] + place, spans[START, before], line)
+        if not is_within(capacities, spare, spans[POOL, after], marks[KIND, node], capacities, kind):
+            take_back(node, chunks, before, place, request, part, marks, loads, spans, line, room)
             return filled, number, NEXT_LIMITED
         number += 1
         count -= chunks

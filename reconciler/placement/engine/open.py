@@ -12,11 +12,10 @@ from operator import itemgetter
 import numpy as np
 
 from reconciler.placement.amounts import PLENTY
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
 from reconciler.placement.engine.fill import fill_planned, most_with_minimums
 from reconciler.placement.engine.grow import cheapest_growth, grow, template_within_limits
 from reconciler.placement.engine.host_caps import Task
-from reconciler.placement.engine.kernel import STEPS_WORTH_COMPILING, compiled
 from reconciler.placement.engine.loops import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.engine.serve import serve
 from reconciler.placement.engine.size_options import options_of
@@ -29,7 +28,8 @@ from reconciler.placement.offers.node_templates import NodeTemplate
 def make_nodes(state: State, task: Task, count: int) -> int:
     """Places up to `count` chunks on planned and new nodes; returns how many."""
     placed = 0
-    in_steps = state.kernel is None or task.single or state.minimums
+    state.expect_work(count)
+    in_steps = task.single or state.minimums
     from_pools = _in_steps if in_steps else _in_strides
     state.weights = state.weights or by_weight(state)
     for relaxation in task.batch.needs.relaxations:
@@ -55,15 +55,13 @@ def join_planned(state: State, task: Task, count: int) -> int:
 
 def _joining(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int) -> int:
     """With each step the emptiest host may hold more, which lets a spread constraint allow more on all of them."""
-    placed = steps = 0
+    placed = 0
+    state.expect_work(count)
     while placed < count and not (task.single and placed):
-        if steps == STEPS_WORTH_COMPILING and state.kernel is None:
-            state.use(compiled())
         left = count - placed
         step = fill_planned(state, task, relaxation, left)
         step = step or _enlarge(state, task, relaxation, pools, count=left, price=PLENTY)
         placed += step
-        steps += 1
         if not step:
             break
     return placed
@@ -84,17 +82,13 @@ def _in_steps(
     state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int, *, filling: bool
 ) -> int:
     """filling: planned nodes of whatever pool may take chunks as they are."""
-    placed, steps = fill_planned(state, task, relaxation, count) if filling else 0, 0
+    placed = fill_planned(state, task, relaxation, count) if filling else 0
     while placed < count and not (task.single and placed):
-        plain = not (task.single or state.minimums)
-        if steps == STEPS_WORTH_COMPILING and plain and state.use(compiled()):
-            return placed + _in_strides(state, task, relaxation, pools, count - placed, filling=False)
         options = options_of(state, task, relaxation, pools)
         mix, price = _priced_mix(options, count - placed, single=task.single)
         step = _enlarge(state, task, relaxation, pools, count=count - placed, price=price)
         step = step or _open(state, task, options, mix)
         placed += step
-        steps += 1
         if not step:
             break
     return placed

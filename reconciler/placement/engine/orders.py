@@ -11,7 +11,7 @@ from itertools import chain, groupby, permutations, product
 
 import numpy as np
 
-from reconciler.placement.engine.batches import Batch, rank_of
+from reconciler.placement.batches import Batch, rank_of
 from reconciler.placement.engine.state import State
 
 Key = Callable[[Batch], float]

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from reconciler.placement.batches import Batch, rank_of
 from reconciler.placement.constraints.constraint_set import ConstraintSet
 from reconciler.placement.constraints.topology_counters import SpreadRule
 from reconciler.placement.engine.balance import Balance, expect_planned
-from reconciler.placement.engine.batches import Batch, rank_of
 from reconciler.placement.engine.domains import place_over_domains
 from reconciler.placement.engine.fill import fill_existing, has_room
 from reconciler.placement.engine.host_caps import Task

@@ -50,6 +50,10 @@ def compile_ahead() -> list[Placement]:
         )
         for number in range(WORTH_COMPILING)
     ]
+    # Its first half is placed, and taken back since the second fits nowhere.
+    halves = (ChunkGroup(_shape("10m", "1Mi"), 1), ChunkGroup(_shape("100", "1Gi"), 1))
+    impossible = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "default", "impossible")
+    demands.append(Demand(impossible, halves, whole=True))
     return [place(Problem(ClusterView(), [NodePool("general", template)], types, demands)) for template in templates]
 
 

@@ -14,10 +14,10 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
 from reconciler.placement.constraints.topology_counters import AffinityRule, Rule, SpreadRule
 from reconciler.placement.engine.balance import unbalanced
-from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.fill import fill_existing
 from reconciler.placement.engine.host_caps import Task, allowed_on
 from reconciler.placement.engine.state import State

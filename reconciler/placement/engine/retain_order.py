@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
 from reconciler.placement.engine.retain import Stays, stay, stay_key, stays_for
 from reconciler.placement.engine.state import State
 

@@ -26,7 +26,6 @@ def serve(
 
     Returns how many chunks found a place, and what is next for the others, as the loop has it (see loops): NEXT_NOTE only where
     the pools have limits."""
-    assert state.kernel is not None
     planned, batch, lines, placed = state.planned, task.batch, state.templates, 0
     joined = options.compatibility.joined()
     growing = within_pools(state, joined, pools)

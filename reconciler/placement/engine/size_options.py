@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from reconciler.placement.amounts import PLENTY, times
+from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.constraints.min_values import can_be_met
+from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.engine.host_caps import Task, rule_caps
 from reconciler.placement.engine.loops import Numbers
 from reconciler.placement.engine.state import Asked, State
-from reconciler.placement.label_table import Amounts
-from reconciler.placement.needs import RelaxationStep, ports_clash
+from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.compatibility import Compatibility
-from reconciler.placement.offers.node_sizes import Options, useful_places
+from reconciler.placement.offers.node_sizes import Options
 
 
 def options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> Options:
@@ -31,12 +31,8 @@ def _options_in(state: State, task: Task, compatibility: Compatibility, pools: t
     """Without a look at the pools' limits, so that it holds for the whole placement."""
     types, request = state.templates.types_of(pools), task.batch.needs.request
     prices = compatibility.least_prices[types]
-    chunks: Numbers
-    if state.kernel is None:
-        chunks = np.where(prices < PLENTY, np.minimum(times(state.templates.room[types], request), cap), 0)
-    else:
-        chunks = np.empty(len(types), dtype=np.int64)
-        state.kernel.held(types, state.templates.room, prices, request, cap, chunks)
+    chunks: Numbers = np.empty(len(types), dtype=np.int64)
+    state.kernel.held(types, state.templates.room, prices, request, cap, chunks)
     for pool in pools:
         clash = ports_clash(task.batch.needs.shape.host_ports, state.offers[pool].host_ports)
         if clash or state.offers[pool].minimums:
@@ -49,11 +45,8 @@ def _options_in(state: State, task: Task, compatibility: Compatibility, pools: t
 def _options(
     state: State, types: Numbers, chunks: Numbers, prices: Numbers, *, compatibility: Compatibility
 ) -> Options:
-    if state.kernel is None:
-        useful = useful_places(chunks, prices)
-    else:
-        found = np.empty(len(types), dtype=np.int64)
-        useful = found[state.kernel.useful(chunks, prices, found) :]
+    found = np.empty(len(types), dtype=np.int64)
+    useful = found[state.kernel.useful(chunks, prices, found) :]
     return Options(types, chunks, prices, useful, compatibility=compatibility)
 
 

@@ -9,19 +9,22 @@ from typing import Any, NewType
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.model.pods import HostPort
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import ObjectRef
-from reconciler.placement.amounts import ResourceColumns
+from reconciler.placement.amounts import Amounts, ResourceColumns
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.constraints.constraint_set import ConstraintSet
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits
 from reconciler.placement.constraints.limits_by_type import RunningLimits
+from reconciler.placement.constraints.node_ports import NodePorts
+from reconciler.placement.constraints.node_share import NodeShare
+from reconciler.placement.constraints.node_unschedulable import NodeUnschedulable
+from reconciler.placement.constraints.placeholders import Placeholders
+from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.constraints.topology_counters import AffinityRule, Domain, Inclusion
-from reconciler.placement.engine.batches import Batch
-from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.engine.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.engine.loops import NODES
-from reconciler.placement.label_table import Amounts
 from reconciler.placement.needs import Needs
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
@@ -49,8 +52,7 @@ _NOWHERE = Touched((), ())
 @dataclass(slots=True)
 class JournalEntry:
     """Chunks that came to a bin (existing ones by their number, planned ones after them), with what it takes to undo that.
-    was, place: the blueprint that a planned node was of before, below 0 where it was not there, and which of its types; ports: those
-    used on an existing bin before."""
+    was, place: the blueprint that a planned node was of before, below 0 where it was not there, and which of its types."""
 
     batch: Batch
     bin: int
@@ -58,7 +60,6 @@ class JournalEntry:
     touched: Touched
     was: int = -1
     place: int = 0
-    ports: tuple[HostPort, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class State:
         limits: PoolLimits,
         columns: ResourceColumns,
         *,
-        kernel: Kernel | None = None,
+        kernel: Kernel,
         per_node: int | None = None,
     ) -> None:
         self.bins = bins
@@ -95,10 +96,22 @@ class State:
         self.topology = topology
         self.limits = limits
         self.columns = columns
-        self.empty = np.zeros_like(bins.room)
-        self.minimum = np.zeros_like(bins.room)
-        self.running = bins.running.copy()
-        self.ports = dict(bins.ports)
+        names = [origin.name for origin in bins.origins]
+        placeholders = {number: words for number, words in bins.holding.items() if bins.origins[number].is_placeholder}
+        bins.node_affinity.alone = not offers
+        self.resources = ResourcesFit(names, bins.room, bins.running, columns)
+        self.ports = NodePorts(names, bins.ports)
+        self.share = NodeShare(names, per_node)
+        self.constraints_on_nodes: tuple[Constraint, ...] = (
+            NodeUnschedulable(names, [origin.unavailable for origin in bins.origins]),
+            bins.node_affinity,
+            bins.taint_toleration,
+            self.resources,
+            Placeholders(names, placeholders),
+            self.ports,
+            self.share,
+        )
+        """In the order in which reasons are told: the first that lets no chunk come is the cause. (Rules between pods come after them.)"""
         limited = [limits.is_limited(item.pool.name) for item in offers]
         self.running_limits = RunningLimits(offers, limits)
         self.limited = frozenset(number for number, is_limited in enumerate(limited) if is_limited)
@@ -125,9 +138,8 @@ class State:
         """What rules allow on new nodes (see host_caps)."""
         self.weights: list[tuple[int, ...]] = []
         """Numbers of pools by weight, once they were sorted (see make)."""
-        self.demand_bins: dict[ObjectRef, dict[int, int]] = {}
-        """How many chunks of a demand are on which bins, where a node may hold only so many (`per_node`)."""
         self.per_node = per_node
+        self._reserving: tuple[Constraint, ...] = (self.resources, self.ports, self.share)
         self._steps: list[JournalEntry | LimitCharge] = []
         self._touched: dict[tuple[int, tuple[int, ...]], Touched] = {}
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
@@ -139,13 +151,14 @@ class State:
         """Of existing bins, by what ran there at the start, so that the order does not move while placing."""
         return self._fullness
 
-    def use(self, kernel: Kernel | None) -> bool:
-        """From now on, loops in place of numpy, which comes to the same; returns whether there are any."""
-        self.planned.kernel = kernel
-        return kernel is not None
+    def expect_work(self, chunks: int) -> None:
+        """So many chunks are about to be placed on planned and new nodes: loads the compiled loops where they pay."""
+        work = chunks * (self.planned.count + chunks // 16)
+        if self.planned.kernel is plain() and work > CHUNKS_WORTH_COMPILING:
+            self.planned.kernel = compiled()
 
     @property
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> Kernel:
         return self.planned.kernel
 
     def save(self) -> Saved:
@@ -167,12 +180,11 @@ class State:
 
     def _undo(self, put: JournalEntry) -> None:
         self._count(put, -1)
+        for constraint in self._reserving:
+            if constraint.concerns(put.batch):
+                constraint.unreserve(put.batch, put.bin, put.count)
         if put.bin >= self.base:
             self.planned.undo(put.batch, put.bin - self.base, put.count, put.was, put.place)
-            return
-        self._add_existing(put.batch, put.bin, -put.count)
-        if put.batch.needs.shape.host_ports:
-            self.ports[put.bin] = put.ports
 
     def entries(self, since: Saved | None = None) -> list[JournalEntry]:
         """Everything that was placed, or since then, in order."""
@@ -202,24 +214,14 @@ class State:
 
     def free(self, batch: Batch) -> Amounts:
         """Room on each existing bin that counts for this batch (see `Recreation`)."""
-        taken = self.minimum if batch.keeps_minimum else np.maximum(self.running, self.minimum)
-        return np.asarray(self.bins.room - self.empty - taken, dtype=np.int64)
+        return self.resources.free(batch)
 
     def taken(self, batch: Batch) -> Amounts:
         """What counts against the room of each planned node for this batch (see `Recreation`)."""
         taken: Amounts = self.planned.loads[batch.counted]
         return taken
 
-    def ports_of(self, number: int) -> tuple[HostPort, ...]:
-        if number < self.base:
-            return self.ports.get(number, ())
-        return self.planned.ports[number - self.base]
-
     def put_existing(self, batch: Batch, number: int, count: int) -> None:
-        before = self.ports.get(number, ())
-        self._add_existing(batch, number, count)
-        if batch.needs.shape.host_ports:
-            self.ports[number] = (*before, *batch.needs.shape.host_ports)
         labels, hosts = [], []
         for position in self.topology.counts_of(batch.needs):
             domain = self.topology.counted_domain(position, number)
@@ -229,16 +231,7 @@ class State:
                 labels.append((position, domain))
             else:
                 hosts.append(position)
-        self._note(JournalEntry(batch, number, count, Touched(tuple(labels), tuple(hosts)), ports=before))
-
-    def _add_existing(self, batch: Batch, number: int, count: int) -> None:
-        amounts = batch.needs.request * count
-        if batch.pods:
-            self.running[number] += amounts
-        elif batch.keeps_minimum:
-            self.minimum[number] += amounts
-        else:
-            self.empty[number] += amounts
+        self._note(JournalEntry(batch, number, count, Touched(tuple(labels), tuple(hosts))))
 
     def open_planned(self, batch: Batch, template: NodeTemplate, counts: Sequence[int]) -> None:
         """Makes as many nodes, each with so many chunks."""
@@ -267,7 +260,9 @@ class State:
     def _note_planned(  # noqa: PLR0917 - a row of `found` (see loops)
         self, batch: Batch, index: int, count: int, number: int, was: int, place: int
     ) -> None:
-        self.planned.took(batch, index, number, was)
+        self.planned.took(number, was)
+        if was < 0:
+            self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
         self._note(JournalEntry(batch, self.base + index, count, self._touched_by(batch, number, index), was, place))
 
     def _touched_by(self, batch: Batch, number: int, index: int) -> Touched:
@@ -300,6 +295,9 @@ class State:
 
     def _note(self, put: JournalEntry) -> None:
         self._count(put, 1)
+        for constraint in self._reserving:
+            if constraint.concerns(put.batch):
+                constraint.reserve(put.batch, put.bin, put.count)
         self._steps.append(put)
 
     def _count(self, put: JournalEntry, sign: int) -> None:
@@ -308,9 +306,6 @@ class State:
             counters[position].add(domain, more)
         for position in put.touched.hosts:
             counters[position].add(put.bin, more)
-        if self.per_node is not None:
-            bins = self.demand_bins.setdefault(put.batch.demand, {})
-            bins[put.bin] = bins.get(put.bin, 0) + more
 
     def decided(self, number: int, key: str) -> Domain | None:
         """The domain of a bin, None while it is open or without that label."""

@@ -19,8 +19,8 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint
-from reconciler.placement.amounts import ResourceColumns
-from reconciler.placement.label_table import Amounts, Cell, Mask
+from reconciler.placement.amounts import Amounts, ResourceColumns
+from reconciler.placement.label_table import Cell, Mask
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import STABLE_KEYS, Requirements
 

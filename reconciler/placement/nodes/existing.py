@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
-from reconciler.model.placement import read_holdings
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, MEMORY
-from reconciler.model.requirements import Taint, Toleration
+from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
-from reconciler.placement.amounts import ResourceColumns
-from reconciler.placement.label_table import Amounts, Cell, LabelTable, Mask
-from reconciler.placement.needs import Needs, NodeTerm, tolerated
+from reconciler.placement.amounts import Amounts, ResourceColumns
+from reconciler.placement.constraints.node_affinity import NodeAffinity
+from reconciler.placement.constraints.taint_toleration import TaintToleration
+from reconciler.placement.label_table import Cell, LabelTable, Mask
 from reconciler.placement.nodes.arriving import (
     Arrival,
     arrival_of,
@@ -92,6 +92,10 @@ class Frame:
     hostnames: Hostnames
     placed: dict[int, tuple[int, LocatedGroup]] = field(default_factory=dict)
 
+    @property
+    def names(self) -> list[str]:
+        return [origin.name for origin in self.origins]
+
     def place(self, bound_group: BoundGroup) -> LocatedGroup:
         known = self.placed.get(id(bound_group))
         if known is not None and known[0] == bound_group.version and known[1].bound_group is bound_group:
@@ -123,50 +127,11 @@ class Bins:
     holding: dict[int, str]
     hostnames: Hostnames
     bound_groups: list[LocatedGroup]
-    _masks: dict[tuple[object, ...], Mask] = field(default_factory=dict)
+    node_affinity: NodeAffinity
+    taint_toleration: TaintToleration
 
     def __len__(self) -> int:
         return len(self.origins)
-
-    def fitting(self, needs: Needs) -> Mask:
-        """Bins whose labels and name some alternative of the shape accepts; taints and room are not looked at."""
-        return self.compatibility(needs.terms)
-
-    def compatibility(self, terms: tuple[NodeTerm, ...]) -> Mask:
-        """Bins that one of these alternatives accepts."""
-        key = ("labels", terms)
-        if key not in self._masks:
-            mask = np.zeros(len(self), dtype=np.bool_)
-            for term in terms:
-                fits = self.table.matching(term.literal)
-                for _, values in term.names.entries:
-                    fits = fits & np.array([values.allows(origin.name) for origin in self.origins], dtype=np.bool_)
-                mask |= fits
-            self._masks[key] = mask
-        return self._masks[key]
-
-    def tolerated(self, needs: Needs) -> Mask:
-        return self.tolerating(needs.shape.tolerations)
-
-    def tolerating(self, tolerations: tuple[Toleration, ...]) -> Mask:
-        key = ("taints", tolerations)
-        if key not in self._masks:
-            judged: dict[tuple[Taint, ...], bool] = {}
-            for origin in self.origins:
-                if origin.taints not in judged:
-                    judged[origin.taints] = tolerated(origin.taints, tolerations)
-            self._masks[key] = np.array([judged[origin.taints] for origin in self.origins], dtype=np.bool_)
-        return self._masks[key]
-
-    def made_for_others(self, demand: str, group: int) -> Mask:
-        """Placeholders that say what they are for, and not for this group of the demand."""
-        key = ("others", demand, group)
-        if key not in self._masks:
-            mask = np.zeros(len(self), dtype=np.bool_)
-            for number, words in self.holding.items():
-                mask[number] = self.origins[number].is_placeholder and (demand, group) not in read_holdings(words)
-            self._masks[key] = mask
-        return self._masks[key]
 
     def fullness(self) -> Amounts:
         """The lower, the fuller: thousandths of CPU and memory that are free, added up."""
@@ -216,6 +181,8 @@ def bins_of(
         holding=frame.holding,
         hostnames=frame.hostnames,
         bound_groups=[frame.place(bound_group) for bound_group in bound_groups],
+        node_affinity=NodeAffinity(frame.names, frame.table),
+        taint_toleration=TaintToleration(frame.names, [origin.taints for origin in frame.origins]),
     )
     _count_pods(bins, columns)
     _expect_daemons(bins, daemons)
@@ -282,7 +249,7 @@ def _expect_daemons(bins: Bins, daemons: Sequence[Daemon]) -> None:
             there.setdefault(placed.bound_group.daemon_set, set()).update(placed.rows.tolist())
     for daemon in daemons:
         at_work = there.get((daemon.namespace, daemon.name), set())
-        for number in np.flatnonzero(bins.fitting(daemon.needs)).tolist():
+        for number in np.flatnonzero(bins.node_affinity.meeting(daemon.needs.terms)).tolist():
             origin = bins.origins[number]
             if origin.daemons_known or number in at_work or not daemon.tolerates(origin.taints):
                 continue

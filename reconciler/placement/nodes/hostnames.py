@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.label_table import Amounts, Cell, Mask
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.label_table import Cell, Mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,7 @@ from operator import attrgetter
 from reconciler.model.nodes import Node
 from reconciler.model.pods import Pod
 from reconciler.model.view import ClusterView
-from reconciler.placement.needs import tolerated
+from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.nodes.arriving import is_leaving
 
 _nominated_node = attrgetter("nominated_node")

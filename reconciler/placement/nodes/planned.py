@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.model.pods import HostPort
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Inclusion
-from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.kernel import Kernel
 from reconciler.placement.engine.loops import EMPTY, LEAN, MINIMUM, RUNNING, TEMPLATE, USED, Numbers
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
 from reconciler.placement.requirements import Requirements
 
@@ -42,12 +42,11 @@ class PlannedNodes:
     blueprint.
     """
 
-    def __init__(self, templates: NodeTemplates, columns: int, kernel: Kernel | None = None) -> None:
+    def __init__(self, templates: NodeTemplates, columns: int, kernel: Kernel) -> None:
         self.templates = templates
         self.kernel = kernel
         self.count = 0
         self._columns = columns
-        self.ports: list[tuple[HostPort, ...]] = []
         self.census: dict[int, int] = {}
         self.census_version = 0
         """Grows whenever a blueprint comes or goes, so that what follows from the census can be kept."""
@@ -72,38 +71,20 @@ class PlannedNodes:
         the blueprint that each was of before, below 0 where it was not there, and which of its types."""
         nodes, amounts = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
         was: Numbers = np.empty((2, len(indices)), dtype=np.int64)
-        if self.kernel is None:
-            self._put(batch, template, nodes, amounts, was)
-        else:
-            lines = self.templates
-            self.kernel.put(
-                *(nodes, amounts, was, template.number, batch.needs.request, batch.part),
-                *(self.marks, self.loads, lines.spans, lines.line, lines.room),
-            )
+        lines = self.templates
+        self.kernel.put(
+            *(nodes, amounts, was, template.number, batch.needs.request, batch.part),
+            *(self.marks, self.loads, lines.spans, lines.line, lines.room),
+        )
         templates, places = was.tolist()
         return templates, places
 
-    def took(self, batch: Batch, index: int, number: int, was: int) -> None:
-        """Notes chunks that came to a node, which is of blueprint `number` now; a new one is the first after those that are there."""
+    def took(self, number: int, was: int) -> None:
+        """Notes that chunks came to a node, which is of this template now. A new one is the first after those that are there."""
         if was < 0:
             self.count += 1
-            self.ports.append(self.templates.list[number].offers.host_ports)
         if was != number:
             self._census(number, was)
-        ports = batch.needs.shape.host_ports
-        if ports:
-            self.ports[index] = (*self.ports[index], *ports)
-
-    def _put(self, batch: Batch, template: NodeTemplate, nodes: Numbers, counts: Numbers, was: Numbers) -> None:
-        """As the loop; `was` is filled in with what blueprint and place of the nodes were."""
-        was[0], was[1] = self.template[nodes], self.place[nodes]
-        self._add(batch, nodes, counts)
-        self.template[nodes] = template.number
-        used = self.used[nodes]
-        kept = was[0] == template.number
-        kept[kept] = (template.room[was[1][kept]] >= used[kept]).all(axis=1)
-        if not kept.all():
-            self._set_places(nodes[~kept], template, template.cheapest(used[~kept]))
 
     def undo(self, batch: Batch, index: int, count: int, was: int, place: int) -> None:
         """Takes the chunks away that came to a node last."""
@@ -112,28 +93,14 @@ class PlannedNodes:
             self._census(was, number)
         if was < 0:
             self.count -= 1
-            del self.ports[self.count :]
             self.loads[:, index] = 0
             self.template[index] = -1
             return
-        nodes = np.array([index], dtype=np.int64)
-        self._add(batch, nodes, np.array([-count], dtype=np.int64))
-        self.template[index] = was
-        self._set_places(nodes, self.templates.list[was], np.array([place], dtype=np.int64))
-        ports = batch.needs.shape.host_ports
-        if ports:
-            self.ports[index] = self.ports[index][: -len(ports)]
-
-    def _set_places(self, nodes: Numbers, template: NodeTemplate, places: Numbers) -> None:
-        lines, at = self.templates, places + template.start
-        self.place[nodes] = places
-        self.type[nodes], self.row[nodes], self.price[nodes] = lines.line[:, at]
-
-    def _add(self, batch: Batch, nodes: Numbers, counts: Numbers) -> None:
-        self.loads[batch.part, nodes] += batch.needs.request * counts[:, None]
-        empty, minimum, running = self.loads[:USED, nodes]
-        self.lean[nodes] = empty + minimum
-        self.used[nodes] = empty + np.maximum(running, minimum)
+        lines = self.templates
+        self.kernel.take_back(
+            *(index, count, was, place, batch.needs.request, batch.part),
+            *(self.marks, self.loads, lines.spans, lines.line, lines.room),
+        )
 
     def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
         """What would be on a node if so many chunks came to it."""

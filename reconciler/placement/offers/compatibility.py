@@ -10,9 +10,10 @@ import numpy as np
 
 from reconciler.model.requirements import Toleration
 from reconciler.placement.amounts import PLENTY
+from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.engine.loops import Numbers
 from reconciler.placement.label_table import Mask
-from reconciler.placement.needs import Needs, RelaxationStep, tolerated
+from reconciler.placement.needs import Needs, RelaxationStep
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
 from reconciler.placement.offers.pool_offers import NoRows
 from reconciler.placement.requirements import Requirements

@@ -9,7 +9,8 @@ from reconciler.model.nodes import INITIALIZED_LABEL, REGISTERED_LABEL
 from reconciler.model.requirements import Taint, Toleration
 from reconciler.model.workloads import DaemonSet
 from reconciler.placement.amounts import ResourceColumns
-from reconciler.placement.needs import Needs, needs_of, tolerated
+from reconciler.placement.constraints.taint_toleration import tolerated
+from reconciler.placement.needs import Needs, needs_of
 from reconciler.placement.requirements import Requirements
 
 _TOLERATED_BY_ALL = (

@@ -31,15 +31,6 @@ class Size(NamedTuple):
     choice: int
 
 
-def useful_places(chunks: Numbers, prices: Numbers) -> Numbers:
-    """Places of sizes that hold something and for which no other holds as much for less, smallest first. As the loop `useful`."""
-    order = np.lexsort((prices, -chunks))[: np.count_nonzero(chunks)]
-    falling = prices[order]
-    # Those that are cheaper than all that hold as much or more.
-    useful = order[np.flatnonzero(falling[1:] < np.minimum.accumulate(falling)[:-1]) + 1] if len(order) else order
-    return np.concatenate([useful[::-1], order[:1]])
-
-
 def mix_of(count: int, useful: Sequence[Size]) -> Mix:
     """Nodes to make for `count` chunks as (choice, chunks in it), fullest first; empty when there is no size.
 
@@ -65,7 +56,7 @@ class Options:
     """Types that new nodes can be made of, and the mixes of them, worked out once for each number of chunks.
 
     types: numbered through all pools, one to a place; chunks: that one holds, 0 for what is not to be had; prices: of its cheapest
-    offering; useful: places of the sizes to choose from (see `useful_places`); meeting: of the chunks. new: by number of chunks, the number of the blueprint of the one new node that takes them all, -1 where that is not
+    offering; useful: places of the sizes to choose from (see size_loops); meeting: of the chunks. new: by number of chunks, the number of the blueprint of the one new node that takes them all, -1 where that is not
     known (see make)."""
 
     def __init__(

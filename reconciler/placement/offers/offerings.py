@@ -20,7 +20,8 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Operator
-from reconciler.placement.label_table import Amounts, LabelTable
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.label_table import LabelTable
 from reconciler.placement.problem import BackOff
 
 NANODOLLARS = 10**9

@@ -12,9 +12,9 @@ from reconciler.model.overlays import NodeOverlay
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint
-from reconciler.placement.amounts import ResourceColumns
+from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.constraints.overlays import added_capacity, adjusted_prices
-from reconciler.placement.label_table import Amounts, Mask
+from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.daemons import READY_LABELS, Daemon
 from reconciler.placement.offers.offerings import Offerings
 from reconciler.placement.requirements import Requirements

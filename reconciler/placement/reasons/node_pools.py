@@ -11,15 +11,18 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.quantity import format_amount
 from reconciler.placement.amounts import times
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.limits import NODES, NOTHING, RESERVATION_MARK, Shortage
 from reconciler.placement.constraints.min_values import least_list
+from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.constraints.reservations import is_reservation
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.constraints.resources_fit import lack_words, nearest
+from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Amounts, Mask
-from reconciler.placement.needs import ports_clash, tolerated
+from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import NoRows, PoolOffers
 from reconciler.placement.reasons.phrases import (
+    MATCHES_NOTHING,
     amount_words,
     instead_words,
     labelled,
@@ -32,7 +35,6 @@ from reconciler.placement.reasons.phrases import (
 from reconciler.placement.reasons.topology import topology_words
 from reconciler.placement.requirements import WELL_KNOWN, Requirements, Values
 
-MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
 _MOST_LOOKED_AT = 32
 """Alternatives among which the nearest is looked for; volumes may make hundreds."""
 _ALLOWED = 5
@@ -186,20 +188,6 @@ def _sold_out(batch: Batch, offers: PoolOffers, wanted: Requirements) -> list[Ma
     return [row for row in rows if row[INSTANCE_TYPE_LABEL] in large and asked.match(row)]
 
 
-def nearest(batch: Batch, free: Amounts) -> tuple[int, dict[int, int]]:
-    """The row that lacks the smallest share of the request, and what it lacks by column."""
-    request = batch.needs.request
-    lacking = np.maximum(request - free, 0)
-    shares = (lacking / np.maximum(request, 1)).sum(axis=1)
-    row = int(np.argmin(shares))
-    return row, {column: amount for column, amount in enumerate(lacking[row].tolist()) if amount > 0}
-
-
-def lack_words(state: State, lacking: Mapping[int, int]) -> str:
-    """`200m CPU and 1Gi memory`."""
-    return listed(amount_words(state.columns.names[column], amount) for column, amount in lacking.items()) or "room"
-
-
 def _too_small(state: State, batch: Batch, offers: PoolOffers, kinds: Sequence[int]) -> str:
     """How many types would do if the chunk asked for that much less, which of them is the first, and what the others lack."""
     names, request = state.columns.names, batch.needs.request
@@ -215,7 +203,7 @@ def _too_small(state: State, batch: Batch, offers: PoolOffers, kinds: Sequence[i
     near: Mask = np.all(rooms >= reduced, axis=1)
     count = int(near.sum())
     has = listed(amount_words(names[column], int(rooms[row][column])) for column in lacking)
-    words = f"{count} {'type fits' if count == 1 else 'types fit'} but for {lack_words(state, lacking)}"
+    words = f"{count} {'type fits' if count == 1 else 'types fit'} but for {lack_words(state.columns, lacking)}"
     others = Counter(tuple(np.flatnonzero(request > room).tolist()) for room in rooms[~near])
     kind = offers.offerings.types[kinds[row]].name
     rest = [_others_lack(state, columns, number, lacking) for columns, number in others.most_common()]

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, readable_amount
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
-from reconciler.placement.constraints.dynamic_resources import DEVICES
-from reconciler.placement.constraints.volume_limits import ATTACHABLE
+from reconciler.placement.amounts import ATTACHABLE, DEVICES
 from reconciler.placement.requirements import Values, values_of
 
+MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
 MOST_VALUES = 4
 """Values by name in one sentence; the rest is counted."""
 

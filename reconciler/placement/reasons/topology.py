@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import (
     AffinityRule,
     AntiAffinityRule,
@@ -13,7 +14,6 @@ from reconciler.placement.constraints.topology_counters import (
     Rule,
     SpreadRule,
 )
-from reconciler.placement.engine.batches import Batch
 from reconciler.placement.engine.domains import combinations_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.reasons.phrases import listed, selector_words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from reconciler.model.placement import Unplaced, UnplacedReason
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.pool_offers import usable
 from reconciler.placement.problem import Problem

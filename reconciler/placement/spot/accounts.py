@@ -12,7 +12,7 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZON
 from reconciler.model.placement import Holding, PlannedNode
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import SPOT, Crowding, most_on_one_offering
-from reconciler.placement.engine.batches import Batch
+from reconciler.placement.batches import Batch
 from reconciler.placement.label_table import Cell
 from reconciler.placement.nodes.existing import BinOrigin
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.placement.engine.kernel import plain
 from reconciler.placement.offers.compatibility import Compatibility
-from reconciler.placement.offers.node_sizes import Mix, Options, Size, mix_price, useful_places
+from reconciler.placement.offers.node_sizes import Mix, Options, Size, mix_price
 from reconciler.placement.offers.node_templates import NodeTemplates
 from reconciler.placement.requirements import ANYWHERE
 
@@ -25,7 +25,8 @@ def options_of(sizes: list[Size]) -> Options:
     """As make has it: the sizes in the order of their numbers."""
     assert [size.choice for size in sizes] == list(range(len(sizes)))
     chunks, prices = np.array([(size.chunks, size.price) for size in sizes], dtype=np.int64).T
-    useful = useful_places(chunks, prices)
+    found = np.zeros(len(sizes), dtype=np.int64)
+    useful = found[plain().useful(chunks, prices, found) :]
     return Options(np.arange(len(sizes)), chunks, prices, useful, compatibility=NOBODY)
 
 
@@ -57,15 +58,23 @@ def test_no_mix_is_cheaper(count: int, options: list[Size]) -> None:
 
 
 @given(st.integers(1, 60), sizes)
-def test_the_loops_find_the_same_sizes_and_prices(count: int, sizes: list[Size]) -> None:
+def test_the_loops_find_the_same_prices(count: int, sizes: list[Size]) -> None:
     options = options_of(sizes)
-    found = np.zeros(len(sizes), dtype=np.int64)
-    first = plain().useful(options.chunks, options.prices, found)
+    useful = [size for size in sizes if size.choice in options.useful.tolist()]
 
-    assert found[first:].tolist() == options.useful.tolist()
+    assert all(size.chunks for size in useful)
+    for size in sizes:
+        assert not size.chunks or any(other.chunks >= size.chunks and other.price <= size.price for other in useful)
+    for one, other in zip(useful_by_chunks(useful), useful_by_chunks(useful)[1:], strict=False):
+        assert (one.chunks, one.price) < (other.chunks, other.price)
+        assert one.price < other.price
     if len(options.useful):
         prices = [mix_price(options.mix(chunks), options.prices) for chunks in range(count + 1)]
         assert options.mix_prices(count, plain())[: count + 1].tolist() == prices
+
+
+def useful_by_chunks(sizes: list[Size]) -> list[Size]:
+    return sorted(sizes, key=lambda size: size.chunks)
 
 
 def test_of_equal_prices_fewer_nodes_win() -> None:

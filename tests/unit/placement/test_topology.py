@@ -213,7 +213,7 @@ def test_whom_a_chunk_wants_near_is_told_in_order() -> None:
 
     placement = placed(view, demand(count=1, pod_shape=replace(shape("100m"), pod_affinity=terms)))
 
-    told = [excuse.example for item in placement.unplaced for excuse in item.excuses]
+    told = [reason.example for item in placement.unplaced for reason in item.reasons]
     assert told
     for example in told:
         assert re.findall("app=(.)", example) == list("abcd"), example
