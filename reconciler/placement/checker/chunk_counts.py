@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
 
-from reconciler.model.placement import Holding, Placement
+from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.checker.indexed_problem import IndexedProblem
 
@@ -19,7 +19,7 @@ def unknown_names(problem: IndexedProblem, placement: Placement) -> Iterable[str
         for name in planned.instance_types:
             if name not in problem.instance_types:
                 yield f"instance type {name} is not there"
-    for holding in (*_on_existing(placement), *_on_planned(placement)):
+    for holding in _held((*placement.occupied, *placement.planned)):
         demand = problem.demands.get(holding.demand)
         if demand is None or holding.group >= len(demand.groups):
             yield f"{holding.demand}: there is no group {holding.group} of it"
@@ -27,7 +27,7 @@ def unknown_names(problem: IndexedProblem, placement: Placement) -> Iterable[str
 
 def count_violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     placed = Counter[tuple[ObjectRef, int]]()
-    for item in (*_on_existing(placement), *_on_planned(placement)):
+    for item in _held((*placement.occupied, *placement.planned)):
         placed[item.demand, item.group] += item.count
     for missing in placement.unplaced:
         placed[missing.demand, missing.group] += missing.count
@@ -40,8 +40,8 @@ def count_violations(problem: IndexedProblem, placement: Placement) -> Iterable[
     if placed != wanted:
         yield f"placed and unplaced are {sorted(placed.items())}, asked for were {sorted(wanted.items())}"
     unplaced = {item.demand for item in placement.unplaced}
-    opening = {holding.demand for holding in _on_planned(placement)}
-    somewhere = opening | {holding.demand for holding in _on_existing(placement)}
+    opening = {holding.demand for holding in _held(placement.planned)}
+    somewhere = opening | {holding.demand for holding in _held(placement.occupied)}
     for ref, demand in problem.demands.items():
         if ref in opening and not demand.opens_nodes:
             yield f"{ref}: no new nodes may be made for it"
@@ -49,9 +49,5 @@ def count_violations(problem: IndexedProblem, placement: Placement) -> Iterable[
             yield f"{ref}: placed in part"
 
 
-def _on_existing(placement: Placement) -> Iterable[Holding]:
-    return chain.from_iterable(item.holdings for item in placement.occupied)
-
-
-def _on_planned(placement: Placement) -> Iterable[Holding]:
-    return chain.from_iterable(item.holdings for item in placement.planned)
+def _held(bins: Iterable[OccupiedBin | PlannedNode]) -> Iterable[Holding]:
+    return chain.from_iterable(item.holdings for item in bins)

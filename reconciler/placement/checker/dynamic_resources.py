@@ -157,8 +157,7 @@ class _Inventory:
             count = sum(asked[name] for name in some)
             free = self._free(node, some)
             if count > free:
-                devices = f"{count} {'device' if count == 1 else 'devices'} of {_spoken(some)}"
-                yield f"{node.name}: {devices} {_are(count)} asked for, {free} {_are(free)} free"
+                yield f"{node.name}: {count} devices of {' and '.join(some)} are asked for, {free} are free"
 
     def _free(self, node: CheckedNode, classes: Sequence[str]) -> int:
         """Devices that some of these classes select. What a node publishes that is coming up counts once a pool of it is whole."""
@@ -194,11 +193,3 @@ def _complete(slices: Sequence[ResourceSlice]) -> list[ResourceSlice]:
         if item.generation == max(counts) and counts[item.generation] >= item.slices:
             found.append(item)
     return found
-
-
-def _spoken(names: Sequence[str]) -> str:
-    return f"class {names[0]}" if len(names) == 1 else f"classes {' and '.join(names)}"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"

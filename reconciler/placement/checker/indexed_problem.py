@@ -11,7 +11,6 @@ from reconciler.model.overlays import NodeOverlay
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import DaemonSet
 from reconciler.placement.checker.machines import Machine, machines_of
 from reconciler.placement.checker.overlays import valid_overlays
 from reconciler.placement.problem import PlacementOptions, Problem
@@ -42,10 +41,6 @@ class IndexedProblem:
             valid_overlays(problem.overlays, pools.values(), instance_types.values()),
             problem.options,
         )
-
-    @property
-    def daemon_sets(self) -> Sequence[DaemonSet]:
-        return self.cluster.daemon_sets
 
     def asked(self) -> list[tuple[PodShape, int]]:
         """Shapes of all demands, with how many chunks of each."""

@@ -15,7 +15,7 @@ _Standing = tuple[bool, bool]
 def inter_pod_violations(occupancy: Occupancy, namespaces: Namespaces) -> Iterable[str]:
     domains: dict[str, _Domains] = {}
     for shape, number in occupancy.classes.items():
-        placed = occupancy.of_class(number)
+        placed = occupancy.of_class[number]
         if shape.pod_affinity and any(item.occupant.is_chunk for item in placed):
             yield from _affinity(occupancy, shape, number, namespaces)
         for term in shape.pod_anti_affinity:
@@ -86,7 +86,7 @@ def _affinity(occupancy: Occupancy, shape: PodShape, number: int, namespaces: Na
     others = [
         item
         for labelled in sorted(meant)
-        for item in occupancy.of_labelled(labelled)
+        for item in occupancy.of_labelled[labelled]
         if not (item.occupant.is_chunk and item.equivalence == number) and not item.occupant.is_leaving
         if any(occupancy.domains(key)[item.node] is not None for key in keys)
     ]
@@ -95,7 +95,7 @@ def _affinity(occupancy: Occupancy, shape: PodShape, number: int, namespaces: Na
     allowed = 1 if occupancy.labelled[shape.namespace, shape.labels] in meant and not anybody else 0
     for key in keys:
         domains = occupancy.domains(key)
-        used = {domains[item.node] for item in occupancy.of_class(number) if item.occupant.is_chunk}
+        used = {domains[item.node] for item in occupancy.of_class[number] if item.occupant.is_chunk}
         lonely = used - ({domains[item.node] for item in others} - {None, UNDECIDED})
         if len(lonely) > allowed or lonely & {None, UNDECIDED}:
             yield f"affinity by {key} has no company in {sorted(map(str, lonely))}"

@@ -1,6 +1,6 @@
 """Who is on which node, looked up by what topology rules ask for: the same rules, labels, a topology domain.
 
-Everything is walked once. An equivalence class is of shapes that differ in what they request only: no topology rule tells them apart.
+Shapes of one equivalence class differ only in what they request: no topology rule tells them apart.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Namespaces = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An occupant with numbers in place of what is compared often: of its node, its shape, the shape's equivalence class, and
-    its namespace and labels together."""
+    """An occupant, with numbers in place of what is compared often: of its node, its shape, that shape's equivalence class, and its
+    namespace and labels together."""
 
     occupant: Occupant
     node: int
@@ -34,7 +34,10 @@ class Placed:
 
 
 class Occupancy:
-    """classes: number of each equivalence class, by a shape of it that requests nothing. labelled: of each namespace with labels."""
+    """classes: number of each equivalence class, by a shape of it that requests nothing. labelled: of each namespace with labels.
+
+    of_class, of_labelled: who is there, by these numbers.
+    """
 
     def __init__(self, nodes: Sequence[CheckedNode]) -> None:
         self.nodes = nodes
@@ -43,18 +46,17 @@ class Occupancy:
         self.labelled: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
         self._shapes: dict[PodShape, int] = {}
         self._domains: dict[str, list[str | None]] = {}
-        self._of_class: dict[int, list[Placed]] = {}
-        self._of_labelled: dict[int, list[Placed]] = {}
+        self.of_class: dict[int, list[Placed]] = {}
+        self.of_labelled: dict[int, list[Placed]] = {}
         known: dict[int, tuple[int, int, int]] = {}  # by identity: to compare shapes takes long
         for number, node in enumerate(nodes):
             for occupant in node.occupants:
-                numbers = known.get(id(occupant.shape))
-                if numbers is None:
-                    numbers = known[id(occupant.shape)] = self._numbers(occupant.shape)
-                placed = Placed(occupant, number, *numbers)
+                if id(occupant.shape) not in known:
+                    known[id(occupant.shape)] = self._numbers(occupant.shape)
+                placed = Placed(occupant, number, *known[id(occupant.shape)])
                 self.all.append(placed)
-                self._of_class.setdefault(placed.equivalence, []).append(placed)
-                self._of_labelled.setdefault(placed.labelled, []).append(placed)
+                self.of_class.setdefault(placed.equivalence, []).append(placed)
+                self.of_labelled.setdefault(placed.labelled, []).append(placed)
         self._with_label: dict[tuple[str, str], list[int]] = {}
         for (_, labels), labelled in self.labelled.items():
             for label in labels:
@@ -68,12 +70,6 @@ class Occupancy:
             self.classes.setdefault(plain, len(self.classes)),
             self.labelled.setdefault((shape.namespace, shape.labels), len(self.labelled)),
         )
-
-    def of_class(self, equivalence: int) -> Sequence[Placed]:
-        return self._of_class[equivalence]
-
-    def of_labelled(self, labelled: int) -> Sequence[Placed]:
-        return self._of_labelled[labelled]
 
     def domains(self, key: str) -> Sequence[str | None]:
         """Of each node, by number."""

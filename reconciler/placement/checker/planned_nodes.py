@@ -75,9 +75,6 @@ class PlannedNodes:
         return CheckedNode(f"planned-{number}", self._listing(planned).labels, taints)
 
     def violations(self, planned: PlannedNode, node: CheckedNode) -> Iterable[str]:
-        yield from (f"{node.name}: {words}" for words in self._violations(planned, node))
-
-    def _violations(self, planned: PlannedNode, node: CheckedNode) -> Iterable[str]:
         pool = self._problem.pools[planned.node_pool]
         if pool.replicas is not None or pool.deleting or not pool.ready:
             yield f"NodePool {planned.node_pool} cannot be used"
@@ -139,7 +136,7 @@ class PlannedNodes:
         certain = dict(set.intersection(*(set(labels.items()) for labels in offered))) if offered else {}
         labels = _pool_labels(pool, planned) | certain | labels_of(instance_type) | place
         node = CheckedNode("", decided(labels), pool.template.taints)
-        daemons = [Occupant(item.shape) for item in problem.daemon_sets if daemon_runs(node, item.shape)]
+        daemons = [Occupant(item.shape) for item in problem.cluster.daemon_sets if daemon_runs(node, item.shape)]
         room = instance_type.allocatable + overlaid_capacity(problem.overlays, for_overlays | place)
         prices = [
             overlaid_price(

@@ -14,7 +14,7 @@ from reconciler.placement.checker.offerings import RESERVED, can_be_bought, labe
 
 
 def reservation_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) -> Iterable[str]:
-    """Whoever may come to use a reservation counts in it, and of several counts of what is left the least."""
+    """A node counts in each reservation that it may come to use. Where offerings differ on what is left, the least counts."""
     left: dict[str, int] = {}
     for name, _, offering in _reserved(problem):
         if offering.reservation_capacity is not None:

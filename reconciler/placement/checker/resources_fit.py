@@ -35,14 +35,14 @@ class Load:
 
 
 def fit_violations(problem: IndexedProblem, arriving: ArrivingNodes, node: CheckedNode) -> Iterable[str]:
-    """Of a node that exists or is on its way: what its daemons have, or will have, is no room for chunks."""
+    """Of a node that exists or is on its way. Daemons that are still to come are counted as if they were there."""
     if node.machine is None:
         return
     pods = [item.pod for item in node.occupants if item.pod is not None]
     there = {(pod.namespace, pod.owner_name) for pod in pods if pod.is_daemon}
     expected = [
         item.shape
-        for item in problem.daemon_sets
+        for item in problem.cluster.daemon_sets
         if (item.namespace, item.name) not in there and daemon_runs(node, item.shape)
     ]
     room = _allocatable(arriving, node, node.machine) - Resources.total(shape.requests for shape in expected)

@@ -18,7 +18,7 @@ from reconciler.placement.checker.indexed_problem import IndexedProblem
 
 
 def spot_violations(problem: IndexedProblem, nodes: Sequence[CheckedNode], placement: Placement) -> Iterable[str]:
-    """Pending pods are single, and no part of a demand."""
+    """Pending pods are left out: one pod cannot be shared out."""
     held = _held(nodes)
     said = {item.demand: item for item in placement.crowded}
     for demand in problem.demands.values():

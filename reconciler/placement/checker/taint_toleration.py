@@ -1,10 +1,10 @@
-"""Taints, and nodes that take no more pods (kube-scheduler's plugins TaintToleration and NodeUnschedulable)."""
+"""Taints and tolerations (kube-scheduler's plugin TaintToleration, Filter)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reconciler.model.nodes import DISRUPTED_TAINT, NODEPOOL_LABEL
+from reconciler.model.nodes import NODEPOOL_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import Taint
 from reconciler.placement.checker.checked_node import CheckedNode
@@ -27,18 +27,6 @@ def untolerated(taints: Iterable[Taint], shape: PodShape) -> list[Taint]:
         if taint.effect in {"NoSchedule", "NoExecute"}
         and not any(toleration.tolerates(taint) for toleration in shape.tolerations)
     ]
-
-
-def closed_violations(machine: Machine) -> Iterable[str]:
-    """A node that is not ready may still come up, until it is initialized."""
-    node, claim = machine.node, machine.claim
-    if claim is not None and claim.deleting:
-        yield f"{claim.name}: is being deleted"
-    if node is not None:
-        disrupted = any(taint.key == DISRUPTED_TAINT for taint in node.taints)
-        not_ready = machine.is_initialized and not node.ready
-        if node.deleting or node.unschedulable or disrupted or not_ready:
-            yield f"{node.name}: takes no more pods"
 
 
 def lasting_taints(problem: IndexedProblem, machine: Machine) -> tuple[Taint, ...]:

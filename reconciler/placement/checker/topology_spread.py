@@ -16,8 +16,10 @@ from reconciler.placement.checker.taint_toleration import untolerated
 
 @dataclass(frozen=True, slots=True)
 class _Chunks:
-    """Chunks of one equivalence class for which the same pods count. first: pods for which no node is made, which are bound before
-    any planned node comes."""
+    """Chunks of one equivalence class for which the same pods count.
+
+    first: they are pods for which no node is made, which are bound before any planned node comes.
+    """
 
     shape: PodShape
     placed: Sequence[Placed]
@@ -29,10 +31,10 @@ class _Chunks:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Nodes that a constraint counts, by number. coming: NodeClaims on their way that it may come to count too."""
+    """counts: whether a constraint counts a node, by number; tolerated: whether its taints let it."""
 
     counts: Sequence[bool]
-    coming: Sequence[int]
+    tolerated: Sequence[bool]
     possible: dict[str, frozenset[str]] = field(default_factory=dict)
     """By topology key, filled as it is asked for."""
 
@@ -46,10 +48,9 @@ def spread_violations(occupancy: Occupancy) -> Iterable[str]:
 
 
 def _alike(occupancy: Occupancy, shape: PodShape, number: int) -> Iterable[_Chunks]:
-    """Chunks of one shape count alike, and so do those of other shapes which are as theirs are: bound first or not, KeepMinimum or
-    not, on planned nodes or not."""
+    """Chunks of one shape are judged together, and with them those of other shapes that are bound first, or KeepMinimum, as they are."""
     of_shape: dict[int, list[Placed]] = {}
-    for item in occupancy.of_class(number) if shape.topology_spread else ():
+    for item in occupancy.of_class[number] if shape.topology_spread else ():
         if item.occupant.is_chunk:
             of_shape.setdefault(item.shape, []).append(item)
     found: dict[frozenset[tuple[bool, bool]], list[Placed]] = {}
@@ -107,12 +108,7 @@ class _Spread:
                 and (not by_affinity or accepts(node, shape))
                 for number, node in enumerate(self._occupancy.nodes)
             ]
-            coming = [
-                number
-                for number, node in enumerate(self._occupancy.nodes)
-                if tolerated[number] and not node.exists and not node.is_planned
-            ]
-            self._scopes[case] = _Scope(counts, coming)
+            self._scopes[case] = _Scope(counts, tolerated)
         return self._scopes[case]
 
     def _counted(self, scope: _Scope, shape: PodShape, constraint: TopologySpread) -> list[Placed]:
@@ -124,7 +120,7 @@ class _Spread:
             item
             for labelled, namespace in self._occupancy.matched(selector)
             if namespace == shape.namespace
-            for item in self._occupancy.of_labelled(labelled)
+            for item in self._occupancy.of_labelled[labelled]
             if scope.counts[item.node]
         ]
 
@@ -136,8 +132,8 @@ class _Spread:
     def _is_too_skewed(
         self, scope: _Scope, chunks: _Chunks, constraint: TopologySpread, counted: Sequence[Placed]
     ) -> bool:
-        """Chunks that count but are under no such rule are bound when it suits: where they raise the emptiest domain before the
-        others, elsewhere after them. So a domain is too full only if it is without them."""
+        """Chunks that count but are not under the constraint may be bound at any time: in the emptiest domain first, elsewhere last.
+        So a domain is too full only if it is too full without them."""
         domains = self._occupancy.domains(constraint.topology_key)
         there = [item for item in chunks.placed if scope.counts[item.node]]
         minimum_only = any(item.occupant.keeps_minimum for item in there)
@@ -164,16 +160,16 @@ class _Spread:
             domains = self._occupancy.domains(key)
             found: set[str] = set()
             for number, node in enumerate(self._occupancy.nodes):
+                undecided = domains[number] == UNDECIDED
                 if scope.counts[number]:
-                    found.update(node.possible(key) if domains[number] == UNDECIDED else [domains[number] or ""])
-            for number in scope.coming:
-                node = self._occupancy.nodes[number]
-                for value in node.possible(key) if domains[number] == UNDECIDED else ():
-                    if value not in found and self._may_count(node, shape, constraint, value):
-                        found.add(value)
+                    found.update(node.possible(key) if undecided else [domains[number] or ""])
+                elif undecided and scope.tolerated[number] and not node.is_planned:
+                    found.update(item for item in node.possible(key) if _may_count(node, shape, constraint, item))
             scope.possible[key] = frozenset(found)
         return scope.possible[key]
 
-    def _may_count(self, node: CheckedNode, shape: PodShape, constraint: TopologySpread, value: str) -> bool:
-        decided = replace(node, labels={**node.labels, constraint.topology_key: frozenset({value})})
-        return constraint.node_affinity_policy != "Honor" or may_accept(decided, shape)
+
+def _may_count(node: CheckedNode, shape: PodShape, constraint: TopologySpread, domain: str) -> bool:
+    """Whether the node counts if it comes to be in the domain."""
+    decided = replace(node, labels={**node.labels, constraint.topology_key: frozenset({domain})})
+    return constraint.node_affinity_policy != "Honor" or may_accept(decided, shape)

@@ -19,13 +19,14 @@ from reconciler.placement.checker.inter_pod_affinity import inter_pod_violations
 from reconciler.placement.checker.labels import decided
 from reconciler.placement.checker.limits import limit_violations
 from reconciler.placement.checker.node_ports import port_violations
+from reconciler.placement.checker.node_unschedulable import unschedulable_violations
 from reconciler.placement.checker.occupancy import Occupancy
 from reconciler.placement.checker.planned_nodes import PlannedNodes, shape_violations
 from reconciler.placement.checker.reservations import reservation_violations
 from reconciler.placement.checker.resources_fit import fit_violations
 from reconciler.placement.checker.sample_nodes import SampleNodes
 from reconciler.placement.checker.spot_share import spot_violations
-from reconciler.placement.checker.taint_toleration import closed_violations, lasting_taints
+from reconciler.placement.checker.taint_toleration import lasting_taints
 from reconciler.placement.checker.topology_spread import spread_violations
 from reconciler.placement.checker.volumes import Volumes
 from reconciler.placement.problem import Problem
@@ -45,23 +46,23 @@ def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     volumes = Volumes(problem.cluster.storage, samples)
     planned_nodes = PlannedNodes(problem, volumes)
     nodes = _nodes_there(problem, arriving)
-    by_name = {(item.node is not None, item.name): node for node in nodes for item in [node.machine] if item}
-    by_name |= {(False, item.claim.name): node for node in nodes for item in [node.machine] if item and item.claim}
+    of_node = {node.name: node for node in nodes if node.exists}
+    of_claim = {node.machine.claim.name: node for node in nodes if node.machine and node.machine.claim}
     occupied: dict[int, CheckedNode] = {}
     for item in placement.occupied:
-        node = by_name.get((item.node is not None, item.node or item.node_claim or ""))
-        if node is None:
+        there = of_claim.get(item.node_claim or "") if item.node is None else of_node.get(item.node)
+        if there is None:
             yield f"{item.node or item.node_claim}: there is no such bin"
         else:
-            node.occupants += occupants_of(problem.demands, item.holdings)
-            occupied[id(node)] = node
+            there.occupants += occupants_of(problem.demands, item.holdings)
+            occupied[id(there)] = there
     for node in occupied.values():
         yield from existing_violations(problem, arriving, volumes, node)
     for number, planned in enumerate(placement.planned):
         node = planned_nodes.node(planned, number)
         node.occupants += occupants_of(problem.demands, planned.holdings)
         nodes.append(node)
-        yield from planned_nodes.violations(planned, node)
+        yield from (f"{node.name}: {words}" for words in planned_nodes.violations(planned, node))
     yield from limit_violations(problem, placement.planned)
     yield from reservation_violations(problem, placement.planned)
     occupancy = Occupancy(nodes)
@@ -79,7 +80,7 @@ def existing_violations(
 ) -> Iterable[str]:
     """Of a node that exists or is on its way, and takes chunks."""
     if node.machine is not None:
-        yield from closed_violations(node.machine)
+        yield from unschedulable_violations(node.machine)
     for shape in node.shapes():
         yield from (f"{node.name}: {words}" for words in shape_violations(volumes, node, shape))
     yield from port_violations(node)
