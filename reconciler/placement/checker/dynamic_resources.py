@@ -12,11 +12,10 @@ from dataclasses import replace
 from itertools import chain, combinations
 
 from reconciler.model.devices import ClaimSpec, Device, DeviceName, Devices, ResourceClaim, ResourceSlice
-from reconciler.model.nodes import NODEPOOL_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.placement.checker.checked_node import CheckedNode
 from reconciler.placement.checker.indexed_problem import IndexedProblem
-from reconciler.placement.checker.sample_nodes import SampleNodes, possible_types
+from reconciler.placement.checker.sample_nodes import SampleNodes, pools_and_types
 
 
 def device_violations(problem: IndexedProblem, samples: SampleNodes, nodes: Sequence[CheckedNode]) -> Iterable[str]:
@@ -164,9 +163,7 @@ class _Inventory:
         selected = frozenset[DeviceName]().union(*(self._selected[name] for name in classes))
         if node.exists and (node.name in self._on_node or self._samples.is_up(node.name)):
             return len(self._on(node.name, selected) - self._taken)
-        pools = node.possible(NODEPOOL_LABEL)
-        expected = (self._expected(pool, one, selected) for pool in pools or [""] for one in possible_types(node))
-        return min(expected, default=0)
+        return min(self._expected(pool, instance_type, selected) for pool, instance_type in pools_and_types(node))
 
     def _expected(self, pool: str, instance_type: str, selected: frozenset[DeviceName]) -> int:
         """How many of these devices all nodes of that NodePool and type have; none where they differ."""

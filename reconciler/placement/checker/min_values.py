@@ -12,10 +12,8 @@ from itertools import product
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, OPERATING_SYSTEM_LABEL, InstanceType, NodePool
 from reconciler.model.placement import PlannedNode
 from reconciler.model.requirements import Operator
-from reconciler.placement.checker.checked_node import CheckedNode
 from reconciler.placement.checker.indexed_problem import IndexedProblem
-from reconciler.placement.checker.labels import decided, stable_label
-from reconciler.placement.checker.node_affinity import surely_holds
+from reconciler.placement.checker.labels import holds, stable_label
 from reconciler.placement.checker.offerings import (
     RESERVED,
     labels_as_offered,
@@ -64,9 +62,8 @@ def _open_to(problem: IndexedProblem, pool: NodePool, instance_type: InstanceTyp
     """Labels that the type comes with, in whatever way the NodePool may buy it."""
     found: _Labels = set()
     for offering, labels in ways_to_buy(instance_type):
-        if (instance_type.name, offering.zone, offering.capacity_type) not in problem.options.back_offs:
-            node = CheckedNode("", decided(labels))
-            known = [item for item in pool.template.requirements if item.key in labels]
-            if all(surely_holds(node, item) for item in known):
-                found |= labels.items()
+        asked = [item for item in pool.template.requirements if item.key in labels]
+        backed_off = (instance_type.name, offering.zone, offering.capacity_type) in problem.options.back_offs
+        if not backed_off and all(holds(item, labels[item.key]) for item in asked):
+            found |= labels.items()
     return found

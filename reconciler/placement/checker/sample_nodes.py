@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
 from reconciler.placement.checker.checked_node import CheckedNode
@@ -29,5 +29,7 @@ class SampleNodes:
         return self._names.get((pool, instance_type), ())
 
 
-def possible_types(node: CheckedNode) -> Sequence[str]:
-    return [value or "" for value in node.values(INSTANCE_TYPE_LABEL)]
+def pools_and_types(node: CheckedNode) -> Iterable[tuple[str, str]]:
+    """What the node may be, "" for none: it will have what nodes of the same NodePool and instance type have."""
+    pools, types = node.values(NODEPOOL_LABEL), node.values(INSTANCE_TYPE_LABEL)
+    return ((pool or "", instance_type or "") for pool in pools for instance_type in types)

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from reconciler.model.nodes import NODEPOOL_LABEL
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim
 from reconciler.placement.checker.checked_node import CheckedNode
 from reconciler.placement.checker.node_affinity import surely_holds, term_holds
-from reconciler.placement.checker.sample_nodes import SampleNodes, possible_types
+from reconciler.placement.checker.sample_nodes import SampleNodes, pools_and_types
 
 _Key = tuple[str, str]
 """A claim's namespace and name."""
@@ -104,11 +103,10 @@ class Volumes:
     def _expected(self, node: CheckedNode) -> dict[str, int]:
         """What a node to come will attach: the least on nodes of its NodePool and type, else of its type or its NodePool."""
         least: dict[str, int] = {}
-        for pool in node.possible(NODEPOOL_LABEL):
-            for instance_type in possible_types(node):
-                seen = self._least_on(pool, None) | self._least_on(None, instance_type)
-                for driver, limit in (seen | self._least_on(pool, instance_type)).items():
-                    least[driver] = min(least.get(driver, limit), limit)
+        for pool, instance_type in pools_and_types(node):
+            seen = self._least_on(pool, None) | self._least_on(None, instance_type)
+            for driver, limit in (seen | self._least_on(pool, instance_type)).items():
+                least[driver] = min(least.get(driver, limit), limit)
         return least
 
     def _least_on(self, pool: str | None, instance_type: str | None) -> dict[str, int]:
