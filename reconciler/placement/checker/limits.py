@@ -1,4 +1,4 @@
-"""Limits of NodePools (Karpenter's Scheduler.filterByRemainingResources, pkg/controllers/provisioning/scheduling)."""
+"""Limits of NodePools (filterByRemainingResources in Karpenter's pkg/controllers/provisioning/scheduling)."""
 
 from __future__ import annotations
 

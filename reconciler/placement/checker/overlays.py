@@ -1,6 +1,6 @@
 """NodeOverlays: which are in force, and what they make of prices and capacities.
 
-As Karpenter has it (pkg/controllers/nodeoverlay/store.go and pkg/apis/v1alpha1/nodeoverlay.go).
+As Karpenter has it (controller.go and store.go in pkg/controllers/nodeoverlay).
 """
 
 from __future__ import annotations
