@@ -35,7 +35,7 @@ def command(*, now: datetime | None, timings: str | None, yes: bool, **values: A
     Exits 1 when anything could not be applied; what could, is. A write that waits for another is no failure.
     """
     from reconciler.cli.planning import print_plan, write_timings  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
+    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)
     if settings.cluster.startswith("snapshot:"):

@@ -175,7 +175,7 @@ def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, dat
     if output == "svg":
         return budget_chart(spans, zone=zone or local_zone(now), now=now, findings=found.findings)
     from reconciler.report.budget_page import budget_page  # noqa: PLC0415 - likewise
-    from reconciler.wiring import rendered_page  # noqa: PLC0415 - likewise
+    from reconciler.wiring.pages import rendered_page  # noqa: PLC0415 - likewise
 
     outcomes = budget_outcomes(found.pools, found.states, now)
     page = budget_page(outcomes, spans, heading=found.heading, now=now, zone=zone, findings=found.findings)
@@ -211,7 +211,7 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
     from reconciler.manifests.declared import read  # noqa: PLC0415 - heavy, and only without a cluster
     from reconciler.manifests.local_budgets import in_utc, named_as_written  # noqa: PLC0415 - likewise
     from reconciler.manifests.node_pool import budgets_alone  # noqa: PLC0415 - likewise
-    from reconciler.wiring import repository_tree  # noqa: PLC0415 - likewise
+    from reconciler.wiring.repository import repository_tree  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)
     with Progress() as progress:
@@ -245,7 +245,8 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
     from reconciler.plan.bins import all_bins  # noqa: PLC0415 - heavy, and only with a cluster
     from reconciler.plan.disruption_budgets import pool_states  # noqa: PLC0415 - likewise
     from reconciler.plan.objects import pool_not_there  # noqa: PLC0415 - likewise
-    from reconciler.wiring import NoClusterHere, open_session  # noqa: PLC0415 - likewise
+    from reconciler.wiring.cluster import NoClusterHere  # noqa: PLC0415 - likewise
+    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     try:
         with Progress() as progress, open_session(settings_from(values), now=now, progress=progress) as session:

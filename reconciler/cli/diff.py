@@ -37,7 +37,7 @@ def command(
     from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
     from reconciler.report.difference import difference  # noqa: PLC0415 - likewise
-    from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
+    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     base, separator, head = revisions.partition("..")
     if not separator or not base or head.startswith("."):

@@ -41,7 +41,7 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
         explanation_text,
     )
     from reconciler.report.machine import to_json  # noqa: PLC0415 - likewise
-    from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
+    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)
     with Progress() as progress, open_session(settings, now=now, progress=progress) as session:

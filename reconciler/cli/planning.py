@@ -43,7 +43,7 @@ def print_difference(
 
 
 def _print_page(page: Mapping[str, Any], output: str) -> None:
-    from reconciler.wiring import rendered_page  # noqa: PLC0415 - Jinja2 only where a page is asked for
+    from reconciler.wiring.pages import rendered_page  # noqa: PLC0415 - Jinja2 only where a page is asked for
 
     name = {"markdown": "report.md.j2", "html": "report.html.j2"}[output]
     click.echo(rendered_page(name, page), nl=False)

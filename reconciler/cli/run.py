@@ -27,7 +27,7 @@ def command(*, now: datetime | None, until_settled: bool, at_most: float | None,
         headroom run --repo https://git.example/platform/capacity.git --path clusters/production
         headroom run --repo . --cluster embedded --until-settled
     """
-    from reconciler.wiring import run_daemon  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.wiring.daemon import run_daemon  # noqa: PLC0415 - heavy, and only for this command
 
     if at_most is not None and not until_settled:
         raise click.UsageError("--at-most goes with --until-settled.")

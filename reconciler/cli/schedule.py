@@ -116,7 +116,7 @@ def _printed(
         return schedule_chart(in_whole_days(schedules, asked, now), now=now, findings=findings)
     if output == "html":
         from reconciler.report.schedule_page import schedule_page  # noqa: PLC0415 - likewise
-        from reconciler.wiring import rendered_page  # noqa: PLC0415 - likewise
+        from reconciler.wiring.pages import rendered_page  # noqa: PLC0415 - likewise
 
         page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings)
         return rendered_page("schedule.html.j2", page)
@@ -163,7 +163,7 @@ def _declared(paths: Sequence[str], values: dict[str, Any], now: datetime) -> tu
     if not settings.repository and not settings.revision:
         files, left_out = read_paths((settings.path or ".",))
         return read(files, one_cluster=False), left_out
-    from reconciler.wiring import repository_tree  # noqa: PLC0415 - Git only where it is used
+    from reconciler.wiring.repository import repository_tree  # noqa: PLC0415 - Git only where it is used
 
     return read(repository_tree(settings, now).files, one_cluster=False), ()
 

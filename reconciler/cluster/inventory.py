@@ -1,4 +1,4 @@
-"""The inventory: an ApplySet (KEP-3659) whose parent is a ConfigMap. Written by apply, read back by ViewStore.
+"""The inventory: an ApplySet (KEP-3659) whose parent is a ConfigMap.
 
 Members carry the set's id as a label, so that what headroom made is found by looking at the cluster alone. The parent
 says in which kinds and namespaces members may be, and keeps, beyond the KEP, what must outlive its objects.

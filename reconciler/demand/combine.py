@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
-from reconciler.demand.leaving import leaving_demands
 from reconciler.demand.pending import pending_demands
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
@@ -22,19 +20,18 @@ def demands(
     *,
     dialect: Dialect,
     include_pending: bool = False,
-    now: datetime | None = None,
+    leaving: Sequence[Demand] = (),
     instance_types: Sequence[InstanceType] = (),
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
     """Pending pods first, then by priority, namespace, name and kind: a total order.
 
-    now: with include_pending also the pods of nodes that are being deleted, as far as they may be evicted at that time.
+    leaving: pods of nodes that are being deleted, which come after those that wait.
 
     declared: the repository's documents over the cluster's own. instance_types: what a chunk without a size of its own
     must fit (seed 000's node class buffers); without them it is about one core.
     """
     buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types)
     pods = pending_demands(view, include_pending=include_pending)
-    leaving = leaving_demands(view, now) if include_pending and now is not None else ()
     return (*pods, *leaving, *sorted(buffers, key=_order)), findings
 
 

@@ -18,6 +18,8 @@ from reconciler.model.view import Manifest
 
 
 class Action(StrEnum):
+    """What happens to an object as a whole."""
+
     CREATE = "create"
     UPDATE = "update"
     DELETE = "delete"
@@ -72,6 +74,8 @@ class NodeClaimAction:
 
 @dataclass(frozen=True, slots=True)
 class NodeClaimChanges:
+    """What becomes of NodeClaims and their nodes. True when there is anything to do."""
+
     create: tuple[NodeClaimCreation, ...] = ()
     delete: tuple[NodeClaimAction, ...] = ()
     hold: tuple[NodeClaimAction, ...] = ()
@@ -196,6 +200,7 @@ class Plan:
 
     @property
     def has_changes(self) -> bool:
+        """Whether carrying the plan out would write anything but statuses."""
         return bool(self.node_claims or self.objects)
 
 
@@ -242,6 +247,8 @@ Write = Apply | Annotate | Delete | ApplyStatus
 
 
 class Outcome(StrEnum):
+    """How one write ended."""
+
     APPLIED = "applied"
     UNCHANGED = "unchanged"
     REFUSED = "refused"
@@ -255,12 +262,15 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
+    """One write and how it ended. message: what the API server said, "" where it said nothing."""
+
     write: Write
     outcome: Outcome
     message: str = ""
 
     @property
     def ok(self) -> bool:
+        """Whether the cluster now has what was written."""
         return self.outcome in {Outcome.APPLIED, Outcome.UNCHANGED}
 
 
@@ -272,4 +282,5 @@ class ChangeSet:
 
     @property
     def failures(self) -> tuple[WriteResult, ...]:
+        """The writes that the cluster does not have, in order."""
         return tuple(result for result in self.results if not result.ok)

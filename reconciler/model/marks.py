@@ -21,3 +21,8 @@ ACTIVE_DURING_ANNOTATION = "headroom.dev/active-during"
 """On a buffer: the MetricsProducer while whose value is above 0 it exists."""
 LEAD_TIME_ANNOTATION = "headroom.dev/lead-time"
 """Beside either: how much earlier it grows, so that nodes are ready at the edge."""
+
+
+def is_own(manager: str) -> bool:
+    """Whether a field manager is headroom, in any of its roles (`headroom`, `headroom-status`)."""
+    return manager.partition("-")[0] == OWN_MANAGER

@@ -83,6 +83,8 @@ class UnplacedReason:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
+    """Chunks of one group that found no place. group: its index in the demand; count: how many chunks."""
+
     demand: ObjectRef
     group: int
     count: int

@@ -23,6 +23,8 @@ class NodeSelectorTerm:
 
 @dataclass(frozen=True, slots=True)
 class PreferredNodeTerm:
+    """A term of `preferredDuringSchedulingIgnoredDuringExecution` of node affinity. weight: 1 to 100."""
+
     weight: int
     term: NodeSelectorTerm
 
@@ -55,12 +57,16 @@ class PodAffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class WeightedPodAffinityTerm:
+    """A preferred term of pod affinity or anti-affinity. weight: 1 to 100."""
+
     weight: int
     term: PodAffinityTerm
 
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
+    """A port of the node that a container takes. address: the `hostIP`."""
+
     port: int
     protocol: str = "TCP"
     address: str = "0.0.0.0"  # noqa: S104 - Kubernetes' own default for an absent hostIP, nothing is bound here

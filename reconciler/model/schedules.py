@@ -23,6 +23,8 @@ class TimePattern:
 
 @dataclass(frozen=True, slots=True)
 class Behavior:
+    """One window of a schedule: so many replicas from start to end. Where windows overlap, priority decides."""
+
     replicas: int
     start: TimePattern
     end: TimePattern

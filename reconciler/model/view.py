@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from reconciler.model.devices import Devices
@@ -76,6 +77,7 @@ class PodDisruptionBudget:
     allows_none: bool = False
 
     def covers(self, pod: Pod) -> bool:
+        """Whether the pod is one of those that the budget protects."""
         matches = self.selector is not None and self.selector.matches(dict(pod.shape.labels))
         return pod.namespace == self.namespace and matches
 
@@ -89,7 +91,8 @@ class ClusterView:
     catalog: instance types that came with the cluster (a snapshot's, the embedded cluster's), else empty. reduced: objects
     may lack fields that planning does not need (a snapshot leaves them out), so that an absent field says nothing.
     findings: what the user should know of where the view comes from (files of a snapshot that are not read). nominated: pods for
-    which kube-scheduler has chosen a node, once `with_nominated` has put those on it that it takes.
+    which kube-scheduler has chosen a node, once `with_nominated` has put those on it that it takes. clock_skew: this machine's time
+    less the cluster's, by which ages are to be judged.
     """
 
     revision: str = ""
@@ -114,3 +117,4 @@ class ClusterView:
     reduced: bool = False
     findings: tuple[Finding, ...] = ()
     nominated: tuple[Pod, ...] = ()
+    clock_skew: timedelta = timedelta(0)

@@ -16,9 +16,11 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
 from reconciler.placement.constraints.limits import RESERVATION_MARK
 from reconciler.placement.constraints.node_ports import ports_clash
-from reconciler.placement.constraints.topology_counters import AffinityRule, AntiAffinityRule, Rule, SpreadRule
+from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.state import JournalEntry, State
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.compatibility import Compatibility

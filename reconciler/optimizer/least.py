@@ -16,7 +16,7 @@ from reconciler.optimizer.patterns import Floats
 from reconciler.optimizer.relaxation import Relaxation, Site
 from reconciler.optimizer.solver import WITHOUT_END, Program, loaded_solver, run
 from reconciler.placement.amounts import PLENTY, Amounts
-from reconciler.placement.engine.loops import MINIMUM, RUNNING
+from reconciler.placement.engine.arrays import MINIMUM, RUNNING
 
 _SAME = 1.003
 """How many times as many chunks of a kind as a node takes may be there in parts without a condition of their own."""

@@ -16,9 +16,10 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.inter_pod_affinity import AntiAffinityRule
 from reconciler.placement.constraints.node_ports import ports_clash
-from reconciler.placement.constraints.topology_counters import AntiAffinityRule, SpreadRule
-from reconciler.placement.engine.loops import MINIMUM, RUNNING
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.arrays import MINIMUM, RUNNING
 from reconciler.placement.engine.open import by_weight
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask

@@ -16,7 +16,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.engine.loops import EMPTY, LEAN, MINIMUM, RUNNING, USED
+from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED
 from reconciler.placement.engine.preferences import firmer_shapes
 from reconciler.placement.needs import Needs
 

@@ -1,4 +1,4 @@
-"""Every node and NodeClaim with what it holds now and whether it is protected. Used by hold, cost, outcomes and replacement."""
+"""Every node and NodeClaim with what it holds now and whether it is protected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of each demand: how many chunks are where, the excuses for the rest, and its conditions. Used by plan."""
+"""What becomes of each demand: how many chunks are where, the excuses for the rest, and its conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts a plan together: objects, new nodes, holds, releases, cost and what becomes of each demand. Called by the cycle."""
+"""Puts a plan together: objects, new nodes, holds, releases, cost and what becomes of each demand."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
-from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, launch_record
+from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
 from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.disruption_budgets import budget_outcomes, pool_states
 from reconciler.plan.domains import domain_counts, topology_keys
@@ -30,6 +31,7 @@ from reconciler.plan.nominated import nominated_notes
 from reconciler.plan.objects import object_changes
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import prune
+from reconciler.plan.prune_hour import PRUNES_KEY
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
 from reconciler.timetable.capacity_schedule import state_at
@@ -39,11 +41,12 @@ from reconciler.timetable.capacity_schedule import state_at
 class PlanInputs:
     """Everything a plan is made from.
 
-    declared: the repository's own documents (`manifests` in the version that the cluster serves); live: the cluster's,
-    typed; demands: in the order in which they were placed; node_pools, schedules: those in force, the repository's over
-    the live ones; price_source: where prices come from and as of when; blocked: why nothing may be pruned, released or
-    deleted (a rewound branch, a stalled source; gaps of the view are added here); replaced: what `unavailable_bins` named
-    before placement; local_budgets: what was compiled into UTC; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
+    declared: the repository's own documents, each in a version that the cluster serves. live: the cluster's.
+    node_pools, schedules: those in force, the repository's over the live ones. demands: in the order of placement.
+    price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a
+    rewound branch or a stalled source (gaps of the view are added here). replaced: bins that must hold no more chunks, from
+    `unavailable_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
+    ApplySet, "" for none. suspended: the plan will not be applied.
     """
 
     revision: str | None
@@ -61,11 +64,17 @@ class PlanInputs:
     findings: tuple[Finding, ...] = ()
     blocked: tuple[str, ...] = ()
     replaced: frozenset[str] = frozenset()
+    launches: LaunchRecord = field(default_factory=LaunchRecord)
     local_budgets: tuple[PoolBudgets, ...] = ()
     include_pending: bool = False
     suspended: bool = False
     applyset_id: str = ""
     drift: Drift = Drift.CORRECT
+
+    @property
+    def cluster_now(self) -> datetime:
+        """The time by the cluster's own clock, by which it dates its objects."""
+        return self.now - self.view.clock_skew
 
 
 def make_plan(inputs: PlanInputs) -> Plan:
@@ -78,7 +87,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     created = creations(capped.kept, (claim.name for claim in view.node_claims))
     held = holds(
         bins,
-        now=inputs.now,
+        now=inputs.cluster_now,
         node_pools={pool.name: pool for pool in inputs.node_pools},
         replaced=inputs.replaced,
         replacement_waits=bool(created) or any(item.is_on_its_way and item.chunks for item in bins),
@@ -92,6 +101,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         applyset_id=inputs.applyset_id,
         share=inputs.caps.prune_share,
         blocked=bool(blocked),
+        now=inputs.cluster_now,
     )
     tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
     domains = domain_counts(topology_keys(inputs.demands), bins, created)
@@ -112,8 +122,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         static=resized,
         assumptions=(inputs.price_source, *placement.assumptions, *_overlay_notes(inputs)),
     )
-    static = static_pool_findings(inputs.node_pools, bins, view, inputs.now)
-    record = launch_record(view, inputs.now)
+    static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     notes = [*nominated_notes(view), *objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)]
     if not inputs.instance_types and placement.unplaced:
@@ -121,8 +130,10 @@ def make_plan(inputs: PlanInputs) -> Plan:
             "no instance type is known, so that no node can be planned: name a catalog with --catalog "
             "FILE or karpenter-metrics:URL",
         )
-    if record.vanished:
-        notes.append(f"vanished before their nodes were there: {', '.join(record.vanished)}; other offerings are taken")
+    if inputs.launches.vanished:
+        notes.append(
+            f"vanished before their nodes were there: {', '.join(inputs.launches.vanished)}; other offerings are taken"
+        )
     if inputs.suspended:
         notes.append("headroom is suspended: nothing of this is applied")
     return Plan(
@@ -136,7 +147,17 @@ def make_plan(inputs: PlanInputs) -> Plan:
         budgets=budget_outcomes(inputs.node_pools, pool_states(bins), inputs.now),
         cost=cost,
         findings=tuple(
-            sorted({*inputs.findings, *objects.findings, *static, *hostname_findings(view.nodes)}, key=_finding_order)
+            sorted(
+                {
+                    *inputs.findings,
+                    *objects.findings,
+                    *pruning.findings,
+                    *static,
+                    *hostname_findings(view.nodes),
+                    *clock_findings(view.clock_skew),
+                },
+                key=_finding_order,
+            )
         ),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
@@ -144,7 +165,9 @@ def make_plan(inputs: PlanInputs) -> Plan:
         include_pending=inputs.include_pending,
         blocked=blocked,
         notes=tuple(notes),
-        memory=_memory(view.inventory.memory, record.memory(created, deleted, inputs.now)),
+        memory=_memory(
+            view.inventory.memory, inputs.launches.memory(created, deleted, inputs.cluster_now) | dict(pruning.memory)
+        ),
     )
 
 
@@ -185,5 +208,5 @@ def _finding_order(finding: Finding) -> tuple[tuple[str, int, int, str, str, str
 
 def _memory(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The inventory's memory with this package's own entries replaced; what others remember stays."""
-    others = {key: value for key, value in before.items() if key not in {LAUNCHES_KEY, BACK_OFFS_KEY}}
+    others = {key: value for key, value in before.items() if key not in {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY}}
     return dict(sorted((others | dict(now)).items()))

@@ -41,6 +41,7 @@ class Rendered:
 
 
 def node_claim_ref(name: str) -> ObjectRef:
+    """The NodeClaim of that name; NodeClaims have no namespace."""
     return ObjectRef(KARPENTER_GROUP, "NodeClaim", "", name)
 
 

@@ -250,6 +250,7 @@ def _static_pool(item: StaticPoolChange) -> dict[str, Any]:
 
 
 def finding_row(finding: Finding) -> dict[str, str]:
+    """What the page's template says of one finding."""
     return {
         "where": str(finding.position) if finding.position else "",
         "severity": str(finding.severity),

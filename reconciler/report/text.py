@@ -41,6 +41,7 @@ def plain(_style: str, text: str) -> str:
 
 
 def plan_text(plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain) -> str:
+    """The plan for a terminal; times in `zone`, styles by `paint`."""
     lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {moment(plan.now, zone)}")]
     lines += _demand_lines(plan, paint)
     lines += _change_lines(plan, paint)

@@ -1,4 +1,4 @@
-"""Takes secrets out of whatever is about to be logged. Used by logs; every line passes through it.
+"""Takes secrets out of whatever is about to be logged.
 
 Credentials reach messages in three ways: as the value of a telling key, inside a URL, and as a token that can be known by
 its form. All three are masked; the rest of the text stays readable.

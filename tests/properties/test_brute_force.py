@@ -74,7 +74,6 @@ def comparisons() -> list[Comparison]:
     return found
 
 
-@pytest.mark.xdist_group("brute-force")
 def test_nothing_is_placed_but_what_can_be_bound(comparisons: list[Comparison]) -> None:
     """Nor for less than it can be. The engine counts a host yet to come less often than brute force does: what looks too
     good is held against kube-scheduler's own rule."""
@@ -88,7 +87,6 @@ def test_nothing_is_placed_but_what_can_be_bound(comparisons: list[Comparison]) 
     assert wrong == []
 
 
-@pytest.mark.xdist_group("brute-force")
 def test_what_can_be_placed_is_placed(comparisons: list[Comparison]) -> None:
     possible = [item for item in comparisons if item.possible is not None]
 
@@ -96,7 +94,6 @@ def test_what_can_be_placed_is_placed(comparisons: list[Comparison]) -> None:
     assert [item for item in possible if item.ours is None] == []
 
 
-@pytest.mark.xdist_group("brute-force")
 def test_the_price_is_within_two_percent(comparisons: list[Comparison]) -> None:
     both = [item for item in comparisons if item.possible is not None and item.ours is not None]
 

@@ -19,6 +19,7 @@ from reconciler.model.view import ClusterView
 from reconciler.model.workloads import Workload
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
+from reconciler.plan.back_offs import launch_record
 from reconciler.plan.limits import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer, deployment, instance_type, node, node_pool, pod, shape
@@ -56,6 +57,7 @@ def plan_for(view: ClusterView, wanted: Relaxation, pools: tuple[NodePool, ...] 
             revision=None,
             now=NOW,
             view=view,
+            launches=launch_record(view, NOW),
             demands=asked,
             placement=place(Problem(view, node_pools=pools, instance_types=CATALOG, demands=asked)),
             node_pools=pools,

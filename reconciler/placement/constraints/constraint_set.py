@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodShape
-from reconciler.placement.constraints.topology_counters import AffinityRule, AntiAffinityRule, Rule, SpreadRule
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
+from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.constraints.topology_spread import SpreadRule
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -45,4 +45,6 @@ class NodeShare:
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         del batch
-        return f"{self._names[bins[0]]} has as many chunks of one demand as placement.chunksPerNode allows: {self.limit}"
+        return (
+            f"{self._names[bins[0]]} has as many chunks of one demand as placement.chunksPerNode allows: {self.limit}"
+        )

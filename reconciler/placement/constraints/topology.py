@@ -18,18 +18,10 @@ from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.constraints.constraint_set import ConstraintSet, EquivalenceClass, constraint_set_of
-from reconciler.placement.constraints.topology_counters import (
-    AffinityRule,
-    AntiAffinityRule,
-    Counted,
-    Counter,
-    Domain,
-    Hosts,
-    Inclusion,
-    Rule,
-    Selection,
-    SpreadRule,
-)
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
+from reconciler.placement.constraints.topology_counters import Counted, Counter, Domain, Hosts, Inclusion, Selection
+from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import KnownNeeds, Needs, NodeTerm
 from reconciler.placement.nodes.existing import Bins, LocatedGroup

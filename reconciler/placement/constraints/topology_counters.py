@@ -118,34 +118,3 @@ class Counter:
         else:
             assert isinstance(domain, int)
             self.hosts.table[self.host_row, self.hosts.sharing.get(domain, domain)] += amount
-
-
-@dataclass(frozen=True, slots=True)
-class SpreadRule:
-    counter: int
-    key: str
-    max_skew: int
-    min_domains: int
-    counts_itself: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AntiAffinityRule:
-    """Anti-affinity: no counted pod in the domain. counts_itself: so that at most one chunk goes to each."""
-
-    counter: int
-    key: str
-    counts_itself: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AffinityRule:
-    """Affinity: a counted pod must be in the domain; the first of pods that select themselves may go anywhere. claim: in
-    words, the one whose volume its pods wait for, "" for affinity that pods ask for themselves."""
-
-    counter: int
-    key: str
-    counts_itself: bool
-
-
-Rule = SpreadRule | AntiAffinityRule | AffinityRule

@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.topology_counters import Domain, SpreadRule
+from reconciler.placement.constraints.topology_counters import Domain
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.host_caps import least_on_hosts
 from reconciler.placement.engine.state import JournalEntry, Saved, State
 
@@ -46,12 +47,10 @@ class Balance:
         if None in used:
             return False
         most = max(counts.values())
-        if most <= rule.max_skew or most - self._least_of(rule) <= rule.max_skew:
+        if most <= rule.bound(0) or most <= rule.bound(self._least_of(rule)):
             return True
         loose = self._loose_of(rule)
-        return all(
-            count - loose.get(domain, 0) - self._least_of(rule) <= rule.max_skew for domain, count in counts.items()
-        )
+        return all(count - loose.get(domain, 0) <= rule.bound(self._least_of(rule)) for domain, count in counts.items())
 
     def _least_of(self, rule: SpreadRule) -> int:
         key = (rule.counter, rule.min_domains)
@@ -65,7 +64,7 @@ class Balance:
         counter = self._state.topology.counters[rule.counter]
         domains = self._state.topology.existing_domains(rule)
         domains = domains | self._state.planned_domains(rule.key, counter.counted.inclusion)
-        return min((counter.count(domain) for domain in domains), default=0) if len(domains) >= rule.min_domains else 0
+        return rule.least(map(counter.count, domains), len(domains))
 
     def _loose_of(self, rule: SpreadRule) -> dict[Domain, int]:
         """What chunks that do not bring this rule themselves add to its counter. Those that bring it for other nodes (by their

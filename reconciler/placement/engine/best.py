@@ -14,8 +14,8 @@ from dataclasses import replace
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
+from reconciler.placement.engine.combinations import Combination
 from reconciler.placement.engine.destinations import closed_to
-from reconciler.placement.engine.domains import Combination
 from reconciler.placement.engine.orders import other_orders
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.score import score_of

@@ -7,22 +7,19 @@ and then the order of the domains stays as it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.engine.combinations import Combination
 from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.open import by_weight
 from reconciler.placement.engine.size_options import options_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.node_sizes import Options, mix_price
 from reconciler.placement.requirements import Requirements
-
-if TYPE_CHECKING:
-    from reconciler.placement.engine.domains import Combination
 
 Cost = tuple[int, int, int]
 """Which wish is met, which pools by weight can do it, and billionths of a USD an hour: what is preferred comes first."""

@@ -6,171 +6,22 @@ it takes and the shares are reckoned again, so that the skew is right for what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.constraints.topology_counters import AffinityRule, AntiAffinityRule, Domain, Rule, SpreadRule
+from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.engine.combinations import Combination, combinations_of
 from reconciler.placement.engine.domain_prices import Cost, DomainPrices
-from reconciler.placement.engine.host_caps import allowed_on
+from reconciler.placement.engine.domain_shares import Shares
 from reconciler.placement.engine.state import State
-from reconciler.placement.offers.pool_offers import NoRows
-from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, one_of
+from reconciler.placement.requirements import Requirements, Values
 
-MOST_COMBINATIONS = 512
 Fill = Callable[[Requirements, int, bool], int]
 """Places a number of chunks where the requirements say; the flag: new nodes may be made."""
-
-
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """One value (None: without the label) for each deciding label; where: as requirements."""
-
-    values: tuple[tuple[str, str | None], ...]
-    makeable: bool
-    where: Requirements = field(default=ANYWHERE, compare=False)
-    by_key: Mapping[str, str | None] = field(default_factory=dict, compare=False)
-
-    def value(self, key: str) -> str | None:
-        return self.by_key[key]
-
-
-def combination(values: tuple[tuple[str, str | None], ...], *, makeable: bool) -> Combination:
-    where = Requirements.joined((key, ABSENT if value is None else one_of(value)) for key, value in values)
-    return Combination(values, makeable, where, dict(values))
-
-
-class Shares:
-    """The rules on labels other than the hostname, reckoned with chunks that are placed in thought only."""
-
-    def __init__(
-        self, state: State, rules: Sequence[Rule], combinations: Sequence[Combination], *, opening: bool
-    ) -> None:
-        self._rules = rules
-        self._combinations = combinations
-        self._counts = [state.topology.counters[rule.counter].counts for rule in rules]
-        self._lasting = [self._seen(state, rule) for rule in rules]
-        self._opening = opening
-        self._lasting_bounds: dict[int, int] = {}
-
-    def open_now(self) -> list[Combination]:
-        """Where a chunk may go, if nothing else is made."""
-        found = list(self._combinations)
-        for number, rule in enumerate(self._rules):
-            counts, valued = self._counts[number], [(item, item.by_key[rule.key]) for item in found]
-            if isinstance(rule, AntiAffinityRule):
-                found = [item for item, value in valued if value is None or not counts.get(value)]
-            elif isinstance(rule, AffinityRule):
-                found = [item for item, value in valued if value is not None and counts.get(value)]
-            else:
-                found = [
-                    item
-                    for item, value in valued
-                    if value is not None
-                    if counts.get(value, 0) + rule.counts_itself <= self._bound_with(number, rule, item, value)
-                ]
-        return found
-
-    def allowed(self, closed: Mapping[Combination, int], *, in_any_order: bool = False) -> list[Combination]:
-        """Where one more chunk may go, if a node comes up wherever one can be made. closed: combinations where none can be, each
-        with 0; in_any_order: whether others that come after it may be what makes it balanced, so that spread is not looked at."""
-        bounds = [
-            PLENTY
-            if in_any_order and isinstance(rule, SpreadRule)
-            else self._bound(rule, self._counts[number], self._domains(number, rule, closed))
-            for number, rule in enumerate(self._rules)
-        ]
-        return [item for item in self._combinations if self._load(item, self._counts, bounds) is not None]
-
-    def _bound_with(self, number: int, rule: SpreadRule, combination: Combination, value: str) -> int:
-        """With a chunk there, and with no other domain than those that are there already."""
-        domains, counts = self._lasting[number], self._counts[number]
-        if self._opening and combination.makeable and value not in domains:
-            return self._bound(rule, counts, domains | {value})
-        known = self._lasting_bounds.get(number)
-        if known is None:
-            seen = domains if self._opening else self._domains(number, rule, {})
-            known = self._lasting_bounds[number] = self._bound(rule, counts, seen)
-        return known
-
-    @staticmethod
-    def _seen(state: State, rule: Rule) -> set[Domain]:
-        if not isinstance(rule, SpreadRule):
-            return set()
-        inclusion = state.topology.counters[rule.counter].counted.inclusion
-        return state.topology.existing_domains(rule) | state.planned_domains(rule.key, inclusion)
-
-    def domains_of(self, closed: Mapping[Combination, int]) -> dict[SpreadRule, set[Domain]]:
-        """What each spread rule looks at: domains that are there, and those where a node can be made."""
-        return {
-            rule: self._domains(number, rule, closed)
-            for number, rule in enumerate(self._rules)
-            if isinstance(rule, SpreadRule)
-        }
-
-    def reckon(self, count: int, caps: Mapping[Combination, int]) -> dict[Combination, int]:
-        """The share of each combination, chunk by chunk to where fewest count already."""
-        counts = [dict(known) for known in self._counts]
-        domains = [self._domains(number, rule, caps) for number, rule in enumerate(self._rules)]
-        shares: dict[Combination, int] = {}
-        for _ in range(count):
-            best: tuple[int, int, Combination] | None = None
-            bounds = [self._bound(rule, counts[n], domains[n]) for n, rule in enumerate(self._rules)]
-            for order, combination in enumerate(self._combinations):
-                if shares.get(combination, 0) >= caps.get(combination, PLENTY):
-                    continue
-                load = self._load(combination, counts, bounds)
-                if load is not None and (best is None or (load, order) < best[:2]):
-                    best = (load, order, combination)
-            if best is None:
-                break
-            chosen = best[2]
-            shares[chosen] = shares.get(chosen, 0) + 1
-            for number, rule in enumerate(self._rules):
-                value = chosen.value(rule.key)
-                if value is not None and rule.counts_itself:
-                    counts[number][value] = counts[number].get(value, 0) + 1
-        return shares
-
-    def _domains(self, number: int, rule: Rule, caps: Mapping[Combination, int]) -> set[Domain]:
-        """Domains that count for the minimum: those that are there, and those where a node can be made (as Karpenter has
-        it; kube-scheduler alone would be content with fewer). One where none turned out to be possible does not count."""
-        seen = set(self._lasting[number])
-        for combination in self._combinations:
-            value = combination.value(rule.key)
-            possible = not self._opening or caps.get(combination, PLENTY) > 0
-            if value is not None and combination.makeable and possible:
-                seen.add(value)
-        return seen
-
-    @staticmethod
-    def _bound(rule: Rule, counts: Mapping[Domain, int], domains: set[Domain]) -> int:
-        if not isinstance(rule, SpreadRule):
-            return 0
-        least = min((counts.get(domain, 0) for domain in domains), default=0)
-        return rule.max_skew + (least if len(domains) >= rule.min_domains else 0)
-
-    def _load(
-        self, combination: Combination, counts: Sequence[Mapping[Domain, int]], bounds: Sequence[int]
-    ) -> int | None:
-        """How many count there already, None when some rule allows no more."""
-        load = 0
-        for number, rule in enumerate(self._rules):
-            value = combination.value(rule.key)
-            if value is None:
-                if not isinstance(rule, AntiAffinityRule):
-                    return None
-                continue
-            counted = counts[number].get(value, 0)
-            if allowed_on(rule, counted, bounds[number], first=False) < 1:
-                return None
-            load += counted
-        return load
 
 
 def place_over_domains(
@@ -323,66 +174,3 @@ def _place_freely(
 
 def _all_of(values: set[str | None]) -> Values:
     return Values(frozenset(value for value in values if value is not None), absent=None in values)
-
-
-def combinations_of(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
-    """Every combination of values that some bin has or that a node could be made with; worked out once for all that
-    ask for the same nodes."""
-    needs = batch.needs
-    asked = (id(needs.terms), id(needs.relaxations), tuple(keys), batch.opens_nodes)
-    known = state.combinations.get(asked)
-    if known is None:
-        known = state.combinations[asked] = (needs, _combinations(state, batch, keys))
-    return known[1]
-
-
-def _combinations(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
-    made = _makeable(state, batch, keys) if batch.opens_nodes else {}
-    known = {key: _existing_values(state, batch, key) | made.get(key, set()) for key in keys}
-    values = [sorted(known[key], key=lambda value: (value is None, value or "")) for key in keys]
-    found = [
-        combination(
-            tuple(zip(keys, chosen, strict=True)),
-            makeable=all(chosen[n] in made.get(key, ()) for n, key in enumerate(keys)),
-        )
-        for chosen in product(*values)
-    ]
-    if len(found) > MOST_COMBINATIONS:
-        state.topology.assumptions.add(
-            f"{batch.demand}: only {MOST_COMBINATIONS} of {len(found)} combinations of topology domains are tried"
-        )
-    return found[:MOST_COMBINATIONS]
-
-
-def _existing_values(state: State, batch: Batch, key: str) -> set[str | None]:
-    mask = state.bins.usable & state.bins.node_affinity.meeting(batch.needs.terms)
-    codes, cells = state.bins.table.column(key)
-    seen = {cells[code] for code in np.unique(codes[mask]).tolist()}
-    return {cell for cell in seen if not isinstance(cell, tuple)}
-
-
-def _makeable(state: State, batch: Batch, keys: Sequence[str]) -> dict[str, set[str | None]]:
-    made: dict[str, set[str | None]] = {key: set() for key in keys}
-    for offers in state.offers:
-        for relaxation in batch.needs.relaxations:
-            rows = offers.rows_for(relaxation.wanted)
-            if isinstance(rows, NoRows) or not rows.any():
-                continue
-            own = offers.own_labels(relaxation.wanted)
-            for key in keys:
-                if key in offers.offerings.table.keys:
-                    codes, cells = offers.offerings.table.column(key)
-                    found = (cells[code] for code in np.unique(codes[rows]).tolist())
-                    made[key] |= {cell for cell in found if not isinstance(cell, tuple)}
-                else:
-                    values = own.get(key)
-                    made[key] |= _own_values(values)
-    return made
-
-
-def _own_values(values: Values | None) -> set[str | None]:
-    if values is None:
-        return {None}
-    if values.complement:
-        return {values.example()} | ({None} if values.absent else set())
-    return set(values.names) | ({None} if values.absent else set())

@@ -13,9 +13,9 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
+from reconciler.placement.engine.arrays import COUNTS, NODES
 from reconciler.placement.engine.grow import grow, growable
 from reconciler.placement.engine.host_caps import Task, existing_caps, host_caps
-from reconciler.placement.engine.loops import COUNTS, NODES
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import RelaxationStep

@@ -11,14 +11,10 @@ from numpy.typing import NDArray
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.constraints.topology_counters import AffinityRule, AntiAffinityRule, Rule, SpreadRule
-from reconciler.placement.engine.loops import (
-    AFFINITY,
-    ANTI_AFFINITY_ITSELF,
-    ANTI_AFFINITY_OTHERS,
-    SPREAD_ITSELF,
-    SPREAD_OTHERS,
-)
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
+from reconciler.placement.constraints.topology_rules import Rule, allowed_in
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.loops import allowed
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import Requirements
 
@@ -48,21 +44,12 @@ class HostCaps:
     def on(self, hosts: Amounts, first: int, count: int) -> Amounts | None:
         """By bin for `count` of them from number `first`; None for no cap at all. `more` is not looked at."""
         caps: Amounts | None = None
-        for row, kind, bound in self.rules.T.tolist():
-            allowed = _allowed(hosts[row, first : first + count], kind, bound)
-            caps = allowed if caps is None else np.minimum(caps, allowed)
+        for row, code, bound in self.rules.T.tolist():
+            counted = hosts[row, first : first + count]
+            by_count = [allowed(code, bound, number) for number in range(int(counted.max(initial=0)) + 1)]
+            of_rule = np.array(by_count, dtype=np.int64)[counted]
+            caps = of_rule if caps is None else np.minimum(caps, of_rule)
         return caps
-
-
-def _allowed(counted: Amounts, kind: int, bound: int) -> Amounts:
-    """As `allowed_on`, for many bins."""
-    if kind == SPREAD_ITSELF:
-        return np.maximum(bound - counted, 0)
-    if kind == SPREAD_OTHERS:
-        return np.where(counted <= bound, PLENTY, 0)
-    if kind == AFFINITY:
-        return np.where(counted > 0, PLENTY, 0)
-    return np.where(counted > 0, 0, 1 if kind == ANTI_AFFINITY_ITSELF else PLENTY)
 
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -101,24 +88,16 @@ def _rule_caps(state: State, task: Task, bootstrapping: Sequence[AffinityRule]) 
         return UNCAPPED
     rows = [state.topology.counters[rule.counter].host_row for rule in rules]
     bounds = [host_bound(state, rule, bare=task.bare) for rule in rules]
-    kinds = [_kind(rule) for rule in rules]
-    on_empty = min(allowed_on(rule, 0, host_bound(state, rule, bare=True), first=False) for rule in rules)
-    return HostCaps(np.array([rows, kinds, bounds], dtype=np.int64), _NONE, on_empty)
-
-
-def _kind(rule: Rule) -> int:
-    if isinstance(rule, AffinityRule):
-        return AFFINITY
-    if isinstance(rule, AntiAffinityRule):
-        return ANTI_AFFINITY_ITSELF if rule.counts_itself else ANTI_AFFINITY_OTHERS
-    return SPREAD_ITSELF if rule.counts_itself else SPREAD_OTHERS
+    codes = [rule.code for rule in rules]
+    on_empty = min(allowed_in(rule, 0, host_bound(state, rule, bare=True)) for rule in rules)
+    return HostCaps(np.array([rows, codes, bounds], dtype=np.int64), _NONE, on_empty)
 
 
 def host_bound(state: State, rule: Rule, *, bare: bool) -> int:
     """How many counted pods a host may come to have under a spread rule."""
     if not isinstance(rule, SpreadRule):
         return 0
-    return rule.max_skew + (0 if bare else least_on_hosts(state, rule))
+    return rule.bound(0 if bare else least_on_hosts(state, rule))
 
 
 def least_on_hosts(state: State, rule: SpreadRule) -> int:
@@ -131,24 +110,13 @@ def least_on_hosts(state: State, rule: SpreadRule) -> int:
     hosts = len(existing)
     if state.bins.hostnames.sharing:
         hosts = len({state.bins.hostnames.domains[number] for number in existing.tolist()})
-    if (expected and state.may_make_nodes()) or hosts + len(planned) < rule.min_domains:
+    if (expected and state.may_make_nodes()) or not rule.has_enough(hosts + len(planned)):
         return 0
     # A planned node that may come to be where the rule does not look is not one to rely on, but may be the emptiest.
-    if rule.min_domains > 1 and hosts + state.sure_hosts(counter.counted.inclusion) < rule.min_domains:
+    if rule.min_domains > 1 and not rule.has_enough(hosts + state.sure_hosts(counter.counted.inclusion)):
         return 0
     table = state.topology.hosts.table[counter.host_row]
     return min((int(table[numbers].min()) for numbers in (existing, planned) if len(numbers)), default=0)
-
-
-def allowed_on(rule: Rule, counted: int, bound: int, first: bool) -> int:  # noqa: FBT001 - one of four plain facts
-    """How many more chunks a rule allows where `counted` pods count already."""
-    if isinstance(rule, AffinityRule):
-        return PLENTY if counted > 0 or first else 0
-    if isinstance(rule, AntiAffinityRule):
-        return 0 if counted else 1 if rule.counts_itself else PLENTY
-    if not rule.counts_itself:
-        return PLENTY if counted <= bound else 0
-    return max(0, bound - counted)
 
 
 def existing_caps(state: State, task: Task, bins: Numbers) -> Amounts | None:

@@ -13,10 +13,10 @@ import numpy as np
 
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
+from reconciler.placement.engine.arrays import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.engine.fill import fill_planned, most_with_minimums
 from reconciler.placement.engine.grow import cheapest_growth, grow, template_within_limits
 from reconciler.placement.engine.host_caps import Task
-from reconciler.placement.engine.loops import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.engine.serve import serve
 from reconciler.placement.engine.size_options import options_of
 from reconciler.placement.engine.state import State

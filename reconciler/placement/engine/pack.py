@@ -8,7 +8,7 @@ from itertools import groupby
 
 from reconciler.placement.batches import Batch, rank_of
 from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.constraints.topology_counters import SpreadRule
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.balance import Balance, expect_planned
 from reconciler.placement.engine.domains import place_over_domains
 from reconciler.placement.engine.fill import fill_existing, has_room

@@ -16,10 +16,12 @@ from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.constraints.topology_counters import AffinityRule, Rule, SpreadRule
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
+from reconciler.placement.constraints.topology_rules import Rule, allowed_in
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.balance import unbalanced
 from reconciler.placement.engine.fill import fill_existing
-from reconciler.placement.engine.host_caps import Task, allowed_on
+from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import Requirements
 
@@ -111,5 +113,5 @@ def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> 
             allowed = 0 if isinstance(rule, SpreadRule | AffinityRule) else allowed
         elif not isinstance(rule, SpreadRule):
             counted = state.topology.counters[rule.counter].count(cell)
-            allowed = min(allowed, allowed_on(rule, counted, 0, rule in first))
+            allowed = min(allowed, allowed_in(rule, counted, 0, first=rule in first))
     return allowed

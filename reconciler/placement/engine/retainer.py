@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import islice, permutations
 
 from reconciler.placement.batches import Batch, rank_of
-from reconciler.placement.constraints.topology_counters import SpreadRule
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.retain import stay, stays_for, stays_of
 from reconciler.placement.engine.retain_order import stay_in_pieces
 from reconciler.placement.engine.state import State

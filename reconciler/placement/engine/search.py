@@ -15,7 +15,7 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.topology_counters import SpreadRule
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.balance import expect_planned
 from reconciler.placement.engine.destinations import Destination, closed_to, destinations_of
 from reconciler.placement.engine.open import by_weight

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.constraints.topology_counters import Domain, SpreadRule
-from reconciler.placement.engine.domains import Combination, Shares, combinations_of
+from reconciler.placement.constraints.topology_counters import Domain
+from reconciler.placement.constraints.topology_rules import allowed_in
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.combinations import Combination, combinations_of
+from reconciler.placement.engine.domain_shares import Shares
 from reconciler.placement.engine.state import JournalEntry, State
 
 
@@ -87,8 +90,7 @@ class _Order:
             seen = self._domains[rule]
             if domain not in seen:
                 return False
-            enough = len(seen) >= rule.min_domains
-            least = min(counts[rule.counter, item] for item in seen) if enough else 0
-            if counts[rule.counter, domain] + rule.counts_itself - least > rule.max_skew:
+            least = rule.least((counts[rule.counter, item] for item in seen), len(seen))
+            if not allowed_in(rule, counts[rule.counter, domain], rule.bound(least)):
                 return False
         return True

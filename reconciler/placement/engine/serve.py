@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from reconciler.placement.engine.arrays import NEXT_NOTE, NODES, WAS_PLACE, WAS_TEMPLATE, Numbers
 from reconciler.placement.engine.grow import charge_growth, within_pools
 from reconciler.placement.engine.host_caps import Task, host_caps
-from reconciler.placement.engine.loops import NEXT_NOTE, NODES, WAS_PLACE, WAS_TEMPLATE, Numbers
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.node_sizes import Options
 

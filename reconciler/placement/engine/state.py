@@ -14,6 +14,7 @@ from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits
 from reconciler.placement.constraints.limits_by_type import RunningLimits
 from reconciler.placement.constraints.node_ports import NodePorts
@@ -22,9 +23,9 @@ from reconciler.placement.constraints.node_unschedulable import NodeUnschedulabl
 from reconciler.placement.constraints.placeholders import Placeholders
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import Topology
-from reconciler.placement.constraints.topology_counters import AffinityRule, Domain, Inclusion
+from reconciler.placement.constraints.topology_counters import Domain, Inclusion
+from reconciler.placement.engine.arrays import NODES
 from reconciler.placement.engine.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
-from reconciler.placement.engine.loops import NODES
 from reconciler.placement.needs import Needs
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes

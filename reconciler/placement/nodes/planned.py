@@ -11,8 +11,8 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Inclusion
+from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, TEMPLATE, USED, Numbers
 from reconciler.placement.engine.kernel import Kernel
-from reconciler.placement.engine.loops import EMPTY, LEAN, MINIMUM, RUNNING, TEMPLATE, USED, Numbers
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
 from reconciler.placement.requirements import Requirements

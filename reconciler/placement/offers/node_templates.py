@@ -17,7 +17,7 @@ from reconciler.placement.amounts import Amounts
 from reconciler.placement.constraints.min_values import LeastList, least_list
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.constraints.topology_counters import Inclusion
-from reconciler.placement.engine.loops import Numbers
+from reconciler.placement.engine.arrays import Numbers
 from reconciler.placement.label_table import Cell, Mask
 from reconciler.placement.needs import NodeTerm
 from reconciler.placement.offers.pool_offers import NoRows, PoolOffers

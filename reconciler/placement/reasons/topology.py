@@ -6,15 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.topology_counters import (
-    AffinityRule,
-    AntiAffinityRule,
-    Counter,
-    Domain,
-    Rule,
-    SpreadRule,
-)
-from reconciler.placement.engine.domains import combinations_of
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
+from reconciler.placement.constraints.topology_counters import Counter, Domain
+from reconciler.placement.constraints.topology_rules import Rule, allowed_in
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.combinations import combinations_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.reasons.phrases import listed, selector_words
 
@@ -67,13 +63,13 @@ def _keeps_off(state: State, batch: Batch, rule: Rule, domain: Domain | None) ->
         constraints = state.constraints(batch)
         affinity = constraints.host_affinity if rule.key == HOSTNAME_LABEL else constraints.affinity
         return not counted and rule not in state.topology.bootstrapping(affinity)
-    return counted + rule.counts_itself > rule.max_skew + _least(state, rule)
+    return not allowed_in(rule, counted, rule.bound(_least(state, rule)))
 
 
 def _least(state: State, rule: SpreadRule) -> int:
     """Of the domains that count; 0 where there are fewer than minDomains (KEP-3022), whatever they hold."""
     counter, domains = state.topology.counters[rule.counter], _domains(state, rule)
-    return min((counter.count(domain) for domain in domains), default=0) if len(domains) >= rule.min_domains else 0
+    return rule.least(map(counter.count, domains), len(domains))
 
 
 def _domains(state: State, rule: SpreadRule) -> set[Domain]:
@@ -114,7 +110,7 @@ def _spread_words(state: State, rule: SpreadRule, number: int | None) -> str:
         return "; it lacks that label"
     domains = _domains(state, rule)
     noun = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(rule.key, "domain")
-    if len(domains) >= rule.min_domains:
+    if rule.has_enough(len(domains)):
         counts = _counts(state, state.topology.counters[rule.counter], domains, also=number)
         return f"; {counts}" if counts else ""
     if rule.min_domains == 1:  # as if nothing were written

@@ -14,7 +14,7 @@ from reconciler.report.machine import plan_document
 from reconciler.report.page import difference_page, plan_page
 from reconciler.report.text import difference_text, plan_text
 from reconciler.timetable.compiled_budgets import compiled
-from reconciler.wiring import rendered_page
+from reconciler.wiring.pages import rendered_page
 from tests.plans import NOW, full_plan
 
 WRITTEN = LocalBudgets(
