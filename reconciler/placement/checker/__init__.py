@@ -1,4 +1,4 @@
 """Judges placements with code of its own: it shares nothing with the engine but the problem and the model.
 
-Entry: `violations.violations`. One file for each thing that kube-scheduler or Karpenter judges, named as in `constraints`.
+Entry: `violations`. There is one file for each thing that kube-scheduler or Karpenter judges, named as in `constraints`.
 """

@@ -40,8 +40,11 @@ _SAME_PRICE = 1e-6
 
 @dataclass(slots=True)
 class _Variant:
-    """room: less its daemons; prices: of its offerings, USD an hour, None where not known; broken: what it is not allowed to be;
-    refused: by identity of a shape, why its chunks may not be there."""
+    """What a planned node may become.
+
+    room: less its daemons. prices: of its offerings, USD an hour, None where not known. broken: what it is not allowed to be.
+    refused: by identity of a shape, why its chunks may not be there.
+    """
 
     labels: Mapping[str, str]
     node: CheckedNode
