@@ -19,6 +19,7 @@ from reconciler.model.timelines import Edge
 from reconciler.outlook import Outlook
 from reconciler.placement.memory import Memory
 from reconciler.ports import Catalog, Clock, Cluster, Source
+from reconciler.render.templates import TemplateSource
 from reconciler.stages.application import ApplyWrites
 from reconciler.stages.cluster import ReadCluster
 from reconciler.stages.demand import FindDemand
@@ -48,6 +49,7 @@ class Cycle:
         progress: Callable[[str], None] = lambda _phase: None,
     ) -> None:
         memory = Memory()
+        templates = TemplateSource(packaged_templates, rules.templates_folder)
         self._clock = clock
         self._progress = progress
         self._source = ReadSource(source)
@@ -60,10 +62,10 @@ class Cycle:
         self._planning: tuple[Stage, ...] = (
             FindDemand(rules.dialect),
             Place(rules, memory),
-            MakePlan(rules, catalog),
+            MakePlan(rules, catalog, templates),
         )
         self._applying: tuple[Stage, ...] = (
-            Render(packaged_templates, rules.templates_folder),
+            Render(templates),
             ApplyWrites(cluster, rules.inventory, progress),
         )
         self._suspended = rules.suspend
@@ -72,7 +74,12 @@ class Cycle:
 
     def plan(self, *, include_pending: bool = False, tree: SourceTree | None = None) -> PassResult:
         """The stages up to the plan: nothing is written. tree: plan this one instead of the source's newest."""
-        state = PassState(self._clock.now(), include_pending=include_pending, tree=tree or SourceTree(None))
+        state = PassState(
+            self._clock.now(),
+            include_pending=include_pending,
+            suspended=self._suspended,
+            tree=tree or SourceTree(None),
+        )
         source = (self._source,) if tree is None else ()
         return self._run(state, (*source, *self._reading, *self._planning))
 
@@ -86,9 +93,8 @@ class Cycle:
 
     def run(self, trigger: str) -> PassResult:
         """A whole pass. trigger: why it is made, in one word, which its events tell."""
-        applying = () if self._suspended else self._applying
-        state = PassState(self._clock.now(), trigger)
-        return self._run(state, (self._source, *self._reading, *self._planning, *applying))
+        state = PassState(self._clock.now(), trigger, suspended=self._suspended)
+        return self._run(state, (self._source, *self._reading, *self._planning, *self._applying))
 
     def next_edge(self, after: datetime) -> Edge | None:
         """The first instant after this one at which what is declared asks for something else; as the last pass read it."""
@@ -112,6 +118,8 @@ class Cycle:
         timings: dict[str, float] = {}
         failure: Failure | None = None
         for stage in stages:
+            if state.suspended and stage in self._applying:
+                break
             self._progress(stage.phase)
             began = time.perf_counter()
             try:

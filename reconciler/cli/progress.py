@@ -1,4 +1,4 @@
-"""Progress on stderr for whatever takes longer than two seconds. Used by the commands that read a cluster or a repository."""
+"""Progress on stderr for whatever takes longer than two seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Self
 from reconciler.cli.compilation import Compilation, is_kept
 
 PATIENCE = 2.0
-"""Seconds of silence that nobody minds."""
+"""Seconds without output that nobody minds."""
 
 STAGES = {
     "git": "reading the repository",
@@ -28,8 +28,8 @@ STAGES = {
 class Progress:
     """A context manager; call it with a stage's name whenever one begins.
 
-    A stage that takes longer than PATIENCE is named once, and again every ten seconds while it lasts; so is what it spends its
-    time on, where that is not what the stage is there for.
+    A stage that takes longer than PATIENCE is named once, and again every ten seconds while it lasts. Compiling inside
+    a stage is named as well.
     """
 
     def __init__(self) -> None:
@@ -74,6 +74,6 @@ def words_of(stage: str, *, compiling: bool = False) -> str:
     kept = (
         "once on this machine"
         if is_kept()
-        else "anew each time, for want of a folder to keep them in (NUMBA_CACHE_DIR)"
+        else "in each process, since no cache folder is writable (set NUMBA_CACHE_DIR)"
     )
-    return f"compiling the loops that place many chunks, {kept}"
+    return f"compiling the placement loops, {kept}"

@@ -123,6 +123,11 @@ class KubernetesCluster:
             self._skewed = (view, replace(view, clock_skew=skew))
         return self._skewed[1]
 
+    @property
+    def requested_at(self) -> str:
+        """What the inventory says of who asks for a pass."""
+        return self._store.requested_at
+
     def read(self, resource: Resource) -> Iterator[Manifest]:
         """Every object of a kind as the server has it, for a snapshot; none when it is not served.
 

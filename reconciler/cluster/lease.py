@@ -76,6 +76,11 @@ class LeaderElection:
         renewed = self._renewed
         return renewed is not None and self._monotonic() - renewed < RENEW_SECONDS
 
+    @property
+    def holder(self) -> str:
+        """Who led when last looked; "" when nobody did, or before the first look."""
+        return self._observed.holder
+
     def step(self) -> None:
         """Takes the lease if it is free or ran out, renews it if it is ours. Never raises: a try that fails is repeated."""
         began = self._monotonic()

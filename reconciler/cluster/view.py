@@ -253,6 +253,12 @@ class ViewStore:
     def _sorted_values(self, resource: Resource) -> list[Value]:
         return [value for _, value in sorted(self._values.get(resource.key, {}).items(), key=_by_key)]
 
+    @property
+    def requested_at(self) -> str:
+        """Cheap: for whoever must know it at every change, without a view."""
+        with self._lock:
+            return self._inventory().requested_at
+
     def _inventory(self) -> Inventory:
         members = (
             ref

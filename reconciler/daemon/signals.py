@@ -1,8 +1,9 @@
-"""SIGTERM and SIGINT as a request to stop."""
+"""SIGTERM and SIGINT as a request to stop, from the first moment on."""
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,3 +23,13 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def ended_by_signals(code: int) -> Iterator[None]:
+    """For what comes before and after the daemon runs: either signal ends the process in order, with this exit code.
+
+    Without it the first second would end with an error, and process 1 of a container would not hear the signal at all.
+    """
+    with stopped_by_signals(lambda: sys.exit(code)):
+        yield

@@ -1,4 +1,4 @@
-"""The cluster as one pass sees it: an immutable picture. Built by cluster adapters, read by demand, placement and plan."""
+"""The cluster as one pass sees it: an immutable snapshot."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from reconciler.model.devices import Devices
 from reconciler.model.findings import Finding
+from reconciler.model.machines import Machine, joined_machines
 from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
@@ -41,7 +42,8 @@ class Inventory:
 
     members: refs that a prune may delete; memory: small JSON values by key (back-offs, finished requests).
     recorded: the inventory object exists; group_kinds (`NodePool.karpenter.sh`) and namespaces: where it says that members
-    may be.
+    may be. suspended: nothing is to be written until that is taken back. requested_at: whatever somebody wrote who asks for
+    a pass.
     """
 
     members: frozenset[ObjectRef] = frozenset()
@@ -49,6 +51,8 @@ class Inventory:
     recorded: bool = False
     group_kinds: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
+    suspended: bool = False
+    requested_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +122,12 @@ class ClusterView:
     findings: tuple[Finding, ...] = ()
     nominated: tuple[Pod, ...] = ()
     clock_skew: timedelta = timedelta(0)
+    _machines: tuple[Machine, ...] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Nodes joined with their NodeClaims: nodes by name, then NodeClaims without a node by name. Joined once per view."""
+        if self._machines is None:
+            object.__setattr__(self, "_machines", joined_machines(self.nodes, self.node_claims))
+        assert self._machines is not None
+        return self._machines

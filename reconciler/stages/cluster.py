@@ -33,6 +33,7 @@ class ReadCluster:
             state,
             tree=emptied(state.tree) if is_emptied and not state.repository.broken_files else state.tree,
             view=view,
+            suspended=state.suspended or view.inventory.suspended,
             live=live,
             repository=forms.repository,
             effective=replace(forms.effective, node_pools=named_as_written(forms.effective.node_pools, local.pools)),

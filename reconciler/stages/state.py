@@ -18,6 +18,7 @@ from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.back_offs import LaunchRecord
+from reconciler.render.templates import DocumentTemplates
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,13 @@ class PassState:
     """trigger: why the pass is made, in one word. repository: its own documents, with the manifests as they are to be
     applied. live: the cluster's documents. effective: the repository's over the cluster's. local_budgets: compiled into UTC.
 
-    broken_rules: what the checker rejects, in sentences. unrendered: writes that no template could be rendered for.
+    suspended: nothing is to be written. broken_rules: what the checker rejects, in sentences. unrendered: writes that no template could be rendered for.
     """
 
     now: datetime
     trigger: str = ""
     include_pending: bool = False
+    suspended: bool = False
     tree: SourceTree = field(default_factory=lambda: SourceTree(None))
     repository: Declared = field(default_factory=Declared)
     view: ClusterView = field(default_factory=ClusterView)
@@ -59,6 +61,7 @@ class PassState:
     placement: Placement = field(default_factory=Placement)
     broken_rules: tuple[str, ...] = ()
     plan: Plan | None = None
+    templates: DocumentTemplates | None = None
     writes: tuple[Write, ...] = ()
     unrendered: tuple[WriteResult, ...] = ()
     change_set: ChangeSet | None = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from reconciler.clocks import ShiftedClock, SystemClock
@@ -23,6 +23,7 @@ from reconciler.wiring.repository import open_source
 if TYPE_CHECKING:
     from reconciler.cluster.lease import LeaderElection
     from reconciler.daemon.daemon import Daemon
+    from reconciler.telemetry.last_pass import LastPass
     from reconciler.web.pages import Page
 
 
@@ -30,7 +31,6 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
     """The daemon with everything around it, until it is stopped or settled. Returns the exit code."""
     from reconciler.daemon.daemon import Daemon  # noqa: PLC0415 - only where it is used
     from reconciler.daemon.watchdog import Watchdog  # noqa: PLC0415 - only where it is used
-    from reconciler.report.daemon_status import with_next_edge  # noqa: PLC0415 - only where it is used
     from reconciler.source.latest import LatestTree  # noqa: PLC0415 - only where it is used
     from reconciler.telemetry.last_pass import LastPass  # noqa: PLC0415 - only where it is used
     from reconciler.telemetry.logs import configure_logs, logger  # noqa: PLC0415 - only where it is used
@@ -90,16 +90,15 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         server = PageServer(
             settings.listen,
             {
-                "/healthz": check_page(daemon.health),
-                "/readyz": check_page(daemon.readiness),
                 "/metrics": text_page(metrics.exposition),
-                "/status": json_page(lambda: with_next_edge(last.document(), daemon.state.next_edge)),
+                "/status": json_page(lambda: _status(last, daemon, election)),
                 "/capacity": _capacity_page(cycle, cluster.name, clock),
             },
+            probes={"/healthz": check_page(daemon.health), "/readyz": check_page(daemon.readiness)},
         )
         stack.callback(server.close)
         server.start()
-        cluster.start(daemon.changed)
+        cluster.start(_on_change(cluster, daemon))
         log.info(
             "started",
             cluster=cluster.name,
@@ -114,9 +113,23 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         return code
 
 
+def _status(last: LastPass, daemon: Daemon, election: LeaderElection | None) -> Mapping[str, Any] | None:
+    """The last pass, when the next edge is, and who leads; a replica that waits for its turn says so."""
+    from reconciler.report.status.document import with_next_edge  # noqa: PLC0415 - only where it is used
+
+    state = daemon.state
+    document = last.document()
+    if document is None and election is not None and not election.is_leader():
+        document = last.standby(election.holder)
+    document = with_next_edge(document, state.next_edge)
+    if document is None or election is None:
+        return document
+    return {**document, "leads": election.is_leader(), "leader": election.holder or None}
+
+
 def _capacity_page(cycle: Cycle, cluster: str, clock: Clock) -> Page:
     """All capacity over the coming week, as the last pass knew it; drawn once a minute at most."""
-    from reconciler.report.timeline_page import timeline_page  # noqa: PLC0415 - only where it is used
+    from reconciler.report.timeline.page import timeline_page  # noqa: PLC0415 - only where it is used
     from reconciler.web.pages import html_page  # noqa: PLC0415 - only where it is used
 
     def version() -> tuple[object, datetime] | None:
@@ -152,6 +165,20 @@ def _leadership(election: LeaderElection | None, tell: Callable[[bool], None]) -
     return is_leader
 
 
+def _on_change(cluster: Cluster, daemon: Daemon) -> Callable[[], None]:
+    """A change of the cluster; where somebody asks for a pass, it is made without waiting for quiet."""
+    from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - only where it is used
+
+    if not isinstance(cluster, KubernetesCluster):
+        return daemon.changed
+
+    def changed() -> None:
+        daemon.request(cluster.requested_at)
+        daemon.changed()
+
+    return changed
+
+
 def _guard(cluster: Cluster, daemon: Daemon, election: LeaderElection | None, stack: ExitStack) -> None:
     """No write by a replica that stops or no longer leads; its lease is given up only after its last write."""
     from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - only where it is used
@@ -172,7 +199,7 @@ def _guard(cluster: Cluster, daemon: Daemon, election: LeaderElection | None, st
 
 def _plan_printer(cluster: str) -> Callable[[PassResult], None]:
     """Shows a person what each pass planned and applied; passes that changed nothing are not shown."""
-    from reconciler.report.text import pass_text  # noqa: PLC0415 - only where it is used
+    from reconciler.report.plan.text import pass_text  # noqa: PLC0415 - only where it is used
 
     def show(result: PassResult) -> None:
         if result.plan is not None and (result.plan.has_changes or result.change_set is None):

@@ -6,17 +6,6 @@ from pathlib import Path
 
 from tests.architecture.source_tree import ROOT
 
-# What stands elsewhere still. Take out what has moved.
-ELSEWHERE = {
-    "test_back_off_passes.py",
-    "test_checked_passes.py",
-    "test_leaving_passes.py",
-    "test_local_budget_passes.py",
-    "test_nominated_passes.py",
-    "test_optimal_passes.py",
-    "test_scheduled_passes.py",
-}
-
 
 def without_a_counterpart(folder: Path) -> set[str]:
     """Folders under tests/unit that are no package or module of the product, and files beside them that no module goes by."""
@@ -31,7 +20,7 @@ def without_a_counterpart(folder: Path) -> set[str]:
 
 
 def test_unit_tests_stand_where_their_subject_stands() -> None:
-    assert without_a_counterpart(ROOT) == ELSEWHERE
+    assert without_a_counterpart(ROOT) == set()
 
 
 def test_a_folder_or_file_of_nothing_is_noticed(tmp_path: Path) -> None:

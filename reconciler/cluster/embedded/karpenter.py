@@ -1,7 +1,7 @@
 """The embedded cluster's Karpenter: the life of NodeClaims and what it writes on NodePools. Driven by World.
 
 Launch, registration, drain and removal; expiry; stock-outs; drift, as a condition; and consolidation of what is empty
-(`embedded_consolidation.py`). Nodes that run pods are never consolidated, and nothing blocks a drain.
+(`consolidation.py`). Nodes that run pods are never consolidated, and nothing blocks a drain.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, OPERATING_SYSTEM_LABEL, InstanceType, NodeClaim
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator
 from reconciler.placement.checker.checked_node import CheckedNode
 from reconciler.placement.checker.indexed_problem import IndexedProblem
 from reconciler.placement.checker.labels import Values, decided, holds, united
-from reconciler.placement.checker.machines import Machine
 from reconciler.placement.checker.offerings import labels_as_offered, labels_of, ways_to_buy
 from reconciler.placement.checker.overlays import labels_for_overlays, overlaid_capacity
 

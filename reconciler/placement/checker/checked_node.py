@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL
 from reconciler.model.placement import Holding
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
 from reconciler.placement.checker.labels import ABSENT, Values, stable_label
-from reconciler.placement.checker.machines import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,16 @@ class CheckedNode:
     def shapes(self) -> Iterable[PodShape]:
         """Of the chunks on it, each object once."""
         return {id(item.shape): item.shape for item in self.occupants if item.is_chunk}.values()
+
+
+def is_initialized(machine: Machine) -> bool:
+    """Whether the node has all that it will have. A node that Karpenter did not make has it from the start."""
+    node, claim = machine.node, machine.node_claim
+    if node is None:
+        return False
+    managed = claim is not None or node.label(NODEPOOL_LABEL) is not None
+    said = claim is not None and claim.condition("Initialized") == "True"
+    return not managed or said or node.label(INITIALIZED_LABEL) == "true"
 
 
 def occupants_of(demands: Mapping[ObjectRef, Demand], holdings: Iterable[Holding]) -> list[Occupant]:

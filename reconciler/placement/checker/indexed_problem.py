@@ -11,7 +11,6 @@ from reconciler.model.overlays import NodeOverlay
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.machines import Machine, machines_of
 from reconciler.placement.checker.overlays import valid_overlays
 from reconciler.placement.problem import PlacementOptions, Problem
 
@@ -21,7 +20,6 @@ class IndexedProblem:
     """overlays: those in force, the heaviest first."""
 
     cluster: ClusterView
-    machines: Sequence[Machine]
     pools: Mapping[str, NodePool]
     instance_types: Mapping[str, InstanceType]
     demands: Mapping[ObjectRef, Demand]
@@ -34,7 +32,6 @@ class IndexedProblem:
         instance_types = {instance_type.name: instance_type for instance_type in problem.instance_types}
         return cls(
             problem.view,
-            machines_of(problem.view),
             pools,
             instance_types,
             {demand.ref: demand for demand in problem.demands},

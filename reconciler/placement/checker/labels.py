@@ -11,7 +11,7 @@ Values: TypeAlias = frozenset[str | None]
 """What a label of a node may come to be, None where the node may come without it. A node that exists has one value."""
 
 ABSENT: Values = frozenset({None})
-_STABLE_LABELS = {
+STABLE_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
@@ -25,7 +25,7 @@ _STABLE_LABELS = {
 
 def stable_label(key: str) -> str:
     """As Karpenter reads older spellings (pkg/apis/v1/labels.go, NormalizedLabels)."""
-    return _STABLE_LABELS.get(key, key)
+    return STABLE_LABELS.get(key, key)
 
 
 def decided(labels: Mapping[str, str]) -> dict[str, Values]:

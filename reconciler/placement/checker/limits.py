@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL
 from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.placement.checker.indexed_problem import IndexedProblem
-from reconciler.placement.checker.machines import Machine
 
 
 def limit_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) -> Iterable[str]:
@@ -37,13 +37,13 @@ def _largest(problem: IndexedProblem, names: Iterable[str], least: Resources = R
 
 
 def _used(problem: IndexedProblem, pool: str) -> Resources:
-    capacities = [_capacity(problem, item) for item in problem.machines if item.label(NODEPOOL_LABEL) == pool]
+    capacities = [_capacity(problem, item) for item in problem.cluster.machines if item.node_pool == pool]
     return Resources.total(capacities) + Resources.of({"nodes": len(capacities)})
 
 
 def _capacity(problem: IndexedProblem, machine: Machine) -> Resources:
     """A node that is coming up may not report all of it yet. A NodeClaim may become the largest type that it lists."""
-    node, claim = machine.node, machine.claim
+    node, claim = machine.node, machine.node_claim
     capacity = (node.capacity if node else Resources()).at_least(claim.capacity if claim else Resources())
     named = machine.label(INSTANCE_TYPE_LABEL)
     asked = claim.requirements if claim and node is None else ()

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import INITIALIZED_LABEL, REGISTERED_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Toleration
 from reconciler.placement.checker.arriving_nodes import ArrivingNodes
-from reconciler.placement.checker.checked_node import CheckedNode
+from reconciler.placement.checker.checked_node import CheckedNode, is_initialized
 from reconciler.placement.checker.indexed_problem import IndexedProblem
 from reconciler.placement.checker.labels import decided
-from reconciler.placement.checker.machines import Machine
 from reconciler.placement.checker.node_affinity import accepts
 from reconciler.placement.checker.taint_toleration import untolerated
 
@@ -51,8 +51,8 @@ def fit_violations(problem: IndexedProblem, arriving: ArrivingNodes, node: Check
 
 def _allocatable(arriving: ArrivingNodes, checked: CheckedNode, machine: Machine) -> Resources:
     """A node that is coming up may lack resources that its NodeClaim has, such as those of device plugins."""
-    node, claim = machine.node, machine.claim
-    if claim is None or machine.is_initialized:
+    node, claim = machine.node, machine.node_claim
+    if claim is None or is_initialized(machine):
         return node.allocatable if node else Resources()
     if node is None:
         return claim.allocatable or arriving.least_allocatable(checked, claim)

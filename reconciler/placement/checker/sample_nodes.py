@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
-from reconciler.placement.checker.checked_node import CheckedNode
-from reconciler.placement.checker.machines import Machine
+from reconciler.placement.checker.checked_node import CheckedNode, is_initialized
 
 
 class SampleNodes:
@@ -15,9 +15,9 @@ class SampleNodes:
         self._names: dict[tuple[str | None, str | None], list[str]] = {}
         for machine in machines:
             node = machine.node
-            if node is not None and machine.is_initialized:
+            if node is not None and is_initialized(machine):
                 self._up.add(node.name)
-                pool, instance_type = node.label(NODEPOOL_LABEL) or "", node.label(INSTANCE_TYPE_LABEL) or ""
+                pool, instance_type = machine.node_pool, machine.label(INSTANCE_TYPE_LABEL) or ""
                 for key in ((pool, instance_type), (None, instance_type), (pool, None)):
                     self._names.setdefault(key, []).append(node.name)
 

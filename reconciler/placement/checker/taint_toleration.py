@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reconciler.model.nodes import NODEPOOL_LABEL
+from reconciler.model.machines import Machine
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import Taint
-from reconciler.placement.checker.checked_node import CheckedNode
+from reconciler.placement.checker.checked_node import CheckedNode, is_initialized
 from reconciler.placement.checker.indexed_problem import IndexedProblem
-from reconciler.placement.checker.machines import Machine
 
 _TEMPORARY = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
 """Beginnings of taints that a node loses when it has come up (Karpenter's pkg/scheduling/taints.go)."""
@@ -30,17 +29,19 @@ def untolerated(taints: Iterable[Taint], shape: PodShape) -> list[Taint]:
 
 
 def lasting_taints(problem: IndexedProblem, machine: Machine) -> tuple[Taint, ...]:
-    """Taints that the machine will still have when it has come up: startup taints are gone by then."""
-    node, claim = machine.node, machine.claim
+    """Taints that the machine will have when it has come up. Karpenter copies those of its NodeClaim when it registers the node."""
+    node, claim = machine.node, machine.node_claim
     if node is None:
         return claim.taints if claim else ()
-    if machine.is_initialized:
+    if is_initialized(machine):
         return node.taints
-    pool = problem.pools.get(node.label(NODEPOOL_LABEL) or "")
+    pool = problem.pools.get(machine.node_pool)
     startup = claim.startup_taints if claim else pool.template.startup_taints if pool else ()
     removed = {(taint.key, taint.effect) for taint in startup}
-    return tuple(
+    lasting = [
         taint
         for taint in node.taints
         if (taint.key, taint.effect) not in removed and not taint.key.startswith(_TEMPORARY)
-    )
+    ]
+    promised = claim.taints if claim and machine.awaits_registration else ()
+    return (*lasting, *(taint for taint in promised if taint not in lasting))

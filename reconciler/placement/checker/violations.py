@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import Node
 from reconciler.model.placement import Placement
 from reconciler.placement.checker.arriving_nodes import ArrivingNodes
 from reconciler.placement.checker.checked_node import CheckedNode, Occupant, occupants_of
@@ -16,7 +18,7 @@ from reconciler.placement.checker.chunk_counts import count_violations, unknown_
 from reconciler.placement.checker.dynamic_resources import device_violations
 from reconciler.placement.checker.indexed_problem import IndexedProblem
 from reconciler.placement.checker.inter_pod_affinity import inter_pod_violations
-from reconciler.placement.checker.labels import decided
+from reconciler.placement.checker.labels import STABLE_LABELS, Values, decided
 from reconciler.placement.checker.limits import limit_violations
 from reconciler.placement.checker.node_ports import port_violations
 from reconciler.placement.checker.node_unschedulable import unschedulable_violations
@@ -42,12 +44,12 @@ def violations(problem: Problem, placement: Placement) -> tuple[str, ...]:
 def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     yield from count_violations(problem, placement)
     arriving = ArrivingNodes(problem)
-    samples = SampleNodes(problem.machines)
+    samples = SampleNodes(problem.cluster.machines)
     volumes = Volumes(problem.cluster.storage, samples)
     planned_nodes = PlannedNodes(problem, volumes)
     nodes = _nodes_there(problem, arriving)
     of_node = {node.name: node for node in nodes if node.exists}
-    of_claim = {node.machine.claim.name: node for node in nodes if node.machine and node.machine.claim}
+    of_claim = {node.name: node for node in nodes if not node.exists}
     occupied: dict[int, CheckedNode] = {}
     for item in placement.occupied:
         there = of_claim.get(item.node_claim or "") if item.node is None else of_node.get(item.node)
@@ -91,15 +93,23 @@ def _nodes_there(problem: IndexedProblem, arriving: ArrivingNodes) -> list[Check
     """Nodes that exist and NodeClaims on their way, with the pods that are bound to them."""
     found: dict[str | None, CheckedNode] = {}
     coming = []
-    for machine in problem.machines:
+    for machine in problem.cluster.machines:
         if machine.node is not None:
-            node = machine.node
-            found[node.name] = CheckedNode(
-                node.name, decided(dict(node.labels)), lasting_taints(problem, machine), machine
-            )
-        elif machine.claim is not None:
-            coming.append(arriving.node(machine, machine.claim))
+            labels = _labels(arriving, machine, machine.node)
+            found[machine.name] = CheckedNode(machine.name, labels, lasting_taints(problem, machine), machine)
+        elif machine.node_claim is not None:
+            coming.append(arriving.node(machine, machine.node_claim))
     for pod in problem.cluster.pods:
         if pod.node_name in found:
             found[pod.node_name].occupants.append(Occupant(pod.shape, pod=pod))
     return [*found.values(), *coming]
+
+
+def _labels(arriving: ArrivingNodes, machine: Machine, node: Node) -> dict[str, Values]:
+    """Karpenter copies the labels of a NodeClaim to its node when it registers that."""
+    labels, claim = decided(dict(node.labels)), machine.node_claim
+    if claim is None or not machine.awaits_registration:
+        return labels
+    labels = {**arriving.node(machine, claim).labels, **labels, **decided(dict(claim.labels))}
+    older = {key: labels[stable] for key, stable in STABLE_LABELS.items() if stable in labels}
+    return older | labels

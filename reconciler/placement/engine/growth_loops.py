@@ -130,7 +130,7 @@ def serve(  # noqa: PLR0917 - as above
     no dearer than the price of new ones for all that is left; then on one new node, where that is known to be what to make.
 
     joined: empty where no node is to be filled as it is; growing: `joined`, less what must not grow; prices, new: by number of
-    chunks, of new nodes and the blueprint of the one that takes them all (-1: not known). Returns how many nodes were filled, how
+    chunks, of new nodes and the node template of the one that takes them all (-1: not known). Returns how many nodes were filled, how
     many took chunks in all, no node twice, and what is next: NEXT_NEW, NEXT_NOTE or NEXT_LIMITED."""
     number = 0
     if len(joined) > 0:

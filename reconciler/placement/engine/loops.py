@@ -105,7 +105,7 @@ def is_within(  # noqa: PLR0917 - as above
 def set_place(  # noqa: PLR0917 - as above
     marks: Numbers, node: int, number: int, at: int, start: int, line: Numbers
 ) -> None:
-    """From now on a node is of blueprint `number`, of the type at this place in the line."""
+    """From now on a node is of template `number`, of the type at this place in the line."""
     marks[TEMPLATE, node], marks[PLACE, node], marks[KIND, node] = number, at - start, line[TYPES, at]
     marks[ROW, node], marks[PRICE, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at]
 
@@ -122,7 +122,7 @@ def put_one(  # noqa: PLR0917 - as above
     line: Numbers,
     room: Numbers,
 ) -> None:
-    """As `PlannedNodes._put`, for one node, which is of blueprint `number` from now on."""
+    """Chunks come to one node, which is of template `number` from now on."""
     for column in range(len(request)):
         loads[part, node, column] += request[column] * count
         empty, minimum, running = loads[EMPTY, node, column], loads[MINIMUM, node, column], loads[RUNNING, node, column]
@@ -151,7 +151,7 @@ def put(  # noqa: PLR0917 - as above
     line: Numbers,
     room: Numbers,
 ) -> None:
-    """As `PlannedNodes._put`: all of these nodes are of blueprint `number` from now on. was: what they were before."""
+    """Chunks come to these nodes, which are of template `number` from now on. was: template and type that they were of before."""
     for position in range(len(nodes)):
         node = nodes[position]
         was[0, position], was[1, position] = marks[TEMPLATE, node], marks[PLACE, node]
