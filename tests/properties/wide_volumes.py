@@ -1,13 +1,16 @@
 """Storage of generated worlds: claims that are bound, waiting, lost or missing, shared, or made for one pod, volumes that lie ready,
-and nodes that attach only so many. Used by wide_worlds."""
+and nodes that attach only so many."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from reconciler.model.demand import Demand
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
+from reconciler.model.placement import Unplaced
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import (
@@ -162,3 +165,41 @@ def with_volumes(draw: st.DrawFn, plain: PodShape, uid: str) -> PodShape:
     named = draw(claims_of_a_pod())
     own = draw(st.sampled_from(((), (), ((ephemeral_name(uid), uid),))))
     return replace(plain, volume_claims=tuple(sorted({*named, *(name for name, _ in own)})), ephemeral_claims=own)
+
+
+def with_own_volumes(storage: Storage, demands: Iterable[Demand]) -> tuple[Storage, tuple[Demand, ...]]:
+    """The same with copies of its claims and their volumes for each demand: as if nobody shared any."""
+    claims = {(item.namespace, item.name): item for item in storage.claims}
+    volumes = {item.name: item for item in storage.volumes}
+    copies: list[VolumeClaim] = []
+    changed = []
+    for number, demand in enumerate(demands):
+        made: dict[str, PersistentVolume] = {}
+        for key in sorted(
+            {(group.shape.namespace, name) for group in demand.groups for name in group.shape.volume_claims}
+        ):
+            if key in claims:
+                claim = claims[key]
+                copies.append(
+                    replace(claim, name=f"{number}-{claim.name}", volume=claim.volume and f"{number}-{claim.volume}")
+                )
+                if claim.volume in volumes:
+                    volume = volumes[claim.volume]
+                    handle = volume.handle and f"{number}-{volume.handle}"
+                    made[volume.name] = replace(volume, name=f"{number}-{volume.name}", handle=handle)
+        volumes |= {item.name: item for item in made.values()}
+        changed.append(demand.with_shapes(lambda group, number=number: _renamed(group.shape, number)))  # type: ignore[misc]
+    return replace(storage, claims=(*storage.claims, *copies), volumes=tuple(volumes.values())), tuple(changed)
+
+
+def _renamed(shape: PodShape, number: int) -> PodShape:
+    return replace(
+        shape,
+        volume_claims=tuple(f"{number}-{name}" for name in shape.volume_claims),
+        ephemeral_claims=tuple((f"{number}-{name}", uid) for name, uid in shape.ephemeral_claims),
+    )
+
+
+def waits_for_the_first(missing: Unplaced) -> bool:
+    """Left out since its ReadWriteOncePod claim goes to another pod, which may find no node itself."""
+    return any("is ReadWriteOncePod and another pod uses it" in reason.example for reason in missing.reasons)

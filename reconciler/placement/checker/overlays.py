@@ -1,4 +1,7 @@
-"""What NodeOverlays make of prices and capacities. Used by violations, arrivals and planned_nodes."""
+"""NodeOverlays: which are in force, and what they make of prices and capacities.
+
+As Karpenter has it (controller.go and store.go in pkg/controllers/nodeoverlay).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from reconciler.model.nodes import (
-    INSTANCE_TYPE_LABEL,
     MOST_PRICE,
     NODEPOOL_LABEL,
     OPERATING_SYSTEM_LABEL,
@@ -16,37 +18,40 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.quantity import Resources
-from reconciler.placement.checker.sites import holds, labels_as_offered, stable_label
+from reconciler.placement.checker.labels import holds, stable_label
+from reconciler.placement.checker.offerings import labels_as_offered, labels_of
 
 
-def seen_by_overlays(pool: NodePool, kind: InstanceType) -> dict[str, str]:
+def labels_for_overlays(pool: NodePool, instance_type: InstanceType) -> dict[str, str]:
     """Labels of a type in a NodePool that an overlay may ask for, whatever the offering."""
     of_pool = {stable_label(key): value for key, value in pool.template.labels}
-    return dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name} | of_pool | {NODEPOOL_LABEL: pool.name}
+    return labels_of(instance_type) | of_pool | {NODEPOOL_LABEL: pool.name}
 
 
 def valid_overlays(
-    overlays: Sequence[NodeOverlay], pools: Collection[NodePool], types: Collection[InstanceType]
+    overlays: Sequence[NodeOverlay], pools: Collection[NodePool], instance_types: Collection[InstanceType]
 ) -> Sequence[NodeOverlay]:
-    """Without those that Karpenter finds in conflict with one it found valid before; heaviest first, of equal ones the last by name."""
+    """Without those in conflict with one found valid before: heaviest first, of equal ones the last by name."""
     valid: list[NodeOverlay] = []
     for item in sorted(sorted(overlays, key=lambda one: one.ref.name, reverse=True), key=lambda one: -one.weight):
-        alike = any(other.weight == item.weight for other in valid)
-        if not alike or not any(_conflicts(item, valid, pool, kind) for pool in pools for kind in types):
+        rivals = any(other.weight == item.weight for other in valid)
+        if not rivals or not any(_conflicts(item, valid, pool, one) for pool in pools for one in instance_types):
             valid.append(item)
     return valid
 
 
-def _conflicts(item: NodeOverlay, valid: Sequence[NodeOverlay], pool: NodePool, kind: InstanceType) -> bool:
-    touched = [offering for offering in kind.offerings if _touches(item, pool, kind, offering)]
+def _conflicts(item: NodeOverlay, valid: Sequence[NodeOverlay], pool: NodePool, instance_type: InstanceType) -> bool:
+    touched = [offering for offering in instance_type.offerings if _touches(item, pool, instance_type, offering)]
     if not touched:
         return False
     pricing = [other for other in valid if other.weight == item.weight and _changes_price(other)]
-    if _changes_price(item) and any(_touches(other, pool, kind, one) for other in pricing for one in touched):
+    if _changes_price(item) and any(_touches(other, pool, instance_type, one) for other in pricing for one in touched):
         return True
     # Karpenter remembers no more than the last that set any resource of the type.
     setting = [
-        other for other in valid if other.capacity and any(_touches(other, pool, kind, one) for one in kind.offerings)
+        other
+        for other in valid
+        if other.capacity and any(_touches(other, pool, instance_type, one) for one in instance_type.offerings)
     ]
     if not setting or setting[-1].weight != item.weight:
         return False
@@ -57,13 +62,13 @@ def _changes_price(item: NodeOverlay) -> bool:
     return (item.price, item.price_adjustment) != (None, None)
 
 
-def _touches(item: NodeOverlay, pool: NodePool, kind: InstanceType, offering: Offering) -> bool:
-    labels = seen_by_overlays(pool, kind)
+def _touches(item: NodeOverlay, pool: NodePool, instance_type: InstanceType, offering: Offering) -> bool:
+    labels = labels_for_overlays(pool, instance_type)
     for asked in item.requirements:
         if (key := stable_label(asked.key)) in labels and not holds(asked, labels[key]):
             return False
     labels |= labels_as_offered(offering)
-    return any(_matches(item, labels | {OPERATING_SYSTEM_LABEL: system}) for system in kind.operating_systems)
+    return any(_matches(item, labels | {OPERATING_SYSTEM_LABEL: one}) for one in instance_type.operating_systems)
 
 
 def _matches(item: NodeOverlay, labels: Mapping[str, str]) -> bool:
@@ -75,7 +80,7 @@ def _matching(valid: Sequence[NodeOverlay], labels: Mapping[str, str]) -> Iterab
 
 
 def overlaid_price(valid: Sequence[NodeOverlay], labels: Mapping[str, str], price: float | None) -> float | None:
-    """USD an hour, None where it is not known; an adjustment that cannot be read, or of a price not known, changes nothing."""
+    """USD an hour, None where it is not known. What cannot be read, or adjusts an unknown price, changes nothing."""
     for item in _matching(valid, labels):
         try:
             if item.price is not None:
@@ -96,7 +101,7 @@ def _adjusted(price: float, text: str) -> float:
 
 
 def overlaid_capacity(valid: Sequence[NodeOverlay], labels: Mapping[str, str]) -> Resources:
-    """What comes on top of an instance type's own."""
+    """What comes on top of an instance type's own. The heaviest overlay that names a resource sets it."""
     added: dict[str, int] = {}
     for item in _matching(valid, labels):
         for name, amount in item.capacity.amounts:

@@ -1,84 +1,60 @@
-"""Checks that no more nodes are planned in a capacity reservation than it has left. Used by violations."""
+"""Capacity reservations: no more planned nodes than are left (Karpenter's ReservationManager, provisioning/scheduling)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
-from reconciler.model.nodes import InstanceType, NodeClaim, Offering
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, InstanceType, NodeClaim, Offering
 from reconciler.model.placement import PlannedNode
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.view import ClusterView
-from reconciler.placement.checker.sites import holds
+from reconciler.placement.checker.indexed_problem import IndexedProblem
+from reconciler.placement.checker.labels import holds
+from reconciler.placement.checker.offerings import RESERVED, can_be_bought, labels_as_offered, labels_of
 
-_CAPACITY_TYPE, _INSTANCE_TYPE = "karpenter.sh/capacity-type", "node.kubernetes.io/instance-type"
 
-
-def reservation_violations(
-    view: ClusterView, types: Mapping[str, InstanceType], planned: Sequence[PlannedNode]
-) -> Iterable[str]:
-    """A node counts in every reservation that it may come to use, and so does a NodeClaim for reserved capacity that is not
-    launched yet. Of several counts of what is left the least is sure."""
+def reservation_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) -> Iterable[str]:
+    """A node counts in each reservation that it may come to use. Where offerings differ on what is left, the least counts."""
     left: dict[str, int] = {}
-    for kind in types.values():
-        for offering in kind.offerings:
-            if offering.capacity_type == "reserved" and offering.reservation_capacity is not None:
-                name = _name(kind, offering)
-                left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
-    reserved = _Reserved(types.values())
-    users: dict[str, int] = {}
-    for node in planned:
-        for name in reserved.by(node) if "reserved" in node.capacity_types else ():
-            users[name] = users.get(name, 0) + 1
-    coming: dict[str, int] = {}
-    for claim in view.node_claims:
-        for name in reserved.compatibility(_asked(claim)) if _is_coming(claim) else ():
-            coming[name] = coming.get(name, 0) + 1
+    for name, _, offering in _reserved(problem):
+        if offering.reservation_capacity is not None:
+            left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
+    alike = Counter((node.requirements, node.instance_types) for node in planned if RESERVED in node.capacity_types)
+    users = Counter[str]()
+    for (requirements, names), count in alike.items():
+        users.update(dict.fromkeys(_usable(problem, requirements, names), count))
+    coming = Counter[str]()
+    for claim in problem.cluster.node_claims:
+        if _is_coming(claim):
+            coming.update(_usable(problem, _asked(claim), problem.instance_types))
     for name, count in sorted(users.items()):
-        free = max(0, left.get(name, 0) - coming.get(name, 0))
+        free = max(0, left.get(name, 0) - coming[name])
         if count > free:
             yield f"reservation {name}: {count} nodes are planned in it, {free} are left"
 
 
-def _name(kind: InstanceType, offering: Offering) -> str:
-    named = [item.values[0] for item in offering.requirements if item.key.endswith("reservation-id") and item.values]
-    return named[0] if named else f"{kind.name} in {offering.zone}"
+def _reserved(problem: IndexedProblem) -> Iterator[tuple[str, InstanceType, Offering]]:
+    """With the reservation's name, by whichever label the provider tells it."""
+    for instance_type in problem.instance_types.values():
+        for offering in instance_type.offerings:
+            if offering.capacity_type == RESERVED:
+                names = [
+                    item.values[0]
+                    for item in offering.requirements
+                    if item.values and item.key.endswith("reservation-id")
+                ]
+                yield (names[0] if names else f"{instance_type.name} in {offering.zone}"), instance_type, offering
 
 
-class _Reserved:
-    """Offerings of reservations that can be had, with their labels, by type. Nodes that ask for the same are looked at once."""
-
-    def __init__(self, types: Iterable[InstanceType]) -> None:
-        self._sold = {
-            kind.name: [
-                (_name(kind, offering), _labels(kind, offering))
-                for offering in kind.offerings
-                if offering.capacity_type == "reserved" and offering.available and offering.reservation_capacity
-            ]
-            for kind in types
-        }
-        self._sold = {name: sold for name, sold in self._sold.items() if sold}
-        self._known: dict[tuple[object, ...], frozenset[str]] = {}
-
-    def by(self, node: PlannedNode) -> frozenset[str]:
-        """Reservations that a planned node may come to use."""
-        key = (node.instance_types, node.requirements)
-        if key not in self._known:
-            self._known[key] = self.compatibility(node.requirements, node.instance_types)
-        return self._known[key]
-
-    def compatibility(self, requirements: Sequence[Requirement], names: Iterable[str] | None = None) -> frozenset[str]:
-        """Reservations of these types (None: any) that meet requirements."""
-        return frozenset(
-            reservation
-            for name in (self._sold if names is None else names)
-            for reservation, labels in self._sold.get(name, ())
-            if all(item.key not in labels or holds(item, labels[item.key]) for item in requirements)
-        )
-
-
-def _labels(kind: InstanceType, offering: Offering) -> dict[str, str]:
-    sold_as = {item.key: item.values[0] for item in offering.requirements if len(item.values) == 1}
-    return dict(kind.labels) | {_INSTANCE_TYPE: kind.name} | sold_as
+def _usable(problem: IndexedProblem, requirements: Sequence[Requirement], names: Iterable[str]) -> set[str]:
+    """Reservations of these types that meet the requirements and are not used up."""
+    listed, found = set(names), set()
+    for reservation, instance_type, offering in _reserved(problem):
+        if instance_type.name in listed and can_be_bought(offering):
+            labels = labels_of(instance_type) | labels_as_offered(offering)
+            if all(item.key not in labels or holds(item, labels[item.key]) for item in requirements):
+                found.add(reservation)
+    return found
 
 
 def _asked(claim: NodeClaim) -> list[Requirement]:
@@ -86,7 +62,8 @@ def _asked(claim: NodeClaim) -> list[Requirement]:
 
 
 def _is_coming(claim: NodeClaim) -> bool:
-    """Whether it will take a node of a reservation, of which nobody tells yet."""
-    kinds = [item for item in _asked(claim) if item.key == _CAPACITY_TYPE and item.operator is Operator.IN]
-    only_reserved = any(item.values == ("reserved",) for item in kinds)
-    return only_reserved and claim.condition("Launched") != "True" and not claim.deleting
+    """Whether it will take a node of a reservation whose provider does not count it yet."""
+    capacity_types = [
+        item.values for item in _asked(claim) if item.key == CAPACITY_TYPE_LABEL and item.operator is Operator.IN
+    ]
+    return (RESERVED,) in capacity_types and claim.condition("Launched") != "True" and not claim.deleting

@@ -202,8 +202,8 @@ def test_more_devices_than_all_nodes_like_a_new_one_have() -> None:
         return on_a_new_node(ClusterView(nodes=nodes, devices=devices), training)
 
     assert said(with_gpus(one=2, two=2)) == ""
-    assert said(with_gpus(one=1, two=1)) == "planned-0: 2 devices of class gpu are asked for, 1 is free"
-    assert said(with_gpus(one=2, two=3)) == "planned-0: 2 devices of class gpu are asked for, 0 are free"
+    assert said(with_gpus(one=1, two=1)) == "planned-0: 2 devices of gpu are asked for, 1 are free"
+    assert said(with_gpus(one=2, two=3)) == "planned-0: 2 devices of gpu are asked for, 0 are free"
 
 
 GPUS = ResourceSlice("one-gpu", "gpu.example.com", "one", node="one", devices=(Device("gpu-0"),))
@@ -220,7 +220,7 @@ TEMPLATES = (
 HAD = ResourceClaim("shop", "had", ONE, (("gpu.example.com", "one", "gpu-0"),))
 AWAY = ResourceClaim("shop", "away", ONE, (("gpu.example.com", "two", "gpu-0"),))
 FREE = ResourceClaim("shop", "free", ONE)
-TOO_MANY = "one: 1 device of class gpu is asked for, 0 are free"
+TOO_MANY = "one: 1 devices of gpu are asked for, 0 are free"
 
 
 def with_claims(*claims: str) -> PodShape:
@@ -235,8 +235,8 @@ def with_templates(*templates: str) -> PodShape:
     ("devices", "shapes", "sentences"),
     [
         (Devices((GPUS,), (GPU,)), [with_templates("one")], []),
-        (Devices((GPUS,), (GPU,)), [with_templates("two")], ["one: 2 devices of class gpu are asked for, 1 is free"]),
-        (Devices((GPUS,), (GPU,)), [with_templates("one")] * 2, ["one: 2 devices of class gpu are asked for, 1 is free"]),
+        (Devices((GPUS,), (GPU,)), [with_templates("two")], ["one: 2 devices of gpu are asked for, 1 are free"]),
+        (Devices((GPUS,), (GPU,)), [with_templates("one")] * 2, ["one: 2 devices of gpu are asked for, 1 are free"]),
         (Devices((GPUS,), (GPU,), (FREE,)), [with_claims("free")], []),
         (Devices((ELSEWHERE,), (GPU,), (FREE,)), [with_claims("free")], [TOO_MANY]),
         (Devices((GPUS,), (GPU,), (HAD,)), [with_claims("had")], []),
@@ -251,7 +251,7 @@ def with_templates(*templates: str) -> PodShape:
         (
             Devices((GPUS,), (GPU, CARD)),
             [with_templates("one"), with_templates("card")],
-            ["one: 2 devices of classes card and gpu are asked for, 1 is free"],
+            ["one: 2 devices of card and gpu are asked for, 1 are free"],
         ),
         (Devices((GPUS,), (GPU,)), [with_templates("gone")], ["one: ResourceClaimTemplate shop/gone is not there"]),
         (Devices((GPUS,), (GPU,)), [with_claims("gone")], ["one: ResourceClaim shop/gone is not there"]),
@@ -279,7 +279,7 @@ def test_a_node_to_be_made_has_no_devices_that_are_known() -> None:
     claiming = replace(asked, groups=(ChunkGroup(with_templates("one"), 1),))
     view = ClusterView(devices=Devices((GPUS,), (GPU,), templates=TEMPLATES))
     found = violations(Problem(view, node_pools=pools, instance_types=kinds, demands=(claiming,)), placement)
-    assert found == ("planned-0: 1 device of class gpu is asked for, 0 are free",)
+    assert found == ("planned-0: 1 devices of gpu are asked for, 0 are free",)
 
 
 RESERVED = (

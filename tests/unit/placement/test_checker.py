@@ -167,6 +167,7 @@ def test_finds_new_nodes_of_offerings_that_are_backed_off_from() -> None:
         (lambda item: replace(item, instance_types=("small", "large")), "large is not offered in zone-b"),
         (lambda item: replace(item, zones=("zone-a", "zone-x")), "not offered in zone-x"),
         (lambda item: replace(item, price=0.01), "price is 0.01"),
+        (lambda item: replace(item, price_known=False), "its price is said to be unknown"),
         (lambda item: replace(item, node_pool="other"), "cannot be used"),
         (lambda item: replace(item, node_pool="nowhere"), "NodePool nowhere is not there"),
         (lambda item: replace(item, instance_types=("huge",)), "instance type huge is not there"),

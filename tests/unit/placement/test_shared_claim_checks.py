@@ -18,15 +18,10 @@ from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import Problem
 from tests.builders import node, shape
 
-EBS, EBS_ZONE, RACK = "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone", "example.com/rack"
+EBS = "ebs.csi.aws.com"
 WAITS = StorageClass("gp3", EBS, waits=True)
 CLAIM = VolumeClaim("shop", "data", storage_class="gp3", requested=50, access_modes=("ReadWriteMany",))
-NODES = {
-    "a": node("a", zone="zone-a", labels={RACK: "1"}),
-    "b": node("b", zone="zone-b", labels={RACK: "1"}),
-    "c": node("c", zone="zone-b", labels={RACK: "2"}),
-}
-APART = "claim shop/data has no volume yet, and none would be reached from all of {}"
+NODES = {name: node(name, zone=zone) for name, zone in (("a", "zone-a"), ("b", "zone-b"), ("c", "zone-b"))}
 
 
 def said(storage: Storage, *names: str, claims: tuple[str, ...] = ("data",)) -> str:
@@ -46,57 +41,32 @@ def said(storage: Storage, *names: str, claims: tuple[str, ...] = ("data",)) -> 
     return "\n".join(found)
 
 
-def waiting(*keys: str, of: StorageClass = WAITS, said_by_nodes: bool = True) -> Storage:
-    """keys: by which the driver tells nodes apart."""
-    limits = (VolumeLimits("a", (), ((EBS, keys),)),) if said_by_nodes else ()
-    return Storage((), (CLAIM,), (of,), limits)
+WAITING = Storage((), (CLAIM,), (WAITS,), (VolumeLimits("a", ((EBS, 1),)),))
 
 
-@pytest.mark.parametrize(
-    ("storage", "nodes", "fits"),
-    [
-        (waiting(ZONE_LABEL), ("a", "a"), True),
-        (waiting(ZONE_LABEL), ("b", "c"), True),
-        (waiting(ZONE_LABEL), ("a", "b"), False),
-        (waiting(EBS_ZONE), ("b", "c"), True),
-        (waiting(EBS_ZONE), ("a", "b"), False),
-        (waiting(RACK), ("a", "b"), True),
-        (waiting(RACK), ("b", "c"), False),
-        (waiting("example.com/unheard-of"), ("b", "c"), False),
-        (waiting(), ("a", "b", "c"), True),
-        (waiting(said_by_nodes=False), ("b", "c"), True),
-        (waiting(said_by_nodes=False), ("a", "b"), False),
-    ],
-)
-def test_pods_that_wait_for_one_volume(storage: Storage, nodes: tuple[str, ...], *, fits: bool) -> None:
-    assert said(storage, *nodes) == ("" if fits else APART.format(", ".join(nodes)))
+def test_that_all_pods_of_a_claim_must_reach_its_volume_is_not_judged() -> None:
+    """Placement says so of a claim that waits for its volume."""
+    assert said(WAITING, "a", "b") == ""
 
 
-def test_where_no_node_tells_what_the_class_names_counts() -> None:
-    racks = NodeSelectorTerm((Requirement(RACK, Operator.IN, ("1", "2")),))
-    storage = waiting(of=replace(WAITS, topologies=(racks,)), said_by_nodes=False)
-    assert said(storage, "a", "b") == ""
-    assert said(storage, "b", "c") == APART.format("b, c")
+def test_a_volume_of_several_pods_is_attached_once() -> None:
+    assert said(WAITING, "a", "a") == ""
 
 
-def test_one_volume_that_lies_ready_must_be_reached_by_all() -> None:
-    def in_zone(name: str, *zones: str) -> PersistentVolume:
-        terms = (NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, zones),)),)
-        return PersistentVolume(name, terms, (), "gp3", 100, ("ReadWriteMany",))
-
-    ready = replace(WAITS, provisioner=NO_PROVISIONER)
-    apart = Storage((in_zone("one", "zone-a"), in_zone("two", "zone-b")), (CLAIM,), (ready,))
-    assert said(apart, "a", "b") == APART.format("a, b")
-    assert said(apart, "b", "c") == ""
-    assert said(Storage((in_zone("one", "zone-a", "zone-b"),), (CLAIM,), (ready,)), "a", "b") == ""
+@pytest.mark.parametrize(("nodes", "words"), [(("a",), ""), (("a", "b"), "claim shop/data is for one pod and has 2")])
+def test_a_claim_for_one_pod_that_several_have(nodes: tuple[str, ...], words: str) -> None:
+    alone = replace(WAITING, claims=(replace(CLAIM, access_modes=("ReadWriteOncePod",)),))
+    assert said(alone, *nodes) == words
 
 
 def test_a_volume_that_is_being_made_for_a_node() -> None:
-    storage = replace(waiting(ZONE_LABEL), claims=(replace(CLAIM, selected_node="b"),))
+    narrow = NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, ("zone-a",)),))
+    elsewhere = "{}: no volume for claim shop/data can be had there"
+    storage = replace(WAITING, claims=(replace(CLAIM, selected_node="b"),))
     assert said(storage, "b") == ""
-    assert said(storage, "c") == "c: no volume for claim shop/data can be had there"
-    made = replace(storage, classes=(replace(WAITS, provisioner=NO_PROVISIONER),))
-    assert said(made, "b") == "b: no volume for claim shop/data can be had there"
+    assert said(storage, "c") == elsewhere.format("c")
+    for other in (replace(WAITS, provisioner=NO_PROVISIONER), replace(WAITS, topologies=(narrow,))):
+        assert said(replace(storage, classes=(other,)), "b") == elsewhere.format("b")
 
 
 def test_claims_of_one_volume_are_attached_once() -> None:

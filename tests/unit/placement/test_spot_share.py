@@ -263,3 +263,5 @@ def test_the_checker_finds_what_is_over_the_share_and_not_said() -> None:
     narrow = placed(*asked, types=types, share=0.5)
     wrong = replace(narrow, crowded=(Crowding(buffer_ref(), "m1", ("zone-a",), 2, 1, 2),))
     assert found(wrong) == (f"{web}: 2 chunks are said to crowd one spot offering, which they do not",)
+    unheard_of = replace(narrow, crowded=(Crowding(buffer_ref("other"), "m1", ("zone-a",), 2, 1, 2),))
+    assert found(unheard_of) == ("CapacityBuffer/shop/other: is said to crowd one spot offering, and is not there",)

@@ -1,0 +1,116 @@
+"""Who is on which node, looked up by what topology rules ask for: the same rules, labels, a topology domain.
+
+Shapes of one equivalence class differ only in what they request: no topology rule tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.pods import PodAffinityTerm, PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
+from reconciler.placement.checker.checked_node import CheckedNode, Occupant
+
+UNDECIDED = "\0undecided"
+"""In place of a domain, where a node may still come to be in one or another."""
+
+Namespaces = Mapping[str, Mapping[str, str]]
+"""Labels of namespaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An occupant, with numbers in place of what is compared often: of its node, its shape, that shape's equivalence class, and its
+    namespace and labels together."""
+
+    occupant: Occupant
+    node: int
+    shape: int
+    equivalence: int
+    labelled: int
+
+
+class Occupancy:
+    """classes: number of each equivalence class, by a shape of it that requests nothing. labelled: of each namespace with labels.
+
+    of_class, of_labelled: who is there, by these numbers.
+    """
+
+    def __init__(self, nodes: Sequence[CheckedNode]) -> None:
+        self.nodes = nodes
+        self.all: list[Placed] = []
+        self.classes: dict[PodShape, int] = {}
+        self.labelled: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+        self._shapes: dict[PodShape, int] = {}
+        self._domains: dict[str, list[str | None]] = {}
+        self.of_class: dict[int, list[Placed]] = {}
+        self.of_labelled: dict[int, list[Placed]] = {}
+        known: dict[int, tuple[int, int, int]] = {}  # by identity: to compare shapes takes long
+        for number, node in enumerate(nodes):
+            for occupant in node.occupants:
+                if id(occupant.shape) not in known:
+                    known[id(occupant.shape)] = self._numbers(occupant.shape)
+                placed = Placed(occupant, number, *known[id(occupant.shape)])
+                self.all.append(placed)
+                self.of_class.setdefault(placed.equivalence, []).append(placed)
+                self.of_labelled.setdefault(placed.labelled, []).append(placed)
+        self._with_label: dict[tuple[str, str], list[int]] = {}
+        for (_, labels), labelled in self.labelled.items():
+            for label in labels:
+                self._with_label.setdefault(label, []).append(labelled)
+        self._sets = list(self.labelled)
+
+    def _numbers(self, shape: PodShape) -> tuple[int, int, int]:
+        plain = replace(shape, requests=Resources())
+        return (
+            self._shapes.setdefault(shape, len(self._shapes)),
+            self.classes.setdefault(plain, len(self.classes)),
+            self.labelled.setdefault((shape.namespace, shape.labels), len(self.labelled)),
+        )
+
+    def domains(self, key: str) -> Sequence[str | None]:
+        """Of each node, by number."""
+        if key not in self._domains:
+            self._domains[key] = [_domain(node, key) for node in self.nodes]
+        return self._domains[key]
+
+    def matched(self, selector: LabelSelector) -> list[tuple[int, str]]:
+        """Numbers of label sets that a selector means, in whatever namespace, each with its namespace."""
+        candidates = (self._with_label.get(label, []) for label in selector.match_labels)
+        first = min(candidates, key=len, default=range(len(self._sets)))
+        sets = ((number, *self._sets[number]) for number in first)
+        return [(number, namespace) for number, namespace, labels in sets if selector.matches(dict(labels))]
+
+    def selected(self, term: PodAffinityTerm, owner: PodShape, namespaces: Namespaces) -> frozenset[int]:
+        """Numbers of label sets that an affinity term of this owner means."""
+        if term.selector is None:
+            return frozenset()
+        selector = with_keys(term.selector, owner, term.match_label_keys, Operator.IN)
+        selector = with_keys(selector, owner, term.mismatch_label_keys, Operator.NOT_IN)
+        found = self.matched(selector)
+        return frozenset(number for number, name in found if _is_meant(term, owner.namespace, name, namespaces))
+
+
+def _domain(node: CheckedNode, key: str) -> str | None:
+    """A node that is still to come will have a hostname that no other has."""
+    if key == HOSTNAME_LABEL and not node.exists:
+        return f"\0{node.name}"
+    values = node.values(key)
+    return next(iter(values)) if len(values) == 1 else UNDECIDED
+
+
+def _is_meant(term: PodAffinityTerm, own: str, other: str, namespaces: Namespaces) -> bool:
+    if term.namespace_selector is None:
+        return other in (term.namespaces or (own,))
+    chosen = term.namespace_selector == LabelSelector() or term.namespace_selector.matches(namespaces.get(other, {}))
+    return chosen or other in term.namespaces
+
+
+def with_keys(selector: LabelSelector, shape: PodShape, keys: Iterable[str], operator: Operator) -> LabelSelector:
+    """With matchLabelKeys or mismatchLabelKeys (KEP-3243, KEP-3633): the owner's own values are asked for too, or ruled out."""
+    labels = dict(shape.labels)
+    extra = tuple(Requirement(key, operator, (labels[key],)) for key in keys if key in labels)
+    return LabelSelector(selector.match_labels, (*selector.expressions, *extra))

@@ -1,0 +1,47 @@
+"""Taints and tolerations (kube-scheduler's plugin TaintToleration, Filter)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reconciler.model.machines import Machine
+from reconciler.model.pods import PodShape
+from reconciler.model.requirements import Taint
+from reconciler.placement.checker.checked_node import CheckedNode, is_initialized
+from reconciler.placement.checker.indexed_problem import IndexedProblem
+
+_TEMPORARY = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
+"""Beginnings of taints that a node loses when it has come up (Karpenter's pkg/scheduling/taints.go)."""
+
+
+def taint_violations(node: CheckedNode, shape: PodShape) -> Iterable[str]:
+    if untolerated(node.taints, shape):
+        yield "a taint is not tolerated"
+
+
+def untolerated(taints: Iterable[Taint], shape: PodShape) -> list[Taint]:
+    return [
+        taint
+        for taint in taints
+        if taint.effect in {"NoSchedule", "NoExecute"}
+        and not any(toleration.tolerates(taint) for toleration in shape.tolerations)
+    ]
+
+
+def lasting_taints(problem: IndexedProblem, machine: Machine) -> tuple[Taint, ...]:
+    """Taints that the machine will have when it has come up. Karpenter copies those of its NodeClaim when it registers the node."""
+    node, claim = machine.node, machine.node_claim
+    if node is None:
+        return claim.taints if claim else ()
+    if is_initialized(machine):
+        return node.taints
+    pool = problem.pools.get(machine.node_pool)
+    startup = claim.startup_taints if claim else pool.template.startup_taints if pool else ()
+    removed = {(taint.key, taint.effect) for taint in startup}
+    lasting = [
+        taint
+        for taint in node.taints
+        if (taint.key, taint.effect) not in removed and not taint.key.startswith(_TEMPORARY)
+    ]
+    promised = claim.taints if claim and machine.awaits_registration else ()
+    return (*lasting, *(taint for taint in promised if taint not in lasting))
