@@ -42,8 +42,8 @@ class LowerBound:
 def lower_bound(relaxation: Relaxation, budget: WorkBudget) -> LowerBound | None:
     """None when the solver found no optimum.
 
-    Resources count in sum. Kept besides are how many of an item type fit on a node, item types that all conflict with each
-    other, affinity groups in one domain, and how many nodes a NodePool may have.
+    Resources count in sum. Kept besides are how many of an item type fit on a node, and item types that all conflict with each
+    other. Affinity groups are in one domain, and NodePools keep to their number of nodes.
     """
     highs, solver = load_solver()
     program = LinearProgram(highs)

@@ -169,8 +169,8 @@ def _affinity_groups(state: State, item_types: Sequence[RelaxedItemType]) -> tup
 
 
 def _pools(state: State, item_types: Sequence[RelaxedItemType]) -> list[int]:
-    """NodePools that nodes may be made of: for some chunk one of the heaviest that can make it a node, or a lighter one where it
-    is not sure that a heavier can."""
+    """NodePools that nodes may be made of: for some chunk one of the heaviest that can make it a node. Lighter ones count where
+    it is not sure that a heavier can."""
     weights = by_weight(state)
     found: set[int] = set()
     seen: set[tuple[object, ...]] = set()

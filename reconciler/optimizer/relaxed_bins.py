@@ -66,8 +66,8 @@ def new_bins(
 def _bins_of_pool(  # noqa: PLR0917 - arrays
     state: State, pool: int, masks: Mask, owner: Amounts, requests: Amounts, keys: Sequence[str]
 ) -> list[RelaxedBin]:
-    """Each type once for all places where it costs the same, for all that may be in any of them; without those that are no better
-    than another in any respect. masks: × rows; owner: by item type, its mask."""
+    """Each type once for all places where it costs the same, for all that may be in any of them. Those that are no better than
+    another in any respect are left out. masks: × rows; owner: by item type, its mask."""
     offers = state.offers[pool]
     table = offers.offerings.table
     together: dict[tuple[int, int], list[int]] = {}

@@ -1,7 +1,7 @@
 """How much work the search may still do.
 
-Work is counted, not timed, so that equal input ends at the same place on any machine: chunks that are looked at when nodes are
-filled, and steps of the solver weighted by their rows. The clock is only a guard for very slow machines. Where it strikes, the
+Work is counted, not timed, so that equal input ends at the same place on any machine. What counts is chunks that are looked at
+when nodes are filled, and steps of the solver weighted by their rows. The clock is only a guard for very slow machines. Where it strikes, the
 answer may be one that another run does not find, and the plan says so.
 """
 
