@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from reconciler.model.changes import NodeClaimChanges, Plan
+from reconciler.model.changes import NodeClaimChanges, Plan, new_node_pools
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
@@ -20,7 +20,7 @@ from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
-from reconciler.plan.disruption_budgets import budget_outcomes, pool_states
+from reconciler.plan.disruption_budgets import budget_outcomes, pool_states, with_new_nodes
 from reconciler.plan.domains import domain_counts, topology_keys
 from reconciler.plan.drift import Drift
 from reconciler.plan.hold import holds
@@ -144,7 +144,9 @@ def make_plan(inputs: PlanInputs) -> Plan:
         objects=applied,
         static_pools=resized,
         schedules=tuple(state_at(schedule, inputs.now) for schedule in inputs.schedules),
-        budgets=budget_outcomes(inputs.node_pools, pool_states(bins), inputs.now),
+        budgets=budget_outcomes(
+            inputs.node_pools, with_new_nodes(pool_states(bins), new_node_pools(created, resized)), inputs.now
+        ),
         cost=cost,
         findings=tuple(
             sorted(
