@@ -17,14 +17,14 @@ from reconciler.daemon.edges import Edges
 from reconciler.daemon.failures import as_failure, tell
 from reconciler.daemon.jobs import Jobs
 from reconciler.daemon.signals import stopped_by_signals
-from reconciler.daemon.state import BrokenPass, DaemonState
+from reconciler.daemon.state import BrokenPass, DaemonState, Timing
 from reconciler.daemon.watchdog import Watchdog
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.timelines import Edge
 from reconciler.ports import Clock, PassResult
-from reconciler.telemetry.logs import Log, logger
+from reconciler.telemetry.logs import logger
 from reconciler.telemetry.passes import failure_of, wrote
-from reconciler.timetable.agenda import Agenda, Pacing, Trigger
+from reconciler.timetable.agenda import Agenda, Trigger
 
 HEARTBEAT = 1.0
 """Seconds between looks at the clock: APScheduler sleeps until its next job and would not notice one that is set."""
@@ -33,12 +33,11 @@ SET_BACK = timedelta(seconds=1)
 
 
 class Daemon:
-    """poll_interval: between polls of the repository; pass_interval: between ticks.
+    """run_pass: one whole pass; it raises nothing but defects. poll_source: looks at the repository, True when there is
+    something new; raises `Failure`. on_result, on_poll: called after each (a poll in one word, with its seconds).
 
-    run_pass: one whole pass; it raises nothing but defects. poll_source: looks at the repository, True when there is
-    something new; raises `Failure`. on_result, on_poll: told after each (a poll in one word, with its seconds).
     is_leader: only while it says so are passes made. next_edge: the first instant after a given one at which a pass must
-    be made whatever else happens (a schedule's edge); asked again after every pass. grace: how long a pass under way may take to end when stopped.
+    be made whatever else happens (a schedule's edge); asked again after every pass.
     """
 
     def __init__(
@@ -47,16 +46,12 @@ class Daemon:
         run_pass: Callable[[Trigger], PassResult],
         poll_source: Callable[[], bool],
         clock: Clock,
-        poll_interval: timedelta = timedelta(minutes=1),
-        pass_interval: timedelta = timedelta(minutes=5),
-        pacing: Pacing | None = None,
+        timing: Timing | None = None,
         on_result: Callable[[Trigger, PassResult], None] = lambda _trigger, _result: None,
         on_poll: Callable[[str, float], None] = lambda _result, _seconds: None,
         is_leader: Callable[[], bool] = lambda: True,
         next_edge: Callable[[datetime], Edge | None] = lambda _after: None,
-        grace: timedelta = timedelta(seconds=20),
         watchdog: Watchdog | None = None,
-        log: Log | None = None,
     ) -> None:
         self._run_pass = run_pass
         self._poll_source = poll_source
@@ -64,16 +59,12 @@ class Daemon:
         self._on_result = on_result
         self._on_poll = on_poll
         self._is_leader = is_leader
-        self._jobs = Jobs(
-            poll=self.poll_now,
-            poll_interval=poll_interval,
-            tick=lambda: self._want(Trigger.TICK),
-            tick_interval=pass_interval,
-        )
+        timing = timing or Timing()
+        self._jobs = Jobs((self.poll_now, timing.poll), (lambda: self._want(Trigger.TICK), timing.tick))
         self._edges = Edges(next_edge, clock, self._at_edge)
-        self._grace = grace
-        self._log = log or logger()
-        self._agenda = Agenda(pacing or Pacing())
+        self._grace = timing.grace
+        self._log = logger()
+        self._agenda = Agenda(timing.pacing)
         self._turn = threading.Condition()
         self._poll_due = threading.Event()
         self._stopping = threading.Event()

@@ -13,16 +13,16 @@ JITTER = 0.05
 """Of the poll interval, either way, so that many daemons do not ask a Git server all at once."""
 
 
-class Jobs:
-    """poll and tick are called at their intervals, from the scheduler's thread, between `start` and `stop`."""
+Job = tuple[Callable[[], None], timedelta]
+"""What is called, from the scheduler's thread, and how often."""
 
-    def __init__(
-        self, *, poll: Callable[[], None], poll_interval: timedelta, tick: Callable[[], None], tick_interval: timedelta
-    ) -> None:
-        self._poll = poll
-        self._poll_seconds = poll_interval.total_seconds()
-        self._tick = tick
-        self._tick_seconds = tick_interval.total_seconds()
+
+class Jobs:
+    """poll and tick are called between `start` and `stop`."""
+
+    def __init__(self, poll: Job, tick: Job) -> None:
+        self._poll, self._poll_interval = poll
+        self._tick, self._tick_interval = tick
         self._scheduler: BackgroundScheduler | None = None
 
     def start(self) -> BackgroundScheduler:
@@ -45,9 +45,10 @@ class Jobs:
         """Sets every job from now on; after a clock was set back they would lie as far ahead as it jumped."""
         if self._scheduler is None:
             return
+        poll, tick = self._poll_interval.total_seconds(), self._tick_interval.total_seconds()
         jobs: tuple[tuple[Callable[[], None], str, dict[str, Any]], ...] = (
-            (self._poll, "poll", {"seconds": self._poll_seconds, "jitter": self._poll_seconds * JITTER}),
-            (self._tick, "tick", {"seconds": self._tick_seconds}),
+            (self._poll, "poll", {"seconds": poll, "jitter": poll * JITTER}),
+            (self._tick, "tick", {"seconds": tick}),
         )
         for job, name, interval in jobs:
             self._scheduler.add_job(job, "interval", id=name, replace_existing=True, **interval)

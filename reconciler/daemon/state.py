@@ -1,17 +1,28 @@
-"""What the daemon says of itself, and of a pass that ended in a defect."""
+"""When the daemon acts, what it says of itself, and of a pass that ended in a defect."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from reconciler.model.changes import ChangeSet, Plan
 from reconciler.model.errors import Failure
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import Edge
 from reconciler.ports import PassResult
-from reconciler.timetable.agenda import Trigger
+from reconciler.timetable.agenda import Pacing, Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """poll: between polls of the repository. tick: between passes when nothing happens. pacing: how changes are awaited
+    and failures retried. grace: how long a pass under way may take to end when the daemon is stopped."""
+
+    poll: timedelta = timedelta(minutes=1)
+    tick: timedelta = timedelta(minutes=5)
+    pacing: Pacing = field(default_factory=Pacing)
+    grace: timedelta = timedelta(seconds=20)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,9 @@ _VIOLATIONS: dict[tuple[str, int | None], str] = {
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 _ALWAYS_KNOWN = ("apiVersion", "kind", "metadata")
 _LONGEST_SHOWN = 60
-_DURATION = re.compile(r"(?:[0-9]+[smh])+")
 MOST_VIOLATIONS = 100
 """Of one document; to find a hint for each of a hundred thousand would take minutes."""
+_DURATION = re.compile(r"(?:[0-9]+[smh])+")
 
 
 def check_structure(inspection: Inspection, schema_name: str, value: Any, at: Path = ()) -> None:

@@ -40,9 +40,11 @@ _LINES = "debug_info"
 class Sandbox(ImmutableSandboxedEnvironment):
     """Templates by name. Their compiled code keeps the template's own line numbers, which any traceback then shows."""
 
-    def __init__(self, sources: Mapping[str, str]) -> None:
+    def __init__(self, sources: Mapping[str, str], *, finalize: Callable[[object], object] | None = None) -> None:
+        """finalize: applied to every value that a template prints."""
         super().__init__(
             loader=_Sources(sources),
+            finalize=finalize,
             undefined=StrictUndefined,
             # Pages escape by themselves; documents are YAML, where `json` keeps a value a value.
             autoescape=lambda name: name is not None and name.endswith(".html.j2"),
@@ -166,10 +168,9 @@ class Templates:
         filters: Mapping[str, Callable[[object], str]] | None = None,
         finalize: Callable[[object], object] | None = None,
     ) -> None:
-        """filters: more filters by name; finalize: applied to every value that a template prints."""
-        self._environment = Sandbox(packaged)
+        """filters: more filters by name; finalize: applied to every value that a page prints."""
+        self._environment = Sandbox(packaged, finalize=finalize)
         self._environment.filters.update(filters or {})
-        self._environment.finalize = finalize
 
     def render(self, name: str, context: Mapping[str, Any], *, most_output: int = MOST_PAGE) -> str:
         """most_output: characters. Raises `Invalid` for a page that is longer or cannot be rendered."""

@@ -1,7 +1,7 @@
 """Takes secrets out of whatever is about to be logged.
 
-Credentials reach messages in three ways: as the value of a telling key, inside a URL (any query may be one), and as a token that can be known by
-its form. All three are masked; the rest of the text stays readable.
+Credentials reach messages in three ways: as the value of a telling key, inside a URL, and as a token of a known form. The
+query of a URL may be one, whatever it is called. All three are masked; the rest of the text stays readable.
 """
 
 from __future__ import annotations

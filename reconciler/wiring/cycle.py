@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reconciler.cycle import Cycle
+from reconciler.demand.dialect import Dialect
 from reconciler.packaged import packaged_texts
+from reconciler.placement.problem import PlacementOptions
+from reconciler.plan.drift import Drift
+from reconciler.plan.limits import PlanCaps
 from reconciler.ports import Catalog, Clock, Cluster, Source
 from reconciler.settings import Settings
 from reconciler.stages.rules import Rules
@@ -21,10 +25,6 @@ def make_cycle(
     clock: Clock,
     progress: Callable[[str], None] = lambda _stage: None,
 ) -> Cycle:
-    from reconciler.demand.dialect import Dialect  # noqa: PLC0415 - only where it is used
-    from reconciler.placement.problem import PlacementOptions  # noqa: PLC0415 - only where it is used
-    from reconciler.plan.drift import Drift  # noqa: PLC0415 - only where it is used
-    from reconciler.plan.limits import PlanCaps  # noqa: PLC0415 - only where it is used
 
     caps, placement = settings.caps, settings.placement
     return Cycle(

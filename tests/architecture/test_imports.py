@@ -35,7 +35,7 @@ PLANTED = [
         ("stray.py", f"import {library}", contract["id"], f"reconciler.stray -> {library}")
         for library, contract in PROTECTED.items()
     ),
-    ("edges.py", "import git", "owner-of-git", "reconciler.edges -> git"),
+    ("summary/planted.py", "import git", "owner-of-git", "reconciler.summary.planted -> git"),
     ("outlook.py", "import numba", "owner-of-numba", "reconciler.outlook -> numba"),
     ("outlook.py", "def late():\n    import highspy", "owner-of-highspy", "reconciler.outlook -> highspy"),
 ]

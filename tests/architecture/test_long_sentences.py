@@ -16,13 +16,12 @@ LONG = {
     "manifests": 11,
     "model": 13,
     "optimizer": 20,
-    "placement": 58,
+    "placement": 57,
     "plan": 3,
     "report": 2,
     "settings.py": 1,
     "source": 4,
     "timetable": 6,
-    "wiring": 2,
 }
 
 

@@ -61,8 +61,9 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, wid
             lines.append(
                 paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
             )
-    rows = [*lines, *_finding_lines(document["findings"], paint), *_history_lines(document)]
-    return terminal_lines(rows, paint, width)
+    return terminal_lines(
+        [*lines, *_finding_lines(document["findings"], paint), *_history_lines(document)], paint, width
+    )
 
 
 def _history_lines(document: Mapping[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any, Self
 import pytest
 
 from reconciler.daemon.daemon import Daemon
+from reconciler.daemon.state import Timing
 from reconciler.model.changes import Outcome
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient
 from reconciler.ports import PassResult
@@ -57,15 +58,10 @@ class Running:
     def __init__(self, passes: Passes, run: dict[str, Any] | None = None, **arguments: Any) -> None:
         self.clock = ManualClock()
         self.passes = passes
-        settings: dict[str, Any] = {
-            "run_pass": passes,
-            "poll_source": lambda: False,
-            "clock": self.clock,
-            "poll_interval": LONG,
-            "pass_interval": LONG,
-            "pacing": Pacing(quiet=timedelta(0)),
-        }
-        self.daemon = Daemon(**(settings | arguments))
+        settings: dict[str, Any] = {"run_pass": passes, "poll_source": lambda: False, "clock": self.clock}
+        timing: dict[str, Any] = {"poll": LONG, "tick": LONG, "pacing": Pacing(quiet=timedelta(0))}
+        timing |= {name: arguments.pop(name) for name in ("poll", "tick", "pacing", "grace") if name in arguments}
+        self.daemon = Daemon(timing=Timing(**timing), **(settings | arguments))
         self.code: list[int] = []
         self._thread = threading.Thread(target=lambda: self.code.append(self.daemon.run(**(run or {}))))
 
@@ -125,7 +121,7 @@ def test_a_change_waits_for_quiet_on_the_given_clock() -> None:
 
 
 def test_ticks_come_without_any_change() -> None:
-    with Running(Passes(), pass_interval=timedelta(milliseconds=50)) as running:
+    with Running(Passes(), tick=timedelta(milliseconds=50)) as running:
         assert [running.passes.next() for _ in range(3)] == [Trigger.START, Trigger.TICK, Trigger.TICK]
 
 
@@ -137,7 +133,7 @@ def test_polls_come_by_themselves_and_a_commit_makes_a_pass() -> None:
     with Running(
         Passes(),
         poll_source=lambda: news.get(timeout=PATIENCE) if not news.empty() else False,
-        poll_interval=timedelta(milliseconds=50),
+        poll=timedelta(milliseconds=50),
         on_poll=lambda result, _seconds: polled.put(result),
     ) as running:
         assert running.passes.next() is Trigger.START
@@ -152,7 +148,7 @@ def test_a_failing_poll_does_not_end_the_polling(error: Exception) -> None:
     with Running(
         Passes(),
         poll_source=lambda: answers.pop(0)() if answers else False,
-        poll_interval=timedelta(milliseconds=50),
+        poll=timedelta(milliseconds=50),
         on_poll=lambda result, _seconds: polled.put(result),
     ) as running:
         assert running.passes.next() is Trigger.START

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.daemon.daemon import Daemon
 from reconciler.daemon.edges import Edges
+from reconciler.daemon.state import Timing
 from reconciler.model.errors import Transient
 from reconciler.model.timelines import Edge
 from reconciler.timetable.agenda import Agenda, Pacing, Trigger
@@ -149,8 +150,7 @@ def test_the_daemon_wakes_at_an_edge_by_its_job_when_the_clock_is_the_machines()
         run_pass=passes,
         poll_source=lambda: False,
         clock=Machine(),
-        poll_interval=HOUR,
-        pass_interval=HOUR,
+        timing=Timing(poll=HOUR, tick=HOUR),
         next_edge=lambda after: edge if after < edge.at else None,
     )
     assert daemon.run(max_passes=2) == 0

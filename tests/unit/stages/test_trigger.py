@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -65,7 +64,6 @@ def test_the_daemons_first_pass_says_in_log_and_events_that_it_is_the_first() ->
         run_pass=lambda trigger: cycle.run(trigger.value),
         poll_source=lambda: False,
         clock=sandbox.clock,
-        pass_interval=timedelta(hours=1),
         on_result=lambda trigger, result: last.observe(trigger.value, result),
     )
 
