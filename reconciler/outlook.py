@@ -18,7 +18,7 @@ from reconciler.model.timelines import CapacityTimeline
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
 from reconciler.plan.budget_timeline import budget_timeline
-from reconciler.plan.disruption_budgets import pool_states
+from reconciler.plan.disruption_budgets import pool_states, with_new_nodes
 from reconciler.timetable.capacity_schedule import timeline
 
 WEEK = timedelta(days=7)
@@ -34,6 +34,8 @@ class Outlook:
     view: ClusterView
     dialect: Dialect
     instance_types: Sequence[InstanceType] = ()
+    new_node_pools: Sequence[str] = ()
+    """The NodePool of each node that the pass's plan makes: budgets count them."""
 
     def ahead(self, now: datetime | None = None, span: timedelta = WEEK) -> CapacityTimeline:
         """From `now`, or from the pass's own instant. Sizes and nodes are those that the pass saw."""
@@ -51,5 +53,7 @@ class Outlook:
                 timeline(schedule, start, end, start)
                 for schedule in sorted(declared.schedules, key=lambda schedule: schedule.ref)
             ),
-            budgets=budget_timeline(pools, pool_states(all_bins(self.view, ())), start, end),
+            budgets=budget_timeline(
+                pools, with_new_nodes(pool_states(all_bins(self.view, ())), self.new_node_pools), start, end
+            ),
         )

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler.cli.options import options, output_option, settings_from
 from reconciler.cli.progress import Progress
+from reconciler.model.following import METRICS_PRODUCER_KIND
+
+if TYPE_CHECKING:
+    from reconciler.model.changes import Plan
+    from reconciler.model.declared import Declared
 
 
 @click.command("explain", short_help="Where each chunk of a demand landed, or why it did not.")
@@ -30,14 +37,16 @@ from reconciler.cli.progress import Progress
 def command(*, demand: str, output: str, now: datetime | None, **values: Any) -> int:
     """Show the size of one demand and why, where each of its chunks is, and why any could not be placed.
 
+    Of a MetricsProducer: its value, what gives it, and what follows it. Of a NodePool: the nodes that the plan makes in it,
+    what it has no room for, and its disruption budgets.
+
     \b
         headroom explain CapacityBuffer/shop/web
         headroom explain Pod/shop/web-7d9f --include-pending
+        headroom explain MetricsProducer/shop/business-hours
+        headroom explain NodePool/general
     """
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.report.explanation.demand import explanation  # noqa: PLC0415 - likewise
-    from reconciler.report.explanation.document import explanation_document  # noqa: PLC0415 - likewise
-    from reconciler.report.explanation.text import explanation_text  # noqa: PLC0415 - likewise
     from reconciler.report.json_text import to_json  # noqa: PLC0415 - likewise
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
@@ -46,9 +55,37 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
         result = session.cycle.plan(include_pending=bool(values["include_pending"]))
     if result.failure is not None:
         raise result.failure
-    found = explanation(result.required_plan, demand)
+    outlook = session.cycle.outlook
+    document, text = _explained(result.required_plan, None if outlook is None else outlook.declared, demand)
     if output == "json":
-        click.echo(to_json(explanation_document(found)), nl=False)
+        click.echo(to_json(document()), nl=False)
     else:
-        click.echo(explanation_text(found, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
+        click.echo(text(paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
     return 0
+
+
+def _explained(
+    plan: Plan, declared: Declared | None, name: str
+) -> tuple[Callable[[], dict[str, Any]], Callable[..., str]]:
+    """How the named object is written as a document and as text."""
+    from reconciler.report.explanation import demand, document, node_pool, schedule, text  # noqa: PLC0415 - see above
+
+    kind, _, rest = name.partition("/")
+    if declared is not None and kind == METRICS_PRODUCER_KIND:
+        for item in declared.schedules:
+            if rest in {item.ref.name, f"{item.ref.namespace}/{item.ref.name}"}:
+                calendar = schedule.schedule_explanation(plan, declared, item)
+                return (
+                    partial(schedule.schedule_explanation_document, calendar),
+                    partial(schedule.schedule_explanation_text, calendar),
+                )
+    if declared is not None and kind == "NodePool":
+        for pool in declared.node_pools:
+            if rest.rpartition("/")[2] == pool.name:
+                nodes = node_pool.node_pool_explanation(plan, pool)
+                return (
+                    partial(node_pool.node_pool_explanation_document, nodes),
+                    partial(node_pool.node_pool_explanation_text, nodes),
+                )
+    found = demand.explanation(plan, name)
+    return partial(document.explanation_document, found), partial(text.explanation_text, found)

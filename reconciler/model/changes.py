@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -186,6 +186,12 @@ class PendingOutcome:
     unplaced: int = 0
 
 
+def new_node_pools(created: Iterable[NodeClaimCreation], static: Iterable[StaticPoolChange]) -> tuple[str, ...]:
+    """The NodePool of each new node: placeholders, and nodes of static NodePools that grow."""
+    grown = (item.node_pool for item in static for _ in range(item.after - item.before))
+    return (*(item.planned.node_pool for item in created), *grown)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything one pass would change, with its reasons. No durations in it: equal input gives equal bytes."""
@@ -212,6 +218,11 @@ class Plan:
     notes: tuple[str, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)
     """What the inventory remembers afterwards, as JSON values by key."""
+
+    @property
+    def new_node_pools(self) -> tuple[str, ...]:
+        """The NodePool of each node that the plan makes, and of those that Karpenter makes because of it."""
+        return new_node_pools(self.node_claims.create, self.static_pools)
 
     @property
     def has_changes(self) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -63,6 +63,15 @@ def pool_states(bins: Iterable[Bin]) -> dict[str, PoolState]:
         elif not item.node.ready:
             count[2] += 1
     return {pool: PoolState(*count) for pool, count in counts.items()}
+
+
+def with_new_nodes(states: Mapping[str, PoolState], pools: Iterable[str]) -> dict[str, PoolState]:
+    """The states once new nodes are ready. pools: the NodePool of each of them."""
+    found = dict(states)
+    for pool in pools:
+        state = found.get(pool, PoolState())
+        found[pool] = replace(state, total=state.total + 1)
+    return found
 
 
 def pool_state(pool: str, bins: Iterable[Bin]) -> PoolState:

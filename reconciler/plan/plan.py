@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from reconciler.model.changes import DemandOutcome, NodeClaimChanges, NodeClaimCreation, Plan
+from reconciler.model.changes import DemandOutcome, NodeClaimChanges, NodeClaimCreation, Plan, new_node_pools
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
@@ -20,7 +20,7 @@ from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
-from reconciler.plan.disruption_budgets import budget_outcomes, pool_states
+from reconciler.plan.disruption_budgets import budget_outcomes, pool_states, with_new_nodes
 from reconciler.plan.domains import domain_counts, topology_keys
 from reconciler.plan.drift import Drift
 from reconciler.plan.hold import Holds, holds
@@ -99,6 +99,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     applied = (*objects.changes, *pruning.changes)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
+    states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
     return Plan(
         revision=inputs.revision,
         now=inputs.now,
@@ -107,7 +108,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         objects=applied,
         static_pools=resized,
         schedules=tuple(state_at(schedule, inputs.now) for schedule in inputs.schedules),
-        budgets=budget_outcomes(inputs.node_pools, pool_states(bins), inputs.now),
+        budgets=budget_outcomes(inputs.node_pools, states, inputs.now),
         cost=cost_of(
             bins,
             prices,

@@ -48,4 +48,5 @@ class MakePlan:
         )
         templates = self.templates.of(state.tree.files)
         plan = with_template_findings(make_plan(inputs), templates, read_rendered, state.effective.node_pools)
-        return replace(state, plan=plan, templates=templates)
+        outlook = None if state.outlook is None else replace(state.outlook, new_node_pools=plan.new_node_pools)
+        return replace(state, plan=plan, templates=templates, outlook=outlook)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -53,3 +54,9 @@ def test_it_can_look_from_a_later_instant(outlook: Outlook) -> None:
 def test_two_passes_have_two_outlooks(outlook: Outlook) -> None:
     again = Outlook(outlook.now, outlook.declared, outlook.view, outlook.dialect)
     assert again != outlook
+
+
+def test_budgets_count_the_nodes_that_the_plan_makes(outlook: Outlook) -> None:
+    planned = replace(outlook, new_node_pools=("general", "general", "general"))
+    totals = {span.outcome.node_pool: span.outcome.total for span in planned.ahead().budgets}
+    assert totals == {"batch": 0, "general": 3}

@@ -1,0 +1,61 @@
+"""`headroom explain` of a schedule and of a NodePool, on the example repository."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from click.testing import CliRunner, Result
+
+from reconciler.cli.application import application
+from reconciler.model.errors import Invalid
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = ROOT / "examples-repo"
+SCHEMA = json.loads((ROOT / "reconciler" / "report" / "schemas" / "explain.v1.json").read_text())
+WHERE = (
+    *("--repo", str(EXAMPLES), "--path", "clusters/production", "--now", "2026-11-23T08:00:00Z"),
+    *("--cluster", f"snapshot:{EXAMPLES / 'snapshots' / 'production'}"),
+)
+
+
+def explain(name: str, *words: str) -> Result:
+    return CliRunner().invoke(application, ["explain", name, *WHERE, *words], standalone_mode=False)
+
+
+def document(name: str) -> Any:
+    done = explain(name, "--output", "json")
+    printed = json.loads(done.output)
+    jsonschema_rs.Draft202012Validator(SCHEMA).validate(printed)
+    return printed
+
+
+def test_a_schedule_says_what_gives_its_value_and_what_follows_it() -> None:
+    text = explain("MetricsProducer/shop/business-hours").output
+    assert "  3 now, 2026-11-23" in text
+    assert ": behaviors[0]\n" in text
+    assert "followed by CapacityBuffer/shop/web: replicas, 10m ahead" in text
+    found = document("MetricsProducer/shop/business-hours")["schedule"]
+    assert (found["currentValue"], found["behavior"], found["nextValue"]) == (3, 0, 1)
+    assert found["followers"] == [{"object": "CapacityBuffer/shop/web", "follows": "replicas, 10m ahead"}]
+
+
+def test_a_node_pool_says_which_nodes_the_plan_makes_and_what_its_budgets_allow() -> None:
+    text = explain("NodePool/general").output
+    assert "3 new nodes in this plan" in text
+    assert "disruptions for Drifted: 0 allowed: budgets[0] binds" in text
+    found = document("NodePool/general")["nodePool"]
+    assert len(found["creates"]) == 3
+    assert {row["total"] for row in found["budgets"]} == {3}
+
+
+def test_demands_are_explained_as_before() -> None:
+    assert document("CapacityBuffer/shop/checkout")["demand"]["desired"] == 8
+
+
+@pytest.mark.parametrize("name", ["MetricsProducer/shop/nothing", "NodePool/nothing"])
+def test_what_is_not_declared_is_refused(name: str) -> None:
+    assert isinstance(explain(name).exception, Invalid)
