@@ -233,7 +233,7 @@ class Cycle:
     def _read_manifests(self, state: PassState) -> PassState:
         """Reads documents only when the tree is another one than last time."""
         if self._repository is None or self._tree is None or state.tree.files is not self._tree.files:
-            self._repository = with_last_good(read(state.tree.files), self._repository)
+            self._repository = with_last_good(read(state.tree.files, skipped=state.tree.skipped), self._repository)
             self._tree = state.tree
         return replace(state, repository=self._repository)
 
