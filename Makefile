@@ -6,7 +6,7 @@ BIN := .venv/bin
 DEMO := .headroom/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-once test check test-e2e bench cluster lock clean
+.PHONY: help setup demo demo-once quick test check test-e2e bench cluster lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ demo: setup ## The daemon on a Git repository made from examples-repo/ and the e
 demo-once: setup ## The same, but it ends by itself when the cluster is as declared
 	@$(BIN)/python -m tests.demo $(DEMO) --until-settled
 
+quick: setup ## Lint, types and unit tests of what changed since main (under a minute; BRANCH=name for another)
+	@$(BIN)/python -m tests.quick $(BRANCH)
+
 test: setup ## Lint, types, contracts and every quick test (a few minutes)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
@@ -35,7 +38,7 @@ test: setup ## Lint, types, contracts and every quick test (a few minutes)
 	$(BIN)/pytest -m "not e2e and not soak and not perf" -n 2 --dist loadgroup
 
 test-e2e: setup ## Tests on the real control plane (needs Go 1.26 for the first build, about 10 minutes)
-	$(BIN)/pytest -m "e2e" tests/integration tests/e2e
+	$(BIN)/pytest -m "e2e" -n 2 --dist loadgroup tests/integration tests/e2e
 
 check: test test-e2e ## All of it, as CI does
 

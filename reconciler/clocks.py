@@ -1,4 +1,4 @@
-"""Clocks: the machine's, or one that stands where `--now` says. Bound by wiring."""
+"""Clocks: the machine's, or one that stands where `--now` says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all capacity will be over a span of time: demands, schedules and budgets together. Made by cycle, told by the reports.
+"""What all capacity will be over a span of time: demands, schedules and budgets together.
 
 A report of a pull request and the daemon's page show it; a pass needs nothing of it, so it is worked out only when somebody
 asks.

@@ -1,4 +1,4 @@
-"""The ports: what the shell asks of the world, as Protocols. Implemented by source, cluster and catalog; bound in wiring."""
+"""The ports: what the shell asks of the world, as Protocols."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from reconciler.model.view import ClusterView
 
 
 class Clock(Protocol):
+    """Where the present comes from: the machine's clock, or one that a test sets."""
+
     def now(self) -> datetime:
         """The present, in UTC, with a time zone."""
 
@@ -29,7 +31,8 @@ class Source(Protocol):
         Raises `Stalled` only when there never was a good one.
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give up what it holds (processes, files); it is not read afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class Cluster(Protocol):
     def record(self, event: Event) -> None:
         """Best effort; never raises."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give up what it holds (connections, watches); it is not used afterwards."""
 
 
 class Catalog(Protocol):
@@ -83,14 +87,25 @@ class PassResult(Protocol):
     settled: nothing was left to change and nothing is on its way."""
 
     @property
-    def plan(self) -> Plan | None: ...
+    def plan(self) -> Plan | None:
+        """None where the pass ended before there was one."""
+
     @property
-    def change_set(self) -> ChangeSet | None: ...
+    def change_set(self) -> ChangeSet | None:
+        """None where nothing was carried out: the pass ended before, or was to plan only."""
+
     @property
-    def tree(self) -> SourceTree | None: ...
+    def tree(self) -> SourceTree | None:
+        """The manifests that it went by; None where none could be read."""
+
     @property
-    def timings(self) -> Mapping[str, float]: ...
+    def timings(self) -> Mapping[str, float]:
+        """Seconds by stage, in order."""
+
     @property
-    def failure(self) -> Failure | None: ...
+    def failure(self) -> Failure | None:
+        """Why it stopped; None where it did not."""
+
     @property
-    def settled(self) -> bool: ...
+    def settled(self) -> bool:
+        """Whether nothing was left to change and nothing is on its way."""

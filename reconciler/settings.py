@@ -1,4 +1,4 @@
-"""Every setting, frozen: packaged defaults, then the config file, then HEADROOM_* variables, then flags. Read by cli and wiring.
+"""Every setting, frozen: packaged defaults, then the config file, then HEADROOM_* variables, then flags.
 
 The one list of settings is the classes below; `config/headroom.yaml` shows each with its default and a test holds the
 two together.
@@ -25,8 +25,12 @@ _OF_SERVICE = r"_(SERVICE_(HOST|PORT(_.+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|POR
 
 @dataclass(frozen=True, slots=True)
 class GitSettings:
-    """interval: between polls, with 5% jitter; state: folder for the shallow clone ("" is a temporary one); rewind_hold:
-    how long nothing is pruned or released after a force-push; token_file, ssh_key, known_hosts, allowed_signers: paths."""
+    """The clone and how it is kept up to date. Paths: token_file, ssh_key, known_hosts, allowed_signers.
+
+    interval: between polls, with 5% jitter. state: folder for the shallow clone ("" is a temporary one).
+    rewind_hold: how long nothing is pruned or released after a force-push.
+    plain_http: a token may be sent without encryption, to hosts other than this machine.
+    """
 
     interval: timedelta = timedelta(minutes=1)
     timeout: timedelta = timedelta(minutes=1)
@@ -36,13 +40,17 @@ class GitSettings:
     ssh_key: str = ""
     known_hosts: str = ""
     allowed_signers: str = ""
+    plain_http: bool = False
     rewind_hold: timedelta = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
 class PassSettings:
-    """interval: a full pass even when nothing changed; quiet: how long things must be still before a pass starts;
-    quiet_at_most: a pass starts this long after the first change, however restless things are."""
+    """When passes are made.
+
+    interval: between passes when nothing changed. quiet: how long there must be no change before a pass starts.
+    quiet_at_most: a pass starts this long after the first change, even while changes go on.
+    """
 
     interval: timedelta = timedelta(minutes=5)
     quiet: timedelta = timedelta(seconds=2)
@@ -59,7 +67,7 @@ class InventorySettings:
 
 @dataclass(frozen=True, slots=True)
 class CapSettings:
-    """Limits of what one pass may do; 0 means no limit. prune_share: of the inventory at once, at least one object."""
+    """Limits of what one pass may do; 0 means no limit. prune_share: of the inventory within an hour, at least one object."""
 
     new_nodes_per_pass: int = 100
     price_per_hour: float = 0.0
@@ -69,11 +77,14 @@ class CapSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
-    """mode: fast, or optimal for cheaper new nodes by linear programming; optimal_within: when that takes longer, the best
-    that was found by then is used; chunks_per_node: how many chunks of one demand a node may hold (0: no limit), so that losing a node
-    loses no more; instance_types: how many types a placeholder offers, so that a stock-out of one does not fail its launch; spot_share:
-    the most of a demand's chunks that may stand on spot nodes of one instance type in one zone (1: no bound), so that losing those
-    loses no more; check: verify every placement by code of its own before anything comes of it."""
+    """How nodes are chosen.
+
+    mode: fast, or optimal for cheaper new nodes by linear programming. optimal_within: after that long, the best answer
+    so far is used. chunks_per_node: most chunks of one demand on a node, so that losing the node loses no more (0: no limit).
+    instance_types: how many types a placeholder offers, so that its launch survives a stock-out of one.
+    spot_share: most of a demand's chunks on spot nodes of one instance type in one zone (1: no bound).
+    check: verify every placement by independent code before it is used.
+    """
 
     mode: str = "fast"
     optimal_within: timedelta = timedelta(minutes=1)
@@ -101,9 +112,14 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """repository: path or URL; revision: branch, tag or commit ("" is the working tree, or a URL's default branch); path:
-    folder inside it; cluster, catalog: as the flags of those names; dialect: karpenter or ca; templates: folder inside
-    the repository with its own templates; drift: what becomes of what was changed in the cluster, correct or report; listen: address of health, metrics and status; suspend: plan but never write."""
+    """All settings.
+
+    repository: path or URL. revision: branch, tag or commit ("" is the working tree, or a URL's default branch).
+    path: folder inside it. cluster, catalog: as the flags of those names. dialect: karpenter or ca.
+    templates: folder inside the repository with its own templates. drift: correct or report what was changed in the cluster.
+    listen: address of health, metrics and status. suspend: plan but never write.
+    allow_empty: take a repository without a document at its word, and prune what it no longer declares.
+    """
 
     repository: str = ""
     revision: str = ""
@@ -115,6 +131,7 @@ class Settings:
     listen: str = "127.0.0.1:8080"
     leader_election: bool = False
     suspend: bool = False
+    allow_empty: bool = False
     drift: str = "correct"
     git: GitSettings = field(default_factory=GitSettings)
     passes: PassSettings = field(default_factory=PassSettings)

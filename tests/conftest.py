@@ -2,7 +2,7 @@
 
 import os
 
-pytest_plugins = ["tests.controlplane.fixtures"]
+pytest_plugins = ["pytester", "tests.controlplane.fixtures", "tests.side_by_side"]
 
 # The processes that run tests side by side are given a width for their own output; what headroom prints must not wrap at it.
 os.environ.pop("COLUMNS", None)

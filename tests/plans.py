@@ -20,7 +20,7 @@ from reconciler.model.changes import (
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.placement import Excuse, Holding, OccupiedBin, PlannedNode
+from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason
 from reconciler.model.refs import ObjectRef, SourcePosition
 from tests.builders import buffer_ref, demand, resources
 
@@ -67,7 +67,7 @@ def full_plan() -> Plan:
                 on_existing=0,
                 on_new=0,
                 unplaced=4,
-                excuses=(Excuse("limit", 1, "NodePool general is at its cpu limit of 64"),),
+                unplaced_reasons=(UnplacedReason("limit", 1, "NodePool general is at its cpu limit of 64"),),
                 conditions=(READY,),
             ),
             DemandOutcome(demand("web", count=3), on_existing=1, on_new=2, unplaced=0, conditions=(READY,)),

@@ -17,14 +17,15 @@ COMMANDS = {
     "apply": "One pass, applied.",
     "diff": "What merging BASE..HEAD would change.",
     "validate": "Check manifests; works with no cluster.",
-    "schedule": "What each capacity schedule is worth, now and next.",
+    "schedule": "The value of each capacity schedule, now and over time.",
     "budgets": "Disruptions allowed by NodePool and reason, now and hour by hour.",
-    "explain": "Where each chunk of a demand landed, or every excuse.",
+    "explain": "Where each chunk of a demand landed, or why it did not.",
     "status": "What the daemon last did.",
     "snapshot": "Capture a cluster for offline planning.",
+    "release": "Hand every held node back, before headroom is removed.",
     "crd": "Print the CustomResourceDefinitions that headroom owns.",
     "init": "Scaffold a capacity repository.",
-    "schema": "Print the JSON Schema of an output.",
+    "schema": "Print the JSON Schema of an output, or of manifests.",
 }
 
 

@@ -1,4 +1,4 @@
-"""The files that paths on the command line mean. Used by validate."""
+"""The files that paths on the command line mean."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reconciler.manifests.declared import left_out
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding
 from reconciler.source.worktree import WorkingTree
 
@@ -15,7 +15,7 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
     """Files by the path that a person would type, and a finding for each that was left out.
 
     A folder means every manifest in it that `.sourceignore` leaves in; a file means itself, whatever its name. Raises
-    `Invalid` when a path is not there.
+    `Stalled` if a path does not exist.
     """
     files: dict[str, bytes] = {}
     findings: list[Finding] = []
@@ -30,5 +30,7 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
             try:
                 files[place.as_posix()] = place.read_bytes()
             except OSError as error:
-                raise Invalid(f"{path}: cannot be read ({error.strerror})", hint="name a file or a folder") from error
+                raise Stalled(
+                    f"{path}: cannot be read ({error.strerror})", reason=PATH_NOT_FOUND, hint="name a file or a folder"
+                ) from error
     return files, tuple(findings)

@@ -19,17 +19,17 @@ from reconciler.cli.progress import Progress
 )  # fmt: skip
 @output_option("text", "json", "markdown", "html")
 def command(*, output: str, now: datetime | None, timings: str | None, detailed_exitcode: bool, **values: Any) -> int:
-    """Work out what one pass would change, and change nothing.
+    """Show what one pass would change, without changing anything.
 
-    Exits 0 when nothing would change, 1 when something would, 2 on an error. Findings do not change the exit code:
-    headroom validate is the gate for them.
+    Exits 0 when nothing would change, 1 when something would, 2 on an error. Findings do not change the exit
+    code: use headroom validate to gate on them.
 
     \b
         headroom plan --path clusters/production
         headroom plan --cluster snapshot:before.tar.gz --now 2026-12-24T18:00:00Z --output json
     """
     from reconciler.cli.planning import print_plan, write_timings  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.wiring import open_session  # noqa: PLC0415 - likewise
+    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)
     with Progress() as progress, open_session(settings, now=now, progress=progress) as session:

@@ -1,1 +1,1 @@
-"""Clusters behind one port: a real one, a snapshot of one, and one that lives in this process. Bound in wiring."""
+"""Clusters behind one port: a real one, a snapshot of one, and one that lives in this process."""

@@ -1,8 +1,8 @@
-"""Carries out writes, the inventory kept around them. Called by the cycle's last stage.
+"""Applies a plan's writes and keeps the inventory around them.
 
-The order is what makes a kill between any two steps harmless: the inventory first says where members may be, then they
-are applied, then is remembered what must outlive its object, then objects are deleted, and only when that succeeded does
-the inventory shrink. The next pass sees what is there and goes on from it.
+The order makes a kill between any two steps harmless. First the inventory says where members may be, then objects are
+applied. Then the inventory gets what must outlive its objects, and only then is anything deleted. It shrinks last, when
+the deletions succeeded. The next pass sees what is there and continues from it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.ports import Cluster
 
-Report = Callable[[WriteResult], None]
+Progress = Callable[[], None]
+"""Called before each call to the cluster."""
 
 _KIND_ORDER = ("NodePool", "PodTemplate")
 _LAST_KIND = "NodeClaim"
@@ -32,16 +33,20 @@ def carry_out(
     parent: InventoryParent,
     view: ClusterView,
     memory: Mapping[str, Any],
-    report: Report = lambda _result: None,
+    progress: Progress = lambda: None,
 ) -> ChangeSet:
     """Everything in a dry run first; what is refused there is left out and the rest goes on. Results in the order done.
 
-    Nothing is written that changes nothing. memory: what the inventory is to remember from now on. report: called with
-    each result as it comes.
+    Nothing is written that changes nothing. memory: what the inventory is to remember from now on.
     """
-    pending = _Pending(sorted(writes, key=_rank), report)
-    _rehearse(cluster, pending)
-    record = _Record(cluster, parent, view, report)
+
+    def write(index: int) -> None:
+        progress()
+        pending.settle(index, cluster.write(pending.writes[index]))
+
+    pending = _Pending(sorted(writes, key=_rank))
+    _rehearse(cluster, pending, progress)
+    record = _Record(cluster, parent, view, progress)
     grown = record.grown(write.ref for write in pending.todo() if _is_member(write, parent))
     others = pending.indexes(lambda write: not isinstance(write, Delete))
     failure = record.write(grown, record.memory) if others else ""
@@ -49,7 +54,7 @@ def carry_out(
         if failure and not isinstance(pending.writes[index], Annotate):
             pending.skip(index, f"the inventory could not be written: {failure}")
         else:
-            pending.settle(index, cluster.write(pending.writes[index]))
+            write(index)
     deletions = pending.indexes(lambda write: isinstance(write, Delete))
     left = record.left(pending.results(), parent)
     failure = failure or record.write(grown if deletions else left, memory)
@@ -57,7 +62,7 @@ def carry_out(
         if failure:
             pending.skip(index, f"the inventory could not be written: {failure}")
         else:
-            pending.settle(index, cluster.write(pending.writes[index]))
+            write(index)
     if deletions and not failure:
         record.write(record.left(pending.results(), parent), memory)
     return ChangeSet((*pending.results(), *record.failures))
@@ -85,13 +90,14 @@ def _is_member(write: Write, parent: InventoryParent) -> bool:
     return bool(labels.get(PART_OF_LABEL) == parent.id)
 
 
-def _rehearse(cluster: Cluster, pending: _Pending) -> None:
+def _rehearse(cluster: Cluster, pending: _Pending, progress: Progress) -> None:
     """Settles what the server would refuse, and what is already as asked for."""
     failed = 0
     for index, write in enumerate(pending.writes):
         if failed >= _HOPELESS:
             pending.settle(index, WriteResult(write, Outcome.FAILED, "not tried: the calls before it failed"))
             continue
+        progress()
         result = cluster.write(write, dry_run=True)
         failed = failed + 1 if result.outcome is Outcome.FAILED else 0
         if result.outcome is not Outcome.APPLIED:
@@ -101,9 +107,8 @@ def _rehearse(cluster: Cluster, pending: _Pending) -> None:
 class _Pending:
     """The writes in the order in which they are carried out, and what became of each so far."""
 
-    def __init__(self, writes: Sequence[Write], report: Report) -> None:
+    def __init__(self, writes: Sequence[Write]) -> None:
         self.writes = writes
-        self._report = report
         self._settled: dict[int, WriteResult] = {}
 
     def todo(self) -> list[Write]:
@@ -114,7 +119,6 @@ class _Pending:
 
     def settle(self, index: int, result: WriteResult) -> None:
         self._settled[index] = result
-        self._report(result)
 
     def skip(self, index: int, why: str) -> None:
         self.settle(index, WriteResult(self.writes[index], Outcome.SKIPPED, why))
@@ -130,9 +134,9 @@ Extent = tuple[frozenset[str], frozenset[str]]
 class _Record:
     """The inventory's parent as it stands after the writes so far."""
 
-    def __init__(self, cluster: Cluster, parent: InventoryParent, view: ClusterView, report: Report) -> None:
+    def __init__(self, cluster: Cluster, parent: InventoryParent, view: ClusterView, progress: Progress) -> None:
         self._cluster = cluster
-        self._report = report
+        self._progress = progress
         self._parent = parent
         self._members = view.inventory.members
         self._recorded = view.inventory.recorded
@@ -166,11 +170,11 @@ class _Record:
             made = self._cluster.write(Apply(ObjectRef("", "Namespace", "", self._parent.namespace), namespace))
             self._needs_namespace = not made.ok
         manifest = parent_manifest(self._parent, group_kinds=extent[0], namespaces=extent[1], memory=memory)
+        self._progress()
         # Forced: the labels and annotations are the ApplySet's own, whoever touched them.
         result = self._cluster.write(Apply(self._parent.ref, manifest, "keep the inventory", force=True))
         if not result.ok:
             self.failures.append(result)
-            self._report(result)
             return result.message or result.outcome.value
         self._extent, self.memory, self._recorded = extent, memory, True
         return ""

@@ -1,7 +1,7 @@
-"""Requests to an API server: authentication and TLS by the `kubernetes` package, answers as raw bytes. Used by kubernetes.
+"""Requests to an API server: authentication and TLS by the `kubernetes` package, answers as raw bytes.
 
-The package's own calls turn every object into model classes, which costs a hundred times what decoding the few fields
-that matter does; its configuration (kubeconfig, exec plugins, service account tokens) is what nobody should write again.
+The package's own calls turn every object into model classes, which takes a hundred times as long as decoding a few fields.
+Its configuration (kubeconfig, exec plugins, service account tokens) is used as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import msgspec
 
 from reconciler import __version__
 from reconciler.cluster.rate_limit import RateLimit
-from reconciler.model.errors import Invalid, Transient
+from reconciler.cluster.server_clock import ServerClock
+from reconciler.model.errors import Invalid, Transient, Waiting
 
 JSON = "application/json"
 USER_AGENT = f"headroom/{__version__}"
@@ -81,7 +82,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach one API server. pool: a urllib3 PoolManager with its TLS; authorization: headers, made anew each time."""
+    """How to reach one API server. pool: a urllib3 PoolManager with its TLS; authorization: headers, made for each call."""
 
     host: str
     pool: Any
@@ -188,6 +189,22 @@ class Connection:
         self._access: Access | None = None
         self._streams: set[Any] = set()
         self._closed = False
+        self._hindrance: Callable[[], str] = lambda: ""
+        self.server_clock = ServerClock()
+        self._writes = 0
+
+    def write_only_unless(self, hindrance: Callable[[], str]) -> None:
+        """From now on `hindrance` is asked right before each write is sent: it says why not, or "" when there is nothing.
+
+        Asked as late as that, since a pass takes long, and a replica may lose its leadership in the middle of one.
+        """
+        self._hindrance = hindrance
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a write is under way that the server may still carry out."""
+        with self._lock:
+            return self._writes > 0
 
     def request(
         self,
@@ -198,10 +215,35 @@ class Connection:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         resource: str = "",
+        always: bool = False,
     ) -> Answer:
-        """One call and its whole answer, whatever its status. Raises `Transient` when none came."""
+        """One call and its whole answer, whatever its status. Raises `Transient` when none came.
+
+        A write raises `Waiting` while something hinders it. always: not this one (the Lease, by which others are hindered).
+        """
         self._limit.wait()
-        response = self._open(_Call(method, path, self._timeout, query, body, headers or {}, resource))
+        call = _Call(method, path, self._timeout, query, body, headers or {}, resource)
+        if method == "GET" or always:
+            return self._ask(call)
+        with self._writing():
+            return self._ask(call)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Counted before it is judged: once everything is hindered, a count of zero stays zero."""
+        with self._lock:
+            self._writes += 1
+        try:
+            why_not = self._hindrance()
+            if why_not:
+                raise Waiting(why_not)
+            yield
+        finally:
+            with self._lock:
+                self._writes -= 1
+
+    def _ask(self, call: _Call) -> Answer:
+        response = self._open(call)
         import urllib3  # noqa: PLC0415 - loaded with the client by now
 
         try:
@@ -286,6 +328,7 @@ class Connection:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             self._count(call.method, call.resource, "error")
             raise Transient(_lost(access.host, error)) from error
+        self.server_clock.hear(response.headers.get("Date"))
         self._count(call.method, call.resource, str(response.status))
         return response
 

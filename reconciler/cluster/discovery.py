@@ -1,4 +1,4 @@
-"""What an API server serves: kinds, their plural names and versions. Used by watches and writes.
+"""What an API server serves: kinds, their plural names and versions.
 
 Aggregated discovery (KEP-3352) tells all of it in two answers, and with an ETag says cheaply that nothing changed.
 """

@@ -1,4 +1,4 @@
-"""Kubernetes Events about what headroom did. Used by kubernetes; best effort, and the same event counts instead of repeating."""
+"""Kubernetes Events about what headroom did: best effort, and an event that repeats is counted instead of sent again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inventory: an ApplySet (KEP-3659) whose parent is a ConfigMap. Written by apply, read back by ViewStore.
+"""The inventory: an ApplySet (KEP-3659) whose parent is a ConfigMap.
 
 Members carry the set's id as a label, so that what headroom made is found by looking at the cluster alone. The parent
 says in which kinds and namespaces members may be, and keeps, beyond the KEP, what must outlive its objects.
@@ -16,6 +16,7 @@ import msgspec
 
 from reconciler import __version__
 from reconciler.model.errors import Invalid
+from reconciler.model.marks import REQUESTED_AT_ANNOTATION, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Inventory, Manifest
 
@@ -109,6 +110,8 @@ def inventory_of(members: Iterable[ObjectRef], record: InventoryRecord | None) -
         recorded=True,
         group_kinds=_listed(record.annotations.get(GROUP_KINDS, "")),
         namespaces=_listed(record.annotations.get(NAMESPACES, "")),
+        suspended=record.annotations.get(SUSPEND_ANNOTATION) == "true",
+        requested_at=record.annotations.get(REQUESTED_AT_ANNOTATION, ""),
     )
 
 

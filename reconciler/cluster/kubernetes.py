@@ -1,9 +1,10 @@
-"""A real cluster, watched and written to. Bound in wiring for `--cluster kubeconfig[:CONTEXT]` and `in-cluster`."""
+"""A real cluster, watched and written to."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Condition, Event, Thread
 
@@ -17,6 +18,7 @@ from reconciler.cluster.lease import KubernetesLeases, LeaderElection
 from reconciler.cluster.listing import list_all
 from reconciler.cluster.resources import CONFIG_MAPS, CORE, RESOURCES, Resource
 from reconciler.cluster.scales import Scales
+from reconciler.cluster.server_clock import seconds_awake_or_asleep
 from reconciler.cluster.view import ViewStore
 from reconciler.cluster.watch import ResourceWatch, Surroundings
 from reconciler.cluster.writes import Writer
@@ -63,6 +65,7 @@ class KubernetesCluster:
         self._changed: Callable[[], None] = lambda: None
         self._unreachable = ""
         self._own: dict[tuple[str, str], int] = {}
+        self._skewed: tuple[ClusterView, ClusterView] | None = None
         around = Surroundings(self._connection, self._discovery, self._store, self._stopping, self._notice)
         own_inventory = Resource(
             CORE, CONFIG_MAPS.kind, CONFIG_MAPS.plural, namespace=inventory.namespace, name=inventory.name
@@ -77,7 +80,15 @@ class KubernetesCluster:
     def election(self, identity: str) -> LeaderElection:
         """A candidate for the Lease beside the inventory; identity: of this replica, unique."""
         leases = KubernetesLeases(self._connection, self._inventory.namespace, self._inventory.name)
-        return LeaderElection(leases, identity, monotonic=time.monotonic, now=lambda: datetime.now(UTC))
+        return LeaderElection(leases, identity, monotonic=seconds_awake_or_asleep, now=lambda: datetime.now(UTC))
+
+    def write_only_unless(self, hindrance: Callable[[], str]) -> None:
+        """Nothing is written while `hindrance` says why not; such writes are skipped."""
+        self._connection.write_only_unless(hindrance)
+
+    @property
+    def is_writing(self) -> bool:
+        return self._connection.is_writing
 
     def start(self, changed: Callable[[], None]) -> None:
         """Threads begin to watch; nothing is waited for."""
@@ -101,7 +112,21 @@ class KubernetesCluster:
                 self._moved.wait(0.1)
             self._own.clear()
         self._scales.refresh()
-        return self._store.view()
+        return self._in_time(self._store.view())
+
+    def _in_time(self, view: ClusterView) -> ClusterView:
+        """With the skew of the clocks; the very same view as long as neither changes."""
+        skew = self._connection.server_clock.skew
+        if not skew:
+            return view
+        if self._skewed is None or self._skewed[0] is not view or self._skewed[1].clock_skew != skew:
+            self._skewed = (view, replace(view, clock_skew=skew))
+        return self._skewed[1]
+
+    @property
+    def requested_at(self) -> str:
+        """What the inventory says of who asks for a pass."""
+        return self._store.requested_at
 
     def read(self, resource: Resource) -> Iterator[Manifest]:
         """Every object of a kind as the server has it, for a snapshot; none when it is not served.

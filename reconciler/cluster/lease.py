@@ -1,8 +1,8 @@
-"""Leader election by a Lease: of several replicas only the holder writes. Made by wiring, asked by the daemon.
+"""Leader election by a Lease: of several replicas only the holder writes.
 
-The times are the conventional ones: a lease is good for 35 s, its holder steps down when it could not renew for 30 s, and
-everybody tries every 5 s. Another's lease has run out when it was not renewed for its duration by our own clock: the times
-written in it are another machine's, and clocks differ (as in client-go's leaderelection).
+The times are the conventional ones. A lease lasts 35 s, its holder steps down when it could not renew it for 30 s, and every
+candidate tries every 5 s. Another's lease has expired when it was not renewed for its duration by our own clock: the times
+in it come from another machine, and clocks differ (as in client-go's leaderelection).
 """
 
 from __future__ import annotations
@@ -76,6 +76,11 @@ class LeaderElection:
         renewed = self._renewed
         return renewed is not None and self._monotonic() - renewed < RENEW_SECONDS
 
+    @property
+    def holder(self) -> str:
+        """Who led when last looked; "" when nobody did, or before the first look."""
+        return self._observed.holder
+
     def step(self) -> None:
         """Takes the lease if it is free or ran out, renews it if it is ours. Never raises: a try that fails is repeated."""
         began = self._monotonic()
@@ -86,6 +91,8 @@ class LeaderElection:
             ours = record.holder == self._identity
             if not ours and record.holder and began - self._observed_at < record.seconds:
                 self._renewed = None
+                return
+            if self._stopping.is_set():
                 return
             written = self._leases.write(self._claim(record, ours=ours))
         except Failure:
@@ -100,14 +107,17 @@ class LeaderElection:
         self._thread = Thread(target=self._run, name="headroom-lease", daemon=True)
         self._thread.start()
 
-    def close(self) -> None:
-        """Stops trying and gives the lease up, so that another replica need not wait for it to run out."""
+    def close(self, *, release: bool = True) -> None:
+        """Stops trying. release: gives the lease up too, so that another replica need not wait until it has run out.
+
+        It may only be given up after the last write of this replica.
+        """
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
-        if not self.is_leader():
+        leads, self._renewed = self.is_leader(), None
+        if not (leads and release):
             return
-        self._renewed = None
         try:
             record = self._leases.read()
             if record.holder == self._identity:
@@ -181,7 +191,7 @@ class KubernetesLeases:
         method, path = ("PUT", f"{self._collection}/{self._name}") if record.version else ("POST", self._collection)
         headers = {"Content-Type": JSON}
         answer = self._connection.request(
-            method, path, body=msgspec.json.encode(document), headers=headers, resource="leases"
+            method, path, body=msgspec.json.encode(document), headers=headers, resource="leases", always=True
         )
         if answer.status == CONFLICT:
             return None

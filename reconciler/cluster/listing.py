@@ -1,4 +1,4 @@
-"""All objects of one kind, listed in pages. Used by watch, and by kubernetes for snapshots."""
+"""All objects of one kind, listed in pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from reconciler.cluster.connection import Answer, Connection
-from reconciler.cluster.decode import list_items
+from reconciler.cluster.decoding.decode import list_items
 from reconciler.cluster.resources import Resource
 
 PAGE = 500

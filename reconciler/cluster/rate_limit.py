@@ -1,4 +1,4 @@
-"""A token bucket: how fast headroom may call an API server. Used by connection."""
+"""A token bucket: how fast headroom may call an API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds that headroom reads, with the names the API has for them. Used by every cluster adapter."""
+"""The kinds that headroom reads, with the names the API has for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buffers may point to any kind with a scale: the size of those that no watch covers. Used by kubernetes for each view.
+"""Buffers may point to any kind with a scale: the size of those that no watch covers.
 
 Read through the scale subresource, as the HorizontalPodAutoscaler does, so that no right on the kind itself is needed.
 Nothing watches them, but their pods are watched: when such a workload changes its size, a pass is made.

@@ -1,4 +1,4 @@
-"""Keeps the present picture of a cluster up to date and hands it out as views. Used by every cluster adapter."""
+"""Keeps the present picture of a cluster up to date and hands it out as views."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import replace
 from threading import RLock
 from typing import Any, TypeVar, cast
 
-from reconciler.cluster.decode import Body, Decoded, NamespaceLabels, Value, decode
+from reconciler.cluster.decoding.decode import Body, Decoded, Value, decode
+from reconciler.cluster.decoding.policies import NamespaceLabels
+from reconciler.cluster.decoding.shapes import ShapePool
 from reconciler.cluster.inventory import InventoryParent, InventoryRecord, inventory_of
 from reconciler.cluster.resources import (
     CONFIG_MAPS,
@@ -30,7 +32,6 @@ from reconciler.cluster.resources import (
     VOLUME_CLAIMS,
     Resource,
 )
-from reconciler.cluster.shapes import ShapePool
 from reconciler.model.devices import Devices
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import InstanceType
@@ -251,6 +252,12 @@ class ViewStore:
 
     def _sorted_values(self, resource: Resource) -> list[Value]:
         return [value for _, value in sorted(self._values.get(resource.key, {}).items(), key=_by_key)]
+
+    @property
+    def requested_at(self) -> str:
+        """Cheap: for whoever must know it at every change, without a view."""
+        with self._lock:
+            return self._inventory().requested_at
 
     def _inventory(self) -> Inventory:
         members = (

@@ -1,7 +1,7 @@
-"""Keeps one kind of object up to date in a ViewStore: list in pages, then watch. One thread each, started by kubernetes.
+"""Keeps one kind of object up to date in a ViewStore: list in pages, then watch. Each has a thread.
 
 What was read before a connection was lost may be old, so a lost one is a gap in the view until everything was listed
-anew. A stream that merely ended, or was silent for long, goes on where it stopped.
+again. A stream that merely ended, or was silent for long, goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import NoReturn
 import msgspec
 
 from reconciler.cluster.connection import FORBIDDEN, GONE, NOT_FOUND, UNAUTHORIZED, Answer, Connection
+from reconciler.cluster.decoding.wire import MetadataWire, WatchWire
 from reconciler.cluster.discovery import Discovery, collection_path
 from reconciler.cluster.listing import list_all, selector
 from reconciler.cluster.resources import Resource
 from reconciler.cluster.view import ViewStore
-from reconciler.cluster.wire import MetadataWire, WatchWire
 from reconciler.model.errors import Invalid, Transient
 
 _WATCH_SECONDS = 240  # the server ends a watch after this; a bookmark comes about every minute
@@ -40,7 +40,7 @@ _OBJECT = msgspec.json.Decoder(_ObjectWire)
 
 
 class _ExpiredError(Exception):
-    """The version to go on from is too old: everything must be listed anew."""
+    """The version to go on from is too old: everything must be listed again."""
 
 
 class _DeniedError(Exception):

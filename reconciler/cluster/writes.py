@@ -1,4 +1,4 @@
-"""One write to an API server, and what became of it. Used by kubernetes."""
+"""One write to an API server, and what became of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reconciler.cluster.connection import (
 )
 from reconciler.cluster.discovery import Discovery
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
-from reconciler.model.errors import Transient
+from reconciler.model.errors import Transient, Waiting
 from reconciler.model.marks import OWN_MANAGER
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
@@ -57,6 +57,8 @@ class Writer:
                     return self._annotate(write, dry_run=dry_run)
                 case Delete():
                     return self._delete(write, dry_run=dry_run)
+        except Waiting as error:
+            return WriteResult(write, Outcome.SKIPPED, error.message)
         except Transient as error:
             return WriteResult(write, Outcome.FAILED, error.message)
 

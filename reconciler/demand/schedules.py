@@ -27,6 +27,8 @@ from reconciler.timetable.lead_time import next_look, value_with_lead
 
 NODE_POOL = "NodePool"
 _POOL_GROUP = "karpenter.sh"
+_MOST_LOOKS = 100
+"""Changes after which a schedule that stays at 0 counts as one that never rises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +113,21 @@ class _Pass:
         if sizes.unknown:
             self._hold(buffer.ref, buffer.position, sizes)
             return _unsized(buffer, sizes, live)
-        followed = followed_buffer(buffer, following, sizes.replicas, active=sizes.active)
+        followed = followed_buffer(buffer, following, sizes.replicas, asleep=self._asleep(following, sizes))
         if followed.dormant:
             self.dormant[buffer.ref] = followed.dormant
         elif sizes.replicas is not None and buffer.ref in self.manifests:
             self.manifests[buffer.ref] = _sized_manifest(self.manifests[buffer.ref], sizes.replicas)
         return followed
+
+    def _asleep(self, following: Following, sizes: _Sizes) -> str:
+        """Why the buffer is not to exist now, and until when; "" if it is."""
+        schedule = following.active_during
+        if sizes.active or schedule is None:
+            return ""
+        wakes = _wakes(self._schedules[schedule], following.lead, self._now)
+        until = "with no change ahead" if wakes is None else f"until {wakes:%Y-%m-%d %H:%M} UTC"
+        return f"{schedule} is at 0 {until}"
 
     def pool(self, pool: NodePool) -> NodePool:
         """Only pools that Git declares: headroom sizes no pool that somebody else deploys."""
@@ -202,10 +213,20 @@ def followers(declared: Declared) -> Iterator[tuple[Buffer | NodePool, Following
             yield pool, following
 
 
-def followed_buffer(buffer: Buffer, following: Following, replicas: int | None, *, active: bool) -> Buffer:
-    """The buffer with these replicas (None: its own), asleep unless it is active."""
-    if not active:
-        return replace(buffer, dormant=f"{following.active_during} is at 0")
+def _wakes(schedule: Schedule, lead: timedelta, now: datetime) -> datetime | None:
+    """When a schedule that is at 0 is next above it, with the lead; None: never."""
+    at = next_look(schedule, lead, now)
+    for _ in range(_MOST_LOOKS):
+        if at is None or value_with_lead(schedule, lead, at) > 0:
+            return at
+        at = next_look(schedule, lead, at)
+    return None
+
+
+def followed_buffer(buffer: Buffer, following: Following, replicas: int | None, *, asleep: str = "") -> Buffer:
+    """The buffer with these replicas (None: its own). asleep: why it does not exist now."""
+    if asleep:
+        return replace(buffer, dormant=asleep)
     if replicas is None:
         return replace(buffer, dormant="")
     return replace(buffer, dormant="", replicas=replicas, sized_by=f"{following.replicas_from}{_ahead(following.lead)}")

@@ -57,7 +57,7 @@ def size_of(buffer: Buffer, requests: Resources, base: Base | None, dialect: Dia
     candidates: list[int] = []
     if buffer.replicas is not None:
         candidates.append(max(0, buffer.replicas))
-        facts.append(f"{candidates[-1]:,} by {buffer.sized_by or 'its own number'}")
+        facts.append(f"{candidates[-1]:,} {f'by {buffer.sized_by}' if buffer.sized_by else 'requested'}")
     if buffer.percentage is not None and base is not None:
         share = _share(buffer, buffer.percentage, base, dialect, facts)
         if share is not None:

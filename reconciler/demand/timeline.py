@@ -12,6 +12,7 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import followed_buffer, pool_ref
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
 from reconciler.model.following import Following, following_of
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.refs import ObjectRef
@@ -23,7 +24,8 @@ from reconciler.timetable.lead_time import spans_with_lead
 _State = tuple[int | None, bool]
 """What the schedules say at an instant: replicas (None: its own number), and whether it exists."""
 _Piece = tuple[datetime, datetime, _State]
-_Sizes = dict[tuple[ObjectRef, _State], int | None]
+_Sizes = dict[tuple[ObjectRef, _State], tuple[int | None, str]]
+"""Chunks (None: not ready), and in words why so many."""
 
 
 def demand_spans(
@@ -49,13 +51,17 @@ def demand_spans(
         answers, _ = buffer_demands(
             replace(declared, buffers=parts), view, dialect=dialect, instance_types=instance_types
         )
-        sizes |= {(demand.ref, awake[demand.ref][1]): demand.desired for demand in answers}
+        sizes |= {
+            (demand.ref, awake[demand.ref][1]): (demand.desired, _reason(demand, followings[demand.ref]))
+            for demand in answers
+        }
     found: list[DemandSpan] = []
     for buffer in declared.buffers:
         found += _joined(
-            DemandSpan(buffer.ref, opens, closes, count, _why(followings[buffer.ref], state))
+            DemandSpan(buffer.ref, opens, closes, count, why)
             for opens, closes, state in pieces[buffer.ref]
-            if (count := sizes[buffer.ref, state] if state[1] else 0) is not None
+            for count, why in [sizes[buffer.ref, state] if state[1] else (0, _why(followings[buffer.ref], state))]
+            if count is not None
         )
     for pool in declared.node_pools:
         found += _joined(_of_pool(pool, schedules, start, end))
@@ -123,14 +129,26 @@ def _rounds(
                 continue
             state = states.pop()
             following = followings[buffer.ref]
-            sized = buffer if following is None else followed_buffer(buffer, following, state[0], active=True)
+            sized = buffer if following is None else followed_buffer(buffer, following, state[0])
             awake[buffer.ref] = (sized, state)
         yield awake
 
 
+def _reason(demand: Demand, following: Following | None) -> str:
+    """The facts that made the size, limits among them, and the schedule by which the buffer exists."""
+    facts = list(demand.explanation)
+    if (
+        following is not None
+        and following.active_during is not None
+        and following.replicas_from != following.active_during
+    ):
+        facts.append(f"while {following.active_during} is above 0")
+    return "; ".join(facts)
+
+
 def _why(following: Following | None, state: _State) -> str:
     if following is None:
-        return "by its own number"
+        return "spec.replicas"
     if not state[1]:
         return f"{following.active_during} is at 0"
     return " and ".join(str(ref) for ref in following.schedules)

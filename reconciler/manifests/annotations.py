@@ -11,7 +11,7 @@ from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
 from reconciler.manifests.structure import nearest
 from reconciler.model.buffers import Fulfilment
-from reconciler.model.durations import parse_duration
+from reconciler.model.durations import duration_hint, parse_duration
 from reconciler.model.errors import Invalid
 
 PREFIX = "headroom.dev/"
@@ -37,7 +37,7 @@ _KNOWN: dict[str, tuple[Callable[[str], bool], str]] = {
     "drift": _one_of("correct", "report"),
     "fulfilment": _one_of(*(fulfilment.value for fulfilment in Fulfilment)),
     "lead-time": (_is_duration, 'write a duration such as "10m"'),
-    "prune": _one_of("disabled", "enabled"),
+    "prune": _one_of("disabled", "enabled", "true"),
     "replicas-from": _ANY,
     "requestedAt": _ANY,
     "source": _ANY,
@@ -63,6 +63,7 @@ def check_annotations(inspection: Inspection) -> None:
                 hint=nearest(name, [PREFIX + each for each in _KNOWN]) or "remove it",
             )
         elif not known[0](value):
-            inspection.report(codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=known[1])
+            hint = duration_hint(value) if known[0] is _is_duration else ""
+            inspection.report(codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=hint or known[1])
     check_following(inspection)
     check_local_budgets(inspection)

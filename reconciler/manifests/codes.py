@@ -97,6 +97,7 @@ OVERLAP_SETTLED = _info("overlap-settled")
 UNREACHABLE_BEHAVIOR = _warning("unreachable-behavior")
 
 # Across objects.
+SEVERAL_CLUSTERS = _warning("several-clusters")
 DUPLICATE_OBJECT = _error("duplicate-object")
 NOT_IN_REPOSITORY = _info("not-in-repository")
 

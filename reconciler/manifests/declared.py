@@ -11,7 +11,7 @@ from reconciler.manifests.kind import Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.load import load
 from reconciler.manifests.reading import ReadDocument, read_document
-from reconciler.manifests.validate import duplicates, references
+from reconciler.manifests.validate import duplicates, references, several_clusters
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
@@ -46,6 +46,8 @@ def read(files: Mapping[str, bytes], *, one_cluster: bool = True, skipped: Itera
     broken |= {ref for ref in refused if ref is not None}
     sound = [document for document in documents if document.ref is not None and document.ref not in broken]
     findings: list[Finding] = [*map(left_out, skipped), *loaded.findings, *doubled, *references(sound)]
+    if one_cluster:
+        findings += several_clusters(documents)
     for document in documents:
         findings += document.findings
     return Declared(
@@ -67,7 +69,7 @@ def left_out(skipped: tuple[str, str]) -> Finding:
     """The finding about a file that was not read. skipped: its path, and why."""
     path, why = skipped
     code = codes.LEFT_OUT
-    return Finding(code.name, code.severity, f"the file is left out: {why}", SourcePosition(path, 1))
+    return Finding(code.name, code.severity, f"the file was not read: {why}", SourcePosition(path, 1))
 
 
 def read_live(objects: Iterable[LiveObject]) -> Declared:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -16,6 +17,7 @@ from reconciler.manifests import codes
 from reconciler.manifests.document import Path, path_text
 from reconciler.manifests.inspection import Inspection
 from reconciler.manifests.schema import Schema, schema_of, validator_of
+from reconciler.model.durations import duration_hint
 
 _TYPE_NAMES = {
     "object": "a mapping",
@@ -41,6 +43,7 @@ _ALWAYS_KNOWN = ("apiVersion", "kind", "metadata")
 _LONGEST_SHOWN = 60
 MOST_VIOLATIONS = 100
 """Of one document; to find a hint for each of a hundred thousand would take minutes."""
+_DURATION = re.compile(r"(?:[0-9]+[smh])+")
 
 
 def check_structure(inspection: Inspection, schema_name: str, value: Any, at: Path = ()) -> None:
@@ -106,13 +109,21 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
                 codes.INVALID_VALUE,
                 path,
                 f"{place} {_violation(kind, found)}",
-                hint=_limit_hint(kind.name, part) or (f"write it like {example}" if example else ""),
+                hint=_limit_hint(kind.name, part)
+                or _duration_hint(part, found)
+                or (f"write it like {example}" if example else ""),
             )
 
 
 def _limit_hint(keyword: str, part: Mapping[str, Any]) -> str:
     """The schema's own hint for a list that is too long."""
     return str(part.get("whenTooLong", "")) if keyword == "maxItems" else ""
+
+
+def _duration_hint(part: Mapping[str, Any], found: Any) -> str:
+    """The hours of a duration in days, where the schema wants a duration."""
+    is_duration = isinstance(part.get("example"), str) and _DURATION.fullmatch(part["example"])
+    return duration_hint(found) if is_duration and isinstance(found, str) else ""
 
 
 def _violation(kind: Any, found: Any) -> str:
@@ -185,7 +196,7 @@ def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Pa
                 _unknown_fields(inspection, known[key], inner, where)
             elif isinstance(further, Mapping):
                 _unknown_fields(inspection, further, inner, where)
-            elif further is None and known is not None and _OPEN not in schema:
+            elif further is None and known is not None and _OPEN not in schema and (path or key not in _ALWAYS_KNOWN):
                 _unknown_field(inspection, known, where)
     elif isinstance(value, list):
         items = schema.get("items")

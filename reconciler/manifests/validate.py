@@ -18,6 +18,7 @@ from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, REPLICAS_FROM_ANNOT
 from reconciler.model.provisioning_requests import ProvisioningClass, ProvisioningRequest
 from reconciler.model.refs import ObjectRef
 
+_MOST_FOLDERS = 4
 _CLUSTER_FOLDER = re.compile(r"(?:.*/)?clusters/[^/]+/")
 _FOLLOWERS = frozenset({"Buffer", "CapacityBuffer", "NodePool"})
 _ONLY_THERE = "it must be in the cluster already"
@@ -41,6 +42,24 @@ def duplicates(documents: Iterable[ReadDocument], *, one_cluster: bool) -> tuple
                 _finding(codes.DUPLICATE_OBJECT, document, ("metadata", "name"), message, "keep one of the two")
             )
     return tuple(findings)
+
+
+def several_clusters(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
+    """A finding where the folders of several clusters are read as if they were one, or none."""
+    folders: dict[str, ReadDocument] = {}
+    for document in documents:
+        if document.ref is not None:
+            folders.setdefault(scope_of(document.document.file, one_cluster=False), document)
+    folders.pop("", None)
+    if len(folders) < 2:  # noqa: PLR2004 - one cluster is what is meant
+        return ()
+    names = sorted(folder.rstrip("/") for folder in folders)
+    shown = ", ".join(names[:_MOST_FOLDERS]) + (
+        f" and {len(names) - _MOST_FOLDERS} more" if len(names) > _MOST_FOLDERS else ""
+    )
+    code = codes.SEVERAL_CLUSTERS
+    message = f"{len(names)} clusters are read as one: {shown}"
+    return (Finding(code.name, code.severity, message, hint=f"give the folder of one: --path {names[0]}"),)
 
 
 def scope_of(file: str, *, one_cluster: bool) -> str:

@@ -15,6 +15,8 @@ ACTIVE_CAPACITY = "buffer.x-k8s.io/active-capacity"
 
 
 class Recreation(StrEnum):
+    """Whether what runs may fill a buffer (`recreationStrategy`): KeepEmpty: no, KeepMinimum: yes."""
+
     KEEP_EMPTY = "KeepEmpty"
     KEEP_MINIMUM = "KeepMinimum"
 
@@ -78,4 +80,5 @@ class Buffer:
     """The schedule that it follows and that is unknown, in words; "": none."""
 
     def annotation(self, key: str) -> str | None:
+        """The annotation's value; None where the buffer has none of that name."""
         return next((value for name, value in self.annotations if name == key), None)

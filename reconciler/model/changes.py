@@ -12,12 +12,14 @@ from reconciler.model.conditions import Condition
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
-from reconciler.model.placement import Excuse, Holding, OccupiedBin, PlannedNode
+from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import Manifest
 
 
 class Action(StrEnum):
+    """What happens to an object as a whole."""
+
     CREATE = "create"
     UPDATE = "update"
     DELETE = "delete"
@@ -77,6 +79,8 @@ class NodeClaimAction:
 
 @dataclass(frozen=True, slots=True)
 class NodeClaimChanges:
+    """What becomes of NodeClaims and their nodes. True when there is anything to do."""
+
     create: tuple[NodeClaimCreation, ...] = ()
     delete: tuple[NodeClaimAction, ...] = ()
     hold: tuple[NodeClaimAction, ...] = ()
@@ -110,7 +114,7 @@ class DemandOutcome:
     on_existing: int
     on_new: int
     unplaced: int
-    excuses: tuple[Excuse, ...] = ()
+    unplaced_reasons: tuple[UnplacedReason, ...] = ()
     conditions: tuple[Condition, ...] = ()
     domains: tuple[DomainCount, ...] = ()
 
@@ -211,6 +215,7 @@ class Plan:
 
     @property
     def has_changes(self) -> bool:
+        """Whether carrying the plan out would write anything but statuses."""
         return bool(self.node_claims or self.objects)
 
 
@@ -257,6 +262,8 @@ Write = Apply | Annotate | Delete | ApplyStatus
 
 
 class Outcome(StrEnum):
+    """How one write ended."""
+
     APPLIED = "applied"
     UNCHANGED = "unchanged"
     REFUSED = "refused"
@@ -270,12 +277,15 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
+    """One write and how it ended. message: what the API server said, "" where it said nothing."""
+
     write: Write
     outcome: Outcome
     message: str = ""
 
     @property
     def ok(self) -> bool:
+        """Whether the cluster now has what was written."""
         return self.outcome in {Outcome.APPLIED, Outcome.UNCHANGED}
 
 
@@ -287,4 +297,5 @@ class ChangeSet:
 
     @property
     def failures(self) -> tuple[WriteResult, ...]:
+        """The writes that the cluster does not have, in order."""
         return tuple(result for result in self.results if not result.ok)

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 
 class ConditionStatus(StrEnum):
+    """The three values of `status` in a Kubernetes condition."""
+
     TRUE = "True"
     FALSE = "False"
     UNKNOWN = "Unknown"

@@ -61,6 +61,7 @@ class Demand:
         return self if all(map(is_, groups, self.groups)) else replace(self, groups=groups)
 
     def requests(self) -> Resources:
+        """What all chunks request together."""
         return Resources.total(group.shape.requests * group.count for group in self.groups)
 
 

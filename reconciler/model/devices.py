@@ -58,6 +58,7 @@ class DeviceClass:
 
     @property
     def is_simple(self) -> bool:
+        """Whether every selector is a comparison of a driver or a plain attribute, so that `selects` can judge it."""
         return all(_DRIVER.fullmatch(part) or _ATTRIBUTE.fullmatch(part) for part in self._parts())
 
     def selects(self, driver: str, device: Device) -> bool:
@@ -107,6 +108,8 @@ class ResourceClaim:
 
 @dataclass(frozen=True, slots=True)
 class ResourceClaimTemplate:
+    """What the ResourceClaims of pods are made from, one for each pod."""
+
     namespace: str
     name: str
     spec: ClaimSpec

@@ -16,6 +16,7 @@ _MOST_CHARACTERS = 200
 """Far longer than any duration that Go itself prints."""
 _MOST_SHOWN = 40
 _PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)")
+_DAYS = re.compile(r"(?:([0-9]{1,3})w)?(?:([0-9]{1,4})d)?(?:([0-9]{1,5})h)?((?:[0-9]{1,5}m)?(?:[0-9]{1,5}s)?)")
 
 
 def parse_duration(text: str) -> timedelta:
@@ -33,10 +34,22 @@ def parse_duration(text: str) -> timedelta:
         total += _nanoseconds(text, part)
         position = part.end()
     if not text or position != len(text):
-        raise Invalid(f"{text!r} is not a duration", hint='write hours, minutes and seconds, such as "720h" or "1h30m"')
+        raise Invalid(
+            f"{text!r} is not a duration",
+            hint=duration_hint(text) or 'write hours, minutes and seconds, such as "720h" or "1h30m"',
+        )
     if total > _LONGEST:
         raise _too_long(text)
     return timedelta(microseconds=total // 1000)
+
+
+def duration_hint(text: str) -> str:
+    """What to write for a duration in days or weeks, which Go does not know: `write "24h"` for `1d`; else ""."""
+    found = _DAYS.fullmatch(text)
+    if found is None or not (found[1] or found[2]):
+        return ""
+    hours = 168 * int(found[1] or 0) + 24 * int(found[2] or 0) + int(found[3] or 0)
+    return f'write "{hours}h{found[4]}"'
 
 
 def _nanoseconds(text: str, part: re.Match[str]) -> int:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+PATH_NOT_FOUND = "PathNotFound"
+"""Reason of a stall: a folder or file that was named does not exist."""
+
 
 class Failure(Exception):  # noqa: N818 - the four kinds below are the glossary's words and read better without "Error"
     """A failure that a person can act on.

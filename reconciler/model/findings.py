@@ -53,5 +53,6 @@ class Finding:
 
     @property
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
+        """A total order: by place in the files, then by what is said."""
         where = self.position or SourcePosition("", 0, 0)
         return (where.file, where.line, where.column, self.path, self.code, self.message)

@@ -54,6 +54,7 @@ def schedule_ref(follower: ObjectRef, text: str) -> ObjectRef | None:
 
 
 def schedule_ref_of(namespace: str, name: str) -> ObjectRef:
+    """The MetricsProducer of that name, which is what a schedule is declared in."""
     return ObjectRef(_GROUP, METRICS_PRODUCER_KIND, namespace, name)
 
 

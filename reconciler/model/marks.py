@@ -10,7 +10,9 @@ OWN_MANAGER = "headroom"
 PART_OF_LABEL = "applyset.kubernetes.io/part-of"
 """Membership in an ApplySet (KEP-3659); the value is the set's id."""
 SUSPEND_ANNOTATION = "headroom.dev/suspend"
-"""With the value "true": leave this object as it is."""
+"""With the value "true": leave this object as it is; on the inventory: plan, and write nothing at all."""
+REQUESTED_AT_ANNOTATION = "headroom.dev/requestedAt"
+"""On the inventory: another value asks for a pass at once."""
 DRIFT_ANNOTATION = "headroom.dev/drift"
 """What happens to an object that was changed in the cluster since it was applied: correct or report."""
 MODE_ANNOTATION = "headroom.dev/ssa"
@@ -21,3 +23,8 @@ ACTIVE_DURING_ANNOTATION = "headroom.dev/active-during"
 """On a buffer: the MetricsProducer; the buffer exists while its value is above 0."""
 LEAD_TIME_ANNOTATION = "headroom.dev/lead-time"
 """With either of the two: how much earlier the object grows, so that nodes are ready when the value rises."""
+
+
+def is_own(manager: str) -> bool:
+    """Whether a field manager is headroom, in any of its roles (`headroom`, `headroom-status`)."""
+    return manager.partition("-")[0] == OWN_MANAGER

@@ -37,6 +37,8 @@ HOLDS_ANNOTATION = "headroom.dev/holds"
 
 @dataclass(frozen=True, slots=True)
 class NodeClassRef:
+    """The provider's node class that nodes are launched with (`spec.template.spec.nodeClassRef`)."""
+
     group: str
     kind: str
     name: str
@@ -60,9 +62,11 @@ class Node:
     created: datetime | None = None
 
     def label(self, key: str) -> str | None:
+        """The label's value; None where the node has none of that name."""
         return next((value for name, value in self.labels if name == key), None)
 
     def annotation(self, key: str) -> str | None:
+        """The annotation's value; None where the node has none of that name."""
         return next((value for name, value in self.annotations if name == key), None)
 
 
@@ -92,9 +96,11 @@ class NodeClaim:
     expire_after: timedelta | None = None
 
     def label(self, key: str) -> str | None:
+        """The label's value; None where the NodeClaim has none of that name."""
         return next((value for name, value in self.labels if name == key), None)
 
     def annotation(self, key: str) -> str | None:
+        """The annotation's value; None where the NodeClaim has none of that name."""
         return next((value for name, value in self.annotations if name == key), None)
 
     def condition(self, kind: str) -> str:
@@ -103,6 +109,7 @@ class NodeClaim:
 
     @property
     def is_placeholder(self) -> bool:
+        """Whether headroom made it."""
         return self.label(PLACEHOLDER_LABEL) == "true"
 
 
@@ -209,4 +216,5 @@ class InstanceType:
 
     @property
     def allocatable(self) -> Resources:
+        """What pods may request on one, daemons among them."""
         return self.capacity - self.overhead

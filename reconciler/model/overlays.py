@@ -23,4 +23,5 @@ class NodeOverlay:
 
     @property
     def sets_price(self) -> bool:
+        """Whether it changes prices, be it to a value or by an adjustment."""
         return self.price is not None or self.price_adjustment is not None

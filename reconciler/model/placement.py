@@ -1,4 +1,4 @@
-"""What placement decided: which chunks go where, and every excuse."""
+"""What placement decided: which chunks go where, and the reasons of those that go nowhere."""
 
 from __future__ import annotations
 
@@ -72,20 +72,23 @@ class PlannedNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Excuse:
-    """Why candidates could not take a group: one cause, how many candidates gave it, the nearest miss in words."""
+class UnplacedReason:
+    """Why candidates could not take a group. cause: in a few words (`node labels`); count: candidates that gave it;
+    example: the nearest miss, as a sentence."""
 
-    reason: str
+    cause: str
     count: int
     example: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
+    """Chunks of one group that found no place. group: its index in the demand; count: how many chunks."""
+
     demand: ObjectRef
     group: int
     count: int
-    excuses: tuple[Excuse, ...]
+    reasons: tuple[UnplacedReason, ...]
 
 
 @dataclass(frozen=True, slots=True)

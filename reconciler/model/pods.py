@@ -23,6 +23,8 @@ class NodeSelectorTerm:
 
 @dataclass(frozen=True, slots=True)
 class PreferredNodeTerm:
+    """A term of `preferredDuringSchedulingIgnoredDuringExecution` of node affinity. weight: 1 to 100."""
+
     weight: int
     term: NodeSelectorTerm
 
@@ -55,12 +57,16 @@ class PodAffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class WeightedPodAffinityTerm:
+    """A preferred term of pod affinity or anti-affinity. weight: 1 to 100."""
+
     weight: int
     term: PodAffinityTerm
 
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
+    """A port of the node that a container takes. address: the `hostIP`."""
+
     port: int
     protocol: str = "TCP"
     address: str = "0.0.0.0"  # noqa: S104 - Kubernetes' own default for an absent hostIP, nothing is bound here
@@ -78,20 +84,6 @@ class GeneratedClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
-    """What a pod has in common with others by its volume claims.
-
-    volumes: those that others may have attached to a node already, each with the resource by which a node counts it; company:
-    topology keys, each with the mark (a label) of the pods that must all be in one domain of it, since they wait for one
-    volume; the mark names its claim, and is one of the shape's labels. sole: claims that one pod at a time may use, in words.
-    """
-
-    volumes: tuple[tuple[str, str], ...] = ()
-    company: tuple[tuple[str, str], ...] = ()
-    sole: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class PodShape:
     """Everything about a pod that scheduling looks at; equal shapes form a group, so everything here is hashable.
 
@@ -102,7 +94,7 @@ class PodShape:
     ephemeral_claims: those volume claims that must have been made for the pod, each with its pod's UID.
     runtime_class: the RuntimeClass whose overhead and scheduling are not in the spec yet ("" when admission has been).
     attachment_terms: where its volumes and devices can be had, of which one must hold (() anywhere); beside the affinity,
-    since spread constraints do not look at it; obstacle: why no node whatever can take it; sharing: None for nothing. All three
+    since spread constraints do not look at it; obstacle: why no node whatever can take it. Both
     are placement's own finding, and so is attachment_places: where by claim, for people, so that shapes are alike whatever their
     claims are called.
     """
@@ -130,7 +122,6 @@ class PodShape:
     runtime_class: str = ""
     attachment_terms: tuple[NodeSelectorTerm, ...] = ()
     obstacle: str = ""
-    sharing: Sharing | None = None
     attachment_places: tuple[tuple[str, tuple[NodeSelectorTerm, ...]], ...] = field(compare=False, default=())
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     """Kept, since there are many parts to look at, and shapes are looked up again and again."""

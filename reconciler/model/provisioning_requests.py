@@ -11,6 +11,8 @@ from reconciler.model.refs import ObjectRef, SourcePosition
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
+    """So many pods of one PodTemplate, named as in the request's own namespace."""
+
     pod_template: str
     count: int
 

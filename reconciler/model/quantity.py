@@ -117,6 +117,7 @@ class Resources:
 
     @classmethod
     def of(cls, amounts: Mapping[str, int] | Iterable[tuple[str, int]]) -> Resources:
+        """Sorted by name; amounts of zero are left out."""
         items = amounts.items() if isinstance(amounts, Mapping) else amounts
         return cls(tuple(sorted((name, amount) for name, amount in items if amount)))
 
@@ -131,12 +132,14 @@ class Resources:
             raise Invalid(message, hint=error.hint) from error
 
     def get(self, name: str) -> int:
+        """The amount of one resource, 0 where it is not listed."""
         for key, amount in self.amounts:
             if key == name:
                 return amount
         return 0
 
     def names(self) -> tuple[str, ...]:
+        """The resources that are listed, sorted."""
         return tuple(name for name, _ in self.amounts)
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
@@ -182,6 +185,7 @@ class Resources:
 
     @staticmethod
     def total(lists: Iterable[Resources]) -> Resources:
+        """The sum of all lists."""
         total: dict[str, int] = {}
         for resources in lists:
             for name, amount in resources.amounts:

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 
 class Operator(StrEnum):
+    """Operators of node selectors, with Karpenter's Gte and Lte."""
+
     IN = "In"
     NOT_IN = "NotIn"
     EXISTS = "Exists"
@@ -36,6 +38,7 @@ class LabelSelector:
     expressions: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether these labels satisfy every part of it; an empty selector matches everything."""
         return all(labels.get(key) == value for key, value in self.match_labels) and all(
             _holds(expression, labels) for expression in self.expressions
         )
@@ -58,6 +61,8 @@ def _holds(expression: Requirement, labels: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Taint:
+    """A node's taint. effect: NoSchedule, PreferNoSchedule or NoExecute."""
+
     key: str
     value: str
     effect: str
@@ -73,6 +78,7 @@ class Toleration:
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
+        """Whether a pod with it may be on a node with that taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:

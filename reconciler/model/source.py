@@ -1,4 +1,4 @@
-"""A tree of files at one revision."""
+"""A tree of files at one revision: what the repository says, before any of it is parsed."""
 
 from __future__ import annotations
 

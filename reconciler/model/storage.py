@@ -56,6 +56,7 @@ class VolumeClaim:
 
     @property
     def is_for_one_pod(self) -> bool:
+        """Whether one pod at most may use it at a time, wherever that runs."""
         return "ReadWriteOncePod" in self.access_modes
 
     def __str__(self) -> str:

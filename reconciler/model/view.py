@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from reconciler.model.devices import Devices
 from reconciler.model.findings import Finding
+from reconciler.model.machines import Machine, joined_machines
 from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
@@ -40,7 +42,8 @@ class Inventory:
 
     members: refs that a prune may delete; memory: small JSON values by key (back-offs, finished requests).
     recorded: the inventory object exists; group_kinds (`NodePool.karpenter.sh`) and namespaces: where it says that members
-    may be.
+    may be. suspended: nothing is to be written until that is taken back. requested_at: whatever somebody wrote who asks for
+    a pass.
     """
 
     members: frozenset[ObjectRef] = frozenset()
@@ -48,6 +51,8 @@ class Inventory:
     recorded: bool = False
     group_kinds: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
+    suspended: bool = False
+    requested_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ class PodDisruptionBudget:
     allows_none: bool = False
 
     def covers(self, pod: Pod) -> bool:
+        """Whether the pod is one of those that the budget protects."""
         matches = self.selector is not None and self.selector.matches(dict(pod.shape.labels))
         return pod.namespace == self.namespace and matches
 
@@ -89,7 +95,8 @@ class ClusterView:
     catalog: instance types that came with the cluster (a snapshot's, the embedded cluster's), else empty. reduced: objects
     may lack fields that planning does not need (a snapshot leaves them out), so that an absent field says nothing.
     findings: what the user should know of where the view comes from (files of a snapshot that are not read). nominated: pods for
-    which kube-scheduler has chosen a node, once `with_nominated` has put those on it that it takes.
+    which kube-scheduler has chosen a node, once `with_nominated` has put those on it that it takes. clock_skew: this machine's time
+    less the cluster's, by which ages are to be judged.
     """
 
     revision: str = ""
@@ -114,3 +121,13 @@ class ClusterView:
     reduced: bool = False
     findings: tuple[Finding, ...] = ()
     nominated: tuple[Pod, ...] = ()
+    clock_skew: timedelta = timedelta(0)
+    _machines: tuple[Machine, ...] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Nodes joined with their NodeClaims: nodes by name, then NodeClaims without a node by name. Joined once per view."""
+        if self._machines is None:
+            object.__setattr__(self, "_machines", joined_machines(self.nodes, self.node_claims))
+        assert self._machines is not None
+        return self._machines

@@ -29,6 +29,8 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSet:
+    """A DaemonSet and the shape of its pods, of which each fitting node gets one."""
+
     namespace: str
     name: str
     shape: PodShape
@@ -36,6 +38,8 @@ class DaemonSet:
 
 @dataclass(frozen=True, slots=True)
 class PriorityClass:
+    """A PriorityClass. value: the priority of its pods; global_default: also of pods that name no class."""
+
     name: str
     value: int
     global_default: bool = False

@@ -1,4 +1,4 @@
-"""Demands as batches: runs of equal chunks that are placed together, in the order in which they are. Used by place and pack.
+"""Demands as batches: runs of equal chunks that are placed together, in the order in which they are.
 
 Pending pods come first, highest priority first and among equals the largest, so that the small fill the gaps; pods of equal
 shape are one batch. Then demands by priority, namespace and name, each group a batch of its own.
@@ -16,9 +16,9 @@ from reconciler.model.demand import Demand
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.loops import EMPTY, LEAN, MINIMUM, RUNNING, USED
-from reconciler.placement.preferences import firmer_shapes
-from reconciler.placement.shapes import Needs
+from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED
+from reconciler.placement.engine.preferences import firmer_shapes
+from reconciler.placement.needs import Needs
 
 
 class Member(NamedTuple):
@@ -29,26 +29,13 @@ class Member(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """How much of a demand nodes may hold (see spot.allowances). new_node: one to be made, None for no limit; bins: those of
-    existing ones that are limited, by number, sorted."""
-
-    new_node: int | None = None
-    bins: tuple[tuple[int, int], ...] = ()
-
-
-UNLIMITED = Allowance()
-
-
 @dataclass(slots=True, eq=False)
 class Batch:
     """Equal chunks; never changed once made (a frozen class takes three times as long to make, and there are thousands).
 
     pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
     allocatable less daemons; opens_nodes: new nodes may be made; whole: batches of one demand share the number, None when
-    each stands alone; preferences: needs with wishes made rules, firmest first, for new nodes; allowance: of its demand;
-    brings: of those that share volumes, which ones a node lacks before its chunks come (see sharing), None where that is all one; part, counted: as which part of what is on a node its chunks count, and the part that counts against the room for them (see
+    each stands alone; preferences: needs with preferences made rules, firmest first, for new nodes; part, counted: as which part of what is on a node its chunks count, and the part that counts against the room for them (see
     loops and `Recreation`)."""
 
     number: int
@@ -60,8 +47,6 @@ class Batch:
     priority: int
     whole: int | None
     preferences: tuple[Needs, ...] = ()
-    allowance: Allowance = UNLIMITED
-    brings: frozenset[str] | None = None
     count: int = field(init=False, default=0)
     part: int = field(init=False, default=EMPTY)
     counted: int = field(init=False, default=USED)
@@ -87,13 +72,6 @@ class Batch:
     @property
     def demand(self) -> ObjectRef:
         return self.members[0].demand
-
-    def most_on_new_node(self, per_node: int | None) -> int | None:
-        """The least of what is allowed, None for no limit. per_node: of every demand."""
-        own = self.allowance.new_node
-        if own is None or per_node is None:
-            return per_node if own is None else own
-        return min(own, per_node)
 
 
 def rank_of(batch: Batch) -> tuple[bool, int]:

@@ -1,4 +1,4 @@
-"""Offerings that did not give a node, and how long to stay away from them. Called by the cycle before placement, and by plan.
+"""Offerings that did not give a node, and how long to stay away from them.
 
 A placeholder that vanishes before its node has registered has failed: Karpenter deletes a NodeClaim for which there is
 no capacity, or whose node does not register within 15 minutes (controllers/nodeclaim/lifecycle). To see that, what is

@@ -1,9 +1,8 @@
-"""Pools' disruption budgets by reason over a span of time. Used by cli (`headroom budgets`) and for pull requests.
+"""Pools' disruption budgets by reason over a span of time.
 
-Nodes are taken as they are now: what changes in a span is which windows are open. The windows of each (schedule, duration)
-are worked out once (timetable.windows); the edges of a pool's windows cut the span into pieces, and of the terms that are
-open in a piece, the first binds (disruption_budgets.terms_of). Arrays do that for all pieces at once: a year of a pool with
-fifty budgets has thousands.
+Nodes are taken as they are now: within a span only windows open and close. The windows of each (schedule, duration) are worked
+out once (timetable.windows). Their edges cut the span into pieces, and in each piece the first open term binds
+(disruption_budgets.terms_of). Arrays do that for all pieces at once, since a year of fifty budgets has thousands.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Every finding code of plan, in one place. Used by objects; the documentation test reads `ALL`."""
+"""Every finding code of plan, in one place."""
 
 from __future__ import annotations
 
 from reconciler.model.findings import Code, Severity
 
+CLOCK_SKEW = Code("clock-skew", Severity.WARNING)
 DRIFTED = Code("drifted", Severity.WARNING)
+POOL_NOT_PRUNED = Code("pool-not-pruned", Severity.WARNING)
 POOL_NOT_THERE = Code("pool-not-there", Severity.ERROR)
 PLACEMENT_REJECTED = Code("placement-rejected", Severity.ERROR)
 SHARED_HOSTNAME = Code("shared-hostname", Severity.WARNING)

@@ -1,4 +1,4 @@
-"""What the cluster costs an hour before and after a plan. Used by plan; all amounts in USD.
+"""What the cluster costs an hour before and after a plan, in USD.
 
 A node is priced by its labels; a price that nobody knows is told as an assumption, never guessed.
 """

@@ -1,4 +1,4 @@
-"""What of a declared object the live one does not have: field by field, blind to how values are spelled. Used by objects.
+"""What of a declared object the live one does not have: field by field, blind to how values are spelled.
 
 Only declared fields are looked at, so that what the API server or another controller adds is no difference.
 """

@@ -1,7 +1,6 @@
-"""How many nodes of a pool may be disrupted at once, and why, by Karpenter's rules (seed 003, equation 1).
+"""How many nodes of a pool may be disrupted at once, and why, by Karpenter's rules (its design "Disruption Controls By Reason").
 
-Used by plan, hold and replacement for headroom's own actions, by budget_timeline, by `headroom budgets`, and by the embedded
-Karpenter. The rules are those of Karpenter 1.14 (`GetAllowedDisruptionsByReason`, `BuildDisruptionBudgetMapping`):
+The rules are those of Karpenter 1.14 (`GetAllowedDisruptionsByReason`, `BuildDisruptionBudgetMapping`):
 
 - A reason's budget is the least of the open budgets that name it or name none; none open: unbounded.
 - Every disrupting or not-ready node is taken off every reason's budget, each node once, and never below 0.

@@ -1,4 +1,4 @@
-"""Where chunks are by the labels that their demand's spread constraints and pod (anti-)affinity go by. Used by plan.
+"""Where chunks are by the labels that their demand's spread constraints and pod (anti-)affinity go by.
 
 The hostname is left out: a node says it itself.
 """

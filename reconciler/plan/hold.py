@@ -1,4 +1,4 @@
-"""Which nodes are protected because they hold chunks, and which are handed back. Used by plan.
+"""Which nodes are protected because they hold chunks, and which are handed back.
 
 Only changes are listed: a node that holds chunks and is protected already needs nothing.
 """

@@ -1,4 +1,4 @@
-"""Findings about nodes that share a hostname. Used by plan.
+"""Findings about nodes that share a hostname.
 
 Rules between pods by kubernetes.io/hostname mean that label and not the node: kube-scheduler takes two nodes with one value for one.
 """

@@ -1,4 +1,4 @@
-"""Caps on what one pass may make. Used by plan; the values come from the settings.
+"""Caps on what one pass may make.
 
 What is beyond a cap is cut from the end of the demands' order, and comes in a later pass if there is room then.
 """
@@ -14,7 +14,7 @@ from reconciler.model.refs import ObjectRef
 
 @dataclass(frozen=True, slots=True)
 class PlanCaps:
-    """0 is no limit. price_per_hour: USD an hour of all nodes together; prune_share: of the inventory at once."""
+    """0 is no limit. price_per_hour: USD an hour of all nodes together; prune_share: of the inventory within an hour."""
 
     new_nodes_per_pass: int = 100
     price_per_hour: float = 0.0

@@ -1,4 +1,4 @@
-"""What a plan says of pods for which kube-scheduler has chosen a node already (`status.nominatedNodeName`). Used by plan."""
+"""What a plan says of pods for which kube-scheduler has chosen a node already (`status.nominatedNodeName`)."""
 
 from __future__ import annotations
 

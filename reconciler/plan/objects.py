@@ -1,7 +1,7 @@
-"""Manifests from Git against the cluster's objects: what must be created or updated. Used by plan.
+"""Manifests from Git against the cluster's objects: what must be created or updated.
 
-A live object is up to date when it has every declared field and its `applied-hash` is that of the manifest; the hash
-makes a field noticed that was taken out of the manifest, which a comparison of declared fields alone cannot see.
+A live object is up to date when it has every declared field and its `applied-hash` is that of the manifest. The hash
+reveals a field that was removed from the manifest, which comparing the declared fields alone cannot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What becomes of each demand: how many chunks are where, the excuses for the rest, and its conditions. Used by plan."""
+"""What becomes of each demand: how many chunks are where, the reasons of the rest, and its conditions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
-from reconciler.model.placement import Excuse, Unplaced
+from reconciler.model.placement import Unplaced, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.bins import Bin
 from reconciler.plan.limits import Cut
@@ -22,7 +22,7 @@ MOST_OF_A_REASON = 5
 
 @dataclass(slots=True)
 class _Tally:
-    """on_its_way: those of `existing` whose node is not ready to take pods yet; excuses: by reason and words; cap: in words, of
+    """on_its_way: those of `existing` whose node is not ready to take pods yet; unplaced_reasons: by reason and words; cap: in words, of
     chunks that one holds back."""
 
     existing: int = 0
@@ -30,20 +30,20 @@ class _Tally:
     new: int = 0
     unplaced: int = 0
     cap: str = ""
-    excuses: dict[tuple[str, str], Excuse] = field(default_factory=dict)
+    unplaced_reasons: dict[tuple[str, str], UnplacedReason] = field(default_factory=dict)
 
-    def excuse(self, excuse: Excuse) -> None:
+    def count_reason(self, reason: UnplacedReason) -> None:
         """Groups of a demand that say the same of the same candidates say it once."""
-        key = (excuse.reason, excuse.example)
-        known = self.excuses.get(key)
-        if known is None or known.count < excuse.count:
-            self.excuses[key] = excuse
+        key = (reason.cause, reason.example)
+        known = self.unplaced_reasons.get(key)
+        if known is None or known.count < reason.count:
+            self.unplaced_reasons[key] = reason
 
-    def rows(self) -> tuple[Excuse, ...]:
+    def rows(self) -> tuple[UnplacedReason, ...]:
         """Most frequent first. Of one reason the first sentences only; the last of them has the candidates of the others too."""
-        rows: dict[str, list[Excuse]] = {}
-        for item in sorted(self.excuses.values(), key=_order):
-            alike = rows.setdefault(item.reason, [])
+        rows: dict[str, list[UnplacedReason]] = {}
+        for item in sorted(self.unplaced_reasons.values(), key=_order):
+            alike = rows.setdefault(item.cause, [])
             if len(alike) < MOST_OF_A_REASON:
                 alike.append(item)
             else:
@@ -51,8 +51,8 @@ class _Tally:
         return tuple(sorted((item for alike in rows.values() for item in alike), key=_order))
 
 
-def _order(excuse: Excuse) -> tuple[int, str, str]:
-    return (-excuse.count, excuse.reason, excuse.example)
+def _order(reason: UnplacedReason) -> tuple[int, str, str]:
+    return (-reason.count, reason.cause, reason.example)
 
 
 class Tallies:
@@ -77,8 +77,8 @@ class Tallies:
         for rest in unplaced:
             tally = self._of(rest.demand)
             tally.unplaced += rest.count
-            for excuse in rest.excuses:
-                tally.excuse(excuse)
+            for reason in rest.reasons:
+                tally.count_reason(reason)
         waiting: dict[tuple[ObjectRef, str], int] = {}
         for cut in cuts:
             words = f"a node in NodePool {cut.node.node_pool} waits: {cut.cap}"
@@ -88,7 +88,7 @@ class Tallies:
         for (demand, words), count in waiting.items():
             tally = self._of(demand)
             tally.cap = tally.cap or words
-            tally.excuse(Excuse(BEYOND_A_CAP, count, words))
+            tally.count_reason(UnplacedReason(BEYOND_A_CAP, count, words))
 
     def _of(self, ref: ObjectRef) -> _Tally:
         return self._tallies.setdefault(ref, _Tally())
@@ -104,7 +104,7 @@ class Tallies:
             on_existing=tally.existing,
             on_new=tally.new,
             unplaced=tally.unplaced,
-            excuses=tally.rows(),
+            unplaced_reasons=tally.rows(),
             conditions=(*demand.conditions, *provisioning),
         )
 

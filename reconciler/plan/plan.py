@@ -1,13 +1,13 @@
-"""Puts a plan together: objects, new nodes, holds, releases, cost and what becomes of each demand. Called by the cycle."""
+"""Puts a plan together: objects, new nodes, holds, releases, cost and what becomes of each demand."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from reconciler.model.changes import NodeClaimChanges, Plan
+from reconciler.model.changes import DemandOutcome, NodeClaimChanges, NodeClaimCreation, Plan
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
@@ -16,20 +16,22 @@ from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
-from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, launch_record
+from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
 from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.disruption_budgets import budget_outcomes, pool_states
 from reconciler.plan.domains import domain_counts, topology_keys
 from reconciler.plan.drift import Drift
-from reconciler.plan.hold import holds
+from reconciler.plan.hold import Holds, holds
 from reconciler.plan.hostnames import hostname_findings
 from reconciler.plan.limits import Capped, PlanCaps, cap_notes, within_caps
 from reconciler.plan.names import creations
 from reconciler.plan.nominated import nominated_notes
 from reconciler.plan.objects import object_changes
 from reconciler.plan.outcomes import Tallies, pending_outcome
-from reconciler.plan.prune import prune
+from reconciler.plan.prune import Pruning, prune
+from reconciler.plan.prune_hour import PRUNES_KEY
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
 from reconciler.timetable.capacity_schedule import state_at
@@ -39,11 +41,12 @@ from reconciler.timetable.capacity_schedule import state_at
 class PlanInputs:
     """Everything a plan is made from.
 
-    declared: the repository's own documents (`manifests` in the version that the cluster serves); live: the cluster's,
-    typed; demands: in the order in which they were placed; node_pools, schedules: those in force, the repository's over
-    the live ones; price_source: where prices come from and as of when; blocked: why nothing may be pruned, released or
-    deleted (a rewound branch, a stalled source; gaps of the view are added here); replaced: what `unavailable_bins` named
-    before placement; local_budgets: what was compiled into UTC; applyset_id: label value of the ApplySet, "" for none; suspended: the plan will not be applied.
+    declared: the repository's own documents, each in a version that the cluster serves. live: the cluster's.
+    node_pools, schedules: those in force, the repository's over the live ones. demands: in the order of placement.
+    price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a
+    rewound branch or a stalled source (gaps of the view are added here). replaced: bins that must hold no more chunks, from
+    `unavailable_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
+    ApplySet, "" for none. suspended: the plan will not be applied.
     """
 
     revision: str | None
@@ -61,11 +64,17 @@ class PlanInputs:
     findings: tuple[Finding, ...] = ()
     blocked: tuple[str, ...] = ()
     replaced: frozenset[str] = frozenset()
+    launches: LaunchRecord = field(default_factory=LaunchRecord)
     local_budgets: tuple[PoolBudgets, ...] = ()
     include_pending: bool = False
     suspended: bool = False
     applyset_id: str = ""
     drift: Drift = Drift.CORRECT
+
+    @property
+    def cluster_now(self) -> datetime:
+        """The time by the cluster's own clock, by which it dates its objects."""
+        return self.now - self.view.clock_skew
 
 
 def make_plan(inputs: PlanInputs) -> Plan:
@@ -76,15 +85,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
     created = creations(capped.kept, (claim.name for claim in view.node_claims))
-    held = holds(
-        bins,
-        now=inputs.now,
-        node_pools={pool.name: pool for pool in inputs.node_pools},
-        replaced=inputs.replaced,
-        replacement_waits=bool(created) or any(item.is_on_its_way and item.chunks for item in bins),
-        price_of=prices.of,
-        blocked=bool(blocked),
-    )
+    held = _held(inputs, bins, created, prices, blocked=bool(blocked))
     objects = object_changes(inputs.declared, view, inputs.applyset_id, inputs.drift)
     pruning = prune(
         inputs.declared,
@@ -92,39 +93,12 @@ def make_plan(inputs: PlanInputs) -> Plan:
         applyset_id=inputs.applyset_id,
         share=inputs.caps.prune_share,
         blocked=bool(blocked),
+        now=inputs.cluster_now,
     )
-    tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
-    domains = domain_counts(topology_keys(inputs.demands), bins, created)
-    outcomes = [
-        replace(tallies.outcome(demand), domains=domains[demand.ref])
-        if demand.ref in domains
-        else tallies.outcome(demand)
-        for demand in inputs.demands
-    ]
+    outcomes = _outcomes(inputs, bins, created, capped)
     applied = (*objects.changes, *pruning.changes)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
-    cost = cost_of(
-        bins,
-        prices,
-        created=created,
-        deleted=held.delete,
-        released=held.release,
-        static=resized,
-        assumptions=(inputs.price_source, *placement.assumptions, *_overlay_notes(inputs)),
-    )
-    static = static_pool_findings(inputs.node_pools, bins, view, inputs.now)
-    record = launch_record(view, inputs.now)
-    deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
-    notes = [*nominated_notes(view), *objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)]
-    if not inputs.instance_types and placement.unplaced:
-        notes.append(
-            "no instance type is known, so that no node can be planned: name a catalog with --catalog "
-            "FILE or karpenter-metrics:URL",
-        )
-    if record.vanished:
-        notes.append(f"vanished before their nodes were there: {', '.join(record.vanished)}; other offerings are taken")
-    if inputs.suspended:
-        notes.append("headroom is suspended: nothing of this is applied")
+    static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
     return Plan(
         revision=inputs.revision,
         now=inputs.now,
@@ -134,18 +108,72 @@ def make_plan(inputs: PlanInputs) -> Plan:
         static_pools=resized,
         schedules=tuple(state_at(schedule, inputs.now) for schedule in inputs.schedules),
         budgets=budget_outcomes(inputs.node_pools, pool_states(bins), inputs.now),
-        cost=cost,
-        findings=tuple(
-            sorted({*inputs.findings, *objects.findings, *static, *hostname_findings(view.nodes)}, key=_finding_order)
+        cost=cost_of(
+            bins,
+            prices,
+            created=created,
+            deleted=held.delete,
+            released=held.release,
+            static=resized,
+            assumptions=(inputs.price_source, *placement.assumptions, *_overlay_notes(inputs)),
         ),
+        findings=_findings(inputs, (*objects.findings, *pruning.findings, *static)),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
         local_budgets=inputs.local_budgets,
         include_pending=inputs.include_pending,
         blocked=blocked,
-        notes=tuple(notes),
-        memory=_memory(view.inventory.memory, record.memory(created, deleted, inputs.now)),
+        notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts))),
+        memory=_memory(inputs, created, held, pruning),
     )
+
+
+def _held(
+    inputs: PlanInputs, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], prices: Prices, *, blocked: bool
+) -> Holds:
+    return holds(
+        bins,
+        now=inputs.cluster_now,
+        node_pools={pool.name: pool for pool in inputs.node_pools},
+        replaced=inputs.replaced,
+        replacement_waits=bool(created) or any(item.is_on_its_way and item.chunks for item in bins),
+        price_of=prices.of,
+        blocked=blocked,
+    )
+
+
+def _outcomes(
+    inputs: PlanInputs, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], capped: Capped
+) -> list[DemandOutcome]:
+    tallies = Tallies(bins, created, inputs.placement.unplaced, capped.cuts)
+    domains = domain_counts(topology_keys(inputs.demands), bins, created)
+    return [
+        replace(tallies.outcome(demand), domains=domains[demand.ref])
+        if demand.ref in domains
+        else tallies.outcome(demand)
+        for demand in inputs.demands
+    ]
+
+
+def _notes(inputs: PlanInputs, of_the_changes: Sequence[str]) -> tuple[str, ...]:
+    notes = [*nominated_notes(inputs.view), *of_the_changes]
+    if not inputs.instance_types and inputs.placement.unplaced:
+        notes.append(
+            "no instance type is known, so that no node can be planned: name a catalog with --catalog "
+            "FILE or karpenter-metrics:URL",
+        )
+    if inputs.launches.vanished:
+        notes.append(
+            f"vanished before their nodes were there: {', '.join(inputs.launches.vanished)}; other offerings are taken"
+        )
+    if inputs.suspended:
+        notes.append("headroom is suspended: nothing of this is applied")
+    return tuple(notes)
+
+
+def _findings(inputs: PlanInputs, of_the_changes: Sequence[Finding]) -> tuple[Finding, ...]:
+    of_the_view = (*hostname_findings(inputs.view.nodes), *clock_findings(inputs.view.clock_skew))
+    return tuple(sorted({*inputs.findings, *of_the_changes, *of_the_view}, key=_finding_order))
 
 
 def _blocked(inputs: PlanInputs) -> tuple[str, ...]:
@@ -183,7 +211,10 @@ def _finding_order(finding: Finding) -> tuple[tuple[str, int, int, str, str, str
     return (finding.sort_key, str(finding.ref))
 
 
-def _memory(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def _memory(inputs: PlanInputs, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
     """The inventory's memory with this package's own entries replaced; what others remember stays."""
-    others = {key: value for key, value in before.items() if key not in {LAUNCHES_KEY, BACK_OFFS_KEY}}
-    return dict(sorted((others | dict(now)).items()))
+    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY}
+    others = {key: value for key, value in inputs.view.inventory.memory.items() if key not in own}
+    deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
+    launches = inputs.launches.memory(created, deleted, inputs.cluster_now)
+    return dict(sorted((others | launches | dict(pruning.memory)).items()))

@@ -1,25 +1,31 @@
-"""Objects that headroom applied and Git no longer declares: they go, carefully. Used by plan.
+"""Prunes objects that headroom applied and Git no longer declares.
 
-Nothing is pruned that a broken document might still declare, nothing while the plan is blocked, never more than a share
-of the inventory at once, and nothing that does not carry headroom's own label.
+Kept are objects that a broken document might still declare, and those without headroom's own label. Nothing is pruned while
+the plan is blocked, and never more than a share of the inventory within an hour. A NodePool takes its nodes with it, so it is
+deleted only when it is marked for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 
 from reconciler.model.changes import Action, ObjectChange
 from reconciler.model.declared import Declared
+from reconciler.model.findings import Finding
 from reconciler.model.marks import PART_OF_LABEL, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject, Manifest
+from reconciler.plan.codes import POOL_NOT_PRUNED
 from reconciler.plan.objects import (
     PARTIAL_ANNOTATION,
     SOURCE_ANNOTATION,
     annotations_of,
     partial_mark,
 )
+from reconciler.plan.prune_hour import prune_hour
 
 PRUNE_ANNOTATION = "headroom.dev/prune"
 _DELETE_LAST = {"NodePool": 1}
@@ -27,21 +33,31 @@ _DELETE_LAST = {"NodePool": 1}
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
+    """memory: what the inventory is to remember of it."""
+
     changes: tuple[ObjectChange, ...] = ()
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    memory: Mapping[str, Any] = field(default_factory=dict)
 
 
-def prune(declared: Declared, view: ClusterView, *, applyset_id: str, share: float, blocked: bool) -> Pruning:
-    """Deletions of inventory members. share: of the inventory that may go at once; at least one object may."""
+def prune(
+    declared: Declared, view: ClusterView, *, applyset_id: str, share: float, blocked: bool, now: datetime
+) -> Pruning:
+    """Deletions of inventory members. share: of the inventory that may go within an hour; at least one object may."""
     members = view.inventory.members | _partly_applied(view, applyset_id)
     wanted = {item.ref for item in declared.manifests} | declared.broken | declared.dormant.keys()
     gone = [ref for ref in sorted(members - wanted, key=_order) if ref in view.objects]
+    hour = prune_hour(view.inventory.memory, len(members), now)
     notes: list[str] = []
+    findings: list[Finding] = []
     due: list[ObjectChange] = []
     for ref in gone:
         live = view.objects[ref]
         kept = _reason_to_keep(live, declared.broken_files, applyset_id)
-        if kept is None:
+        if kept is None and _takes_nodes_with_it(live):
+            findings.append(_kept_pool(ref))
+        elif kept is None:
             due.append(_removal(ref, live))
         elif kept:
             notes.append(f"{ref} is no longer declared, but stays: {kept}")
@@ -51,14 +67,32 @@ def prune(declared: Declared, view: ClusterView, *, applyset_id: str, share: flo
             notes.append(f"{_counted(len(due))} no longer declared, which waits")
         if asleep:
             notes.append(f"{_listed(change.ref for change in asleep)}: asleep by schedule, which waits")
-        return Pruning((), tuple(notes))
-    most = max(1, int(len(members) * share))
-    if len(due) > most:
-        names = _listed(change.ref for change in due[most:])
+        return Pruning((), tuple(notes), tuple(findings), hour.memory())
+    going, waiting = hour.split([change.ref for change in due], share)
+    if waiting:
         notes.append(
-            f"{_counted(len(due))} no longer declared; {most} of {len(members)} may go at once, so these wait: {names}",
+            f"{_counted(len(due))} no longer declared; {hour.most(share)} of {hour.held} may go within an hour, so these wait: "
+            f"{_listed(waiting)}",
         )
-    return Pruning((*due[:most], *asleep), tuple(notes))
+    changes = (*(change for change in due if change.ref not in waiting), *asleep)
+    return Pruning(changes, tuple(notes), tuple(findings), hour.after(going).memory())
+
+
+def _takes_nodes_with_it(live: LiveObject) -> bool:
+    """A whole NodePool that is not marked: of one that was changed in part only the fields are given back."""
+    annotations = annotations_of(live.body)
+    is_whole = live.ref.kind == "NodePool" and PARTIAL_ANNOTATION not in annotations
+    return is_whole and annotations.get(PRUNE_ANNOTATION) != "true"
+
+
+def _kept_pool(ref: ObjectRef) -> Finding:
+    return Finding(
+        POOL_NOT_PRUNED.name,
+        POOL_NOT_PRUNED.severity,
+        f"{ref} is no longer declared, but stays: deleting it would delete its nodes",
+        ref=ref,
+        hint=f'annotate it with {PRUNE_ANNOTATION}: "true" to have it deleted, or delete it by hand',
+    )
 
 
 def _asleep(

@@ -1,4 +1,4 @@
-"""Findings about a placement that the checker rejects. Called by the cycle's placement stage."""
+"""Findings about a placement that the checker rejects."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from math import ceil
 
 from reconciler.model.nodes import NodePool
 from reconciler.model.view import ClusterView
@@ -19,16 +20,39 @@ EXPIRY_LEAD = timedelta(minutes=15)
 """How long before its expiry a node takes no more chunks: a node is there within minutes, or not before Karpenter gives
 its launch up after 15."""
 _SHARE_OF_LIFE = 4
+_STEPS = 4
+"""In so many the placeholders of a pool are replaced; each takes about as long as a launch."""
 
 
 def unavailable_bins(view: ClusterView, node_pools: Iterable[NodePool], now: datetime) -> frozenset[str]:
-    """Names of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on."""
+    """Names of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on.
+
+    now: by the cluster's clock.
+    """
     bins = all_bins(view)
-    names = {item.name for item in bins if _expires_soon(item, now)}
+    names = _expiring(bins, now)
     states = pool_states(bins)
     for pool in node_pools:
         names |= _drifted(pool, bins, states.get(pool.name, PoolState()), now)
     return frozenset(names)
+
+
+def _expiring(bins: Iterable[Bin], now: datetime) -> set[str]:
+    """Of those that hold chunks a step of each pool at a time, the oldest first: whatever is wrong with a clock or with
+    `expireAfter`, never all at once. One that is still on its way was made minutes ago, and is never replaced."""
+    held: dict[str, list[Bin]] = {}
+    names = set()
+    for item in bins:
+        if item.is_marked:
+            held.setdefault(item.node_pool, []).append(item)
+        elif _expires_soon(item, now):
+            names.add(item.name)
+    for items in held.values():
+        arrived = [item for item in items if not item.is_on_its_way]
+        step = ceil(len(arrived) / _STEPS)
+        due = sorted((item for item in arrived if _expires_soon(item, now)), key=_age)
+        names.update(item.name for item in due[:step])
+    return names
 
 
 def _expires_soon(item: Bin, now: datetime) -> bool:

@@ -1,7 +1,7 @@
-"""How many nodes static NodePools gain and lose once a plan is applied, and which go. Used by plan and cost.
+"""How many nodes static NodePools gain and lose once a plan is applied, and which go.
 
-Karpenter 1.14 does it by itself as soon as `spec.replicas` is another number: what is missing is made within `limits.nodes`
-(controllers/static/provisioning); of what is too many, NodeClaims without an instance go first, then empty nodes
+Karpenter 1.14 acts by itself as soon as `spec.replicas` changes. It makes missing nodes within `limits.nodes`
+(controllers/static/provisioning). Of surplus ones it removes NodeClaims without an instance first, then empty nodes
 (controllers/static/deprovisioning).
 """
 

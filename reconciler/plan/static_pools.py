@@ -1,8 +1,8 @@
-"""Static NodePools that are to shrink, and the pods that keep their nodes. Used by plan.
+"""Static NodePools that are to shrink, and the pods that keep their nodes.
 
-Karpenter 1.14 (controllers/static/deprovisioning) deletes the nodes that are too many, empty ones first and those with
-do-not-disrupt pods last, whatever the NodePool's budgets say; a node being drained waits for its do-not-disrupt pods and
-for those that a PodDisruptionBudget lets nobody evict.
+Karpenter 1.14 (controllers/static/deprovisioning) deletes surplus nodes whatever the NodePool's budgets say: empty ones first,
+those with do-not-disrupt pods last. A node being drained waits for its do-not-disrupt pods, and for pods that a
+PodDisruptionBudget does not let go.
 """
 
 from __future__ import annotations

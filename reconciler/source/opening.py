@@ -1,4 +1,4 @@
-"""Which kind of source a repository is. Called by wiring."""
+"""Which kind of source a repository is."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock, Source
 from reconciler.source.credentials import Credentials, is_remote
+from reconciler.source.selection import Scope
 
 
 @dataclass(frozen=True, slots=True)
 class GitOptions:
-    """How repositories are read; `GitSource` says what each means. state, allowed_signers: paths, "" for none."""
+    """How repositories are read; `GitSource` says what each means. state, allowed_signers: paths, "" for none; templates: the
+    folder in the repository whose templates are read too, wherever the manifests are."""
 
     credentials: Credentials = field(default_factory=Credentials)
     state: str = ""
     allowed_signers: str = ""
     timeout: timedelta = timedelta(minutes=1)
     rewind_hold: timedelta = timedelta(minutes=10)
+    templates: str = ""
 
 
 def open_source(
@@ -36,6 +39,7 @@ def open_source(
     A bare repository on this machine is read at its HEAD. Raises `Invalid` for what is neither a folder nor a URL.
     """
     options = options or GitOptions()
+    scope = Scope.of(subdirectory, options.templates)
     path = Path(repository)
     if not path.is_dir() and is_remote(repository):
         from reconciler.source.git import GitSource  # noqa: PLC0415 - not for folders
@@ -44,7 +48,7 @@ def open_source(
             repository,
             clock=clock,
             revision=revision,
-            subdirectory=subdirectory,
+            scope=scope,
             state=options.state or None,
             credentials=options.credentials,
             timeout=options.timeout,
@@ -61,7 +65,7 @@ def open_source(
         return LocalRevision(
             path,
             revision,
-            subdirectory,
+            scope,
             clock=clock,
             timeout=options.timeout,
             rewind_hold=options.rewind_hold,
@@ -74,7 +78,7 @@ def open_source(
         )
     from reconciler.source.worktree import WorkingTree  # noqa: PLC0415 - beside the other two
 
-    return WorkingTree(path, subdirectory)
+    return WorkingTree(path, subdirectory, templates=options.templates)
 
 
 def tree_at(

@@ -1,1 +1,1 @@
-"""Logs and metrics: what the daemon tells operators beside Kubernetes' own status and events. Bound by wiring."""
+"""Logs and metrics: what the daemon tells operators beside Kubernetes' own status and events."""

@@ -1,4 +1,4 @@
-"""The last pass as gauges, all from one snapshot. Used by metrics; Prometheus' client calls `collect` at every scrape."""
+"""The last pass as gauges, all from one snapshot."""
 
 from __future__ import annotations
 

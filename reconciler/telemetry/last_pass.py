@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 from reconciler.model.changes import ApplyStatus, Outcome
+from reconciler.model.errors import Waiting
 from reconciler.model.findings import Finding, Severity
 from reconciler.ports import Clock, PassResult
-from reconciler.report.daemon_status import daemon_status_document
-from reconciler.report.words import summary
+from reconciler.report.plan.words import summary
+from reconciler.report.status.document import daemon_status_document
 from reconciler.telemetry.logs import Log
 from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.passes import result_of
 from reconciler.telemetry.redaction import redacted
+
+MOST_HISTORY = 20
+MOST_WRITES = 20
+"""Of one pass in the history."""
 
 
 class LastPass:
@@ -28,6 +34,7 @@ class LastPass:
         self._started = clock.now()
         self._passes = 0
         self._document: Mapping[str, Any] | None = None
+        self._history: deque[Mapping[str, Any]] = deque(maxlen=MOST_HISTORY)
         self._lock = threading.Lock()
         self._findings: dict[tuple[str, str, str, str], Finding] = {}
         self._stalled: tuple[str, str] | None = None
@@ -54,10 +61,46 @@ class LastPass:
                 settled=result.settled,
                 timings=result.timings,
             )
+            self._remember(trigger, document)
+            document["history"] = list(self._history)
             # It is served to whoever asks, and messages of Git or a server may quote a credential.
             self._document = redacted(document)
         self._metrics.observe(result, now=now)
         self._tell(trigger, result)
+
+    def standby(self, leader: str) -> Mapping[str, Any]:
+        """Before the first pass of a replica that waits for its turn. leader: who leads; "" while that is not known."""
+        waiting = Waiting(f"another replica leads: {leader}" if leader else "no replica is known to lead yet")
+        return daemon_status_document(
+            cluster=self._cluster,
+            started=self._started,
+            finished=self._clock.now(),
+            passes=0,
+            plan=None,
+            change_set=None,
+            tree=None,
+            failure=waiting,
+            settled=False,
+            timings={},
+        )
+
+    def _remember(self, trigger: str, document: Mapping[str, Any]) -> None:
+        """A pass that wrote something, failed, or came out otherwise than the one before; the newest first."""
+        writes = document["writes"]
+        before = self._history[0]["result"] if self._history else ""
+        if not writes and document["result"] == before == "ok":
+            return
+        self._history.appendleft(
+            {
+                "finished": document["finished"],
+                "trigger": trigger,
+                "result": document["result"],
+                "message": document["message"],
+                "summary": document["summary"],
+                "applied": sum(row["outcome"] == Outcome.APPLIED for row in writes),
+                "writes": writes[:MOST_WRITES],
+            }
+        )
 
     def _tell(self, trigger: str, result: PassResult) -> None:
         """One line a pass that changed something, one for each write that did not succeed, and one for what is new."""

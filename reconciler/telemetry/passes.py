@@ -1,4 +1,4 @@
-"""What became of a pass, in short. Used by metrics, status and the daemon, so that all count alike."""
+"""What became of a pass, in short."""
 
 from __future__ import annotations
 

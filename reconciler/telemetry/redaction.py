@@ -1,7 +1,7 @@
-"""Takes secrets out of whatever is about to be logged. Used by logs; every line passes through it.
+"""Takes secrets out of whatever is about to be logged.
 
-Credentials reach messages in three ways: as the value of a telling key, inside a URL, and as a token that can be known by
-its form. All three are masked; the rest of the text stays readable.
+Credentials reach messages in three ways: as the value of a telling key, inside a URL, and as a token of a known form. The
+query of a URL may be one, whatever it is called. All three are masked; the rest of the text stays readable.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any
 MASK = "***"
 _KEY = re.compile(r"(?i)(?:token|password|passwd|secret|authorization|credentials?|private[_\-]?key)$")
 _IN_TEXT = (
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://)[^/\s@]+@"), rf"\1{MASK}@"),
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.\-]{0,20}://)[^/\s@]+@"), rf"\1{MASK}@"),
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.\-]{0,20}://[^\s?#\"'<>]*)\?[^\s#\"'<>]+"), rf"\1?{MASK}"),
+    (re.compile(r"(?i)([?&](?:key|sig|signature|code)=)[^\s&#\"']+"), rf"\1{MASK}"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[a-z0-9+/=._~\-]{8,}"), rf"\1 {MASK}"),
     (
         re.compile(

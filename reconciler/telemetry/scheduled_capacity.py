@@ -20,7 +20,7 @@ _Known = tuple[datetime, ScheduleOutcome]
 
 
 class ScheduledCapacity(Collector):
-    """schedules: those in force, asked for at every scrape. A value is worked out anew only once it has ended, or when the
+    """schedules: those in force, asked for at every scrape. A value is worked out again only once it has ended, or when the
     clock stands before the moment for which it was worked out."""
 
     def __init__(self, schedules: Callable[[], tuple[Schedule, ...]], clock: Clock) -> None:

@@ -42,7 +42,7 @@ _LIFTING = {Trigger.START, Trigger.COMMIT, Trigger.REQUEST, Trigger.EDGE}
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """How long to wait for quiet after a change, and between retries."""
+    """How long to wait: quiet after the last change and at most after the first, back-off at first and at most."""
 
     quiet: timedelta = timedelta(seconds=2)
     quiet_at_most: timedelta = timedelta(seconds=15)

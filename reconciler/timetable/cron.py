@@ -236,10 +236,24 @@ def _part(text: str, part: str, field: _Field) -> tuple[range, bool]:
     if high > field.high:
         raise _refused(text, f"{high} is above {field.high}", field)
     if low > high:
-        raise _refused(text, f"{part!r} begins after its end", field)
+        raise _backwards(text, part, (low, high), field)
     if step == 0:
         raise _refused(text, f"{part!r} has step 0", field)
     return range(low, high + 1, step), is_star
+
+
+def _backwards(text: str, part: str, bounds: tuple[int, int], field: _Field) -> Invalid:
+    """A range over the field's end: `fri-mon` means `fri-sat,sun-mon`, and 22-6 of hours 22-23,0-6."""
+    refused = _refused(text, f"{part!r} begins after its end", field)
+    names = {} if part[0].isdigit() else {number: name for name, number in field.words}
+
+    def span(first: int, last: int) -> str:
+        ends = [names.get(number, str(number)) for number in dict.fromkeys((first, last))]
+        return "-".join(ends)
+
+    if "/" not in part:
+        refused.hint = f"write {span(bounds[0], field.high)},{span(field.low, bounds[1])}"
+    return refused
 
 
 def _number(text: str, word: str, field: _Field) -> int:

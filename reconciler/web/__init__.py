@@ -1,1 +1,1 @@
-"""The daemon's read-only HTTP pages: health, readiness, metrics, status. Bound by wiring."""
+"""The daemon's read-only HTTP pages: health, readiness, metrics, status."""

@@ -1,4 +1,4 @@
-"""What can be read over HTTP, each page a function without arguments. Made by wiring, served by server."""
+"""What can be read over HTTP, each page a function without arguments."""
 
 from __future__ import annotations
 

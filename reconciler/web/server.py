@@ -1,7 +1,9 @@
 """A small threaded HTTP server for a few pages. Started and closed by wiring.
 
 It answers GET and HEAD and nothing else, one request a connection. A slow or silent client costs one thread for a few
-seconds and no more: connections have a deadline as a whole and there are only so many at once.
+seconds and no more: connections have a deadline as a whole and their number is bounded. Where there is no room, the oldest
+one that has not finished its request makes way, so that clients that only connect keep no probe from its answer. Pages
+other than probes are answered a few at a time, and the rest of them is turned away.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic
 from typing import Any, cast
@@ -20,6 +23,8 @@ from reconciler.web.pages import TEXT, Page, Response
 MOST_CONNECTIONS = 32
 DEADLINE = 10.0
 """Seconds that a connection may last, from its first byte to the last of the answer."""
+MOST_PAGES = 8
+"""Answers under way of pages that may take long, or whose reader may be slow."""
 SILENCE = 5.0
 """Seconds without a byte, either way."""
 
@@ -27,7 +32,7 @@ SILENCE = 5.0
 class PageServer:
     """address: `HOST:PORT`, `[IPv6]:PORT` or `:PORT` for all interfaces; port 0 takes a free one.
 
-    Raises `Invalid` when it cannot listen there. Pages are called from several threads at once.
+    probes: pages that answer at once, whatever else goes on. Raises `Invalid` when it cannot listen there. Pages are called from several threads at once.
     """
 
     def __init__(
@@ -35,12 +40,15 @@ class PageServer:
         address: str,
         pages: Mapping[str, Page],
         *,
+        probes: Mapping[str, Page] | None = None,
         deadline: float = DEADLINE,
         most_connections: int = MOST_CONNECTIONS,
+        most_pages: int = MOST_PAGES,
     ) -> None:
         host, port = _parse(address)
+        limits = _Limits(deadline, most_connections, most_pages)
         try:
-            self._server = _Server(host, port, dict(pages), deadline, most_connections)
+            self._server = _Server((host, port), dict(pages), dict(probes or {}), limits)
         except OSError as error:
             raise Invalid(
                 f"cannot listen on {address}: {error.strerror or error}",
@@ -75,33 +83,59 @@ def _parse(address: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    deadline: float
+    connections: int
+    pages: int
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
 
-    def __init__(self, host: str, port: int, pages: dict[str, Page], deadline: float, most_connections: int) -> None:
+    def __init__(
+        self, address: tuple[str, int], pages: dict[str, Page], probes: dict[str, Page], limits: _Limits
+    ) -> None:
         self.pages = pages
-        self._deadline = deadline
-        self._most_connections = most_connections
+        self.probes = probes
+        self.slots = threading.BoundedSemaphore(limits.pages)
+        self._limits = limits
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        super().__init__((host, port), _Handler)
+        # In the order in which they came, those whose request is not read yet.
+        self._asking: dict[socket.socket, None] = {}
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
-            crowded = len(self._open) >= self._most_connections
+            crowded = len(self._open) >= self._limits.connections
+            oldest = next(iter(self._asking), None) if crowded else None
+            if oldest is not None:
+                del self._asking[oldest], self._open[oldest]
+                crowded = False
             if not crowded:
-                self._open[request] = monotonic() + self._deadline
+                self._open[request] = monotonic() + self._limits.deadline
+                self._asking[request] = None
+        if oldest is not None:
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
         if crowded:
             self.shutdown_request(request)
         else:
             super().process_request(request, client_address)
 
+    def has_asked(self, request: Any) -> None:
+        """Its request is read: it is answered now, and makes way for nobody."""
+        with self._lock:
+            self._asking.pop(request, None)
+
     def shutdown_request(self, request: Any) -> None:
         with self._lock:
             self._open.pop(request, None)
+            self._asking.pop(request, None)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
@@ -121,6 +155,13 @@ class _Server(ThreadingHTTPServer):
         """A client that went away in the middle is its own affair; nothing of it is printed."""
 
 
+def _response(page: Page) -> Response:
+    try:
+        return page()
+    except Exception as error:  # noqa: BLE001 - a page that fails must not take the server with it
+        return Response(f"internal error: {type(error).__name__}: {error}\n".encode(), status=500)
+
+
 class _Handler(BaseHTTPRequestHandler):
     timeout = SILENCE
     server_version = "headroom"
@@ -128,17 +169,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        pages = cast("_Server", self.server).pages
-        page = pages.get(path)
-        if page is None:
-            words = "the pages are " + ", ".join(sorted(pages)) + "\n"
+        server = cast("_Server", self.server)
+        server.has_asked(self.request)
+        if path in server.probes:
+            self._answer(_response(server.probes[path]))
+        elif path not in server.pages:
+            words = "the pages are " + ", ".join(sorted({*server.pages, *server.probes})) + "\n"
             self._answer(Response(words.encode(), status=200 if path == "/" else 404))
-            return
-        try:
-            response = page()
-        except Exception as error:  # noqa: BLE001 - a page that fails must not take the server with it
-            response = Response(f"internal error: {type(error).__name__}: {error}\n".encode(), status=500)
-        self._answer(response)
+        elif not server.slots.acquire(blocking=False):
+            self._answer(Response(b"too many pages are asked for at once\n", status=503))
+        else:
+            try:
+                self._answer(_response(server.pages[path]))
+            finally:
+                server.slots.release()
 
     do_HEAD = do_GET  # noqa: N815 - the name is the standard library's
 

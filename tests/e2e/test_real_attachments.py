@@ -18,6 +18,7 @@ from reconciler.demand.pending import pending_demands
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
 from tests.integration.real_cluster import opened
@@ -209,8 +210,8 @@ def test_the_scheduler_binds_what_we_place_and_nothing_else(plane: ControlPlane)
         eventually(lambda: len(cluster.view().nodes) == 5 and cluster.view().complete, within=60, what="all is read")
         view = with_pods(cluster.view(), pods())
     demands = pending_demands(view, include_pending=False)
-    placement = place(view, node_pools=(), instance_types=(), demands=demands)
-    assert violations(view, node_pools=(), instance_types=(), demands=demands, placement=placement) == ()
+    placement = place(Problem(view, node_pools=(), instance_types=(), demands=demands))
+    assert violations(Problem(view, node_pools=(), instance_types=(), demands=demands), placement) == ()
     ours = {holding.demand.name: item.node for item in placement.occupied for holding in item.holdings}
 
     for document in pods():
@@ -248,7 +249,7 @@ def share_with_those_that_run(plane: ControlPlane, bound: Mapping[str, str]) -> 
     late = {item["metadata"]["name"] for item in more}
     view = replace(view, pods=tuple(replace(item, node_name=None) if item.name in late else item for item in view.pods))
     demands = pending_demands(view, include_pending=False)
-    placement = place(view, node_pools=(), instance_types=(), demands=demands)
+    placement = place(Problem(view, node_pools=(), instance_types=(), demands=demands))
     ours = {holding.demand.name: item.node for item in placement.occupied for holding in item.holdings}
 
     now = settled(plane)

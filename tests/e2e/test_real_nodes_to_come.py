@@ -10,7 +10,8 @@ import pytest
 from reconciler.demand.pending import pending_demands
 from reconciler.model.nodes import INITIALIZED_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node_pool
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document
@@ -85,8 +86,8 @@ def test_the_scheduler_binds_on_new_nodes_what_they_were_planned_for(plane: Cont
     pools, types = (node_pool(limits={"nodes": "3"}),), (instance_type("m-4x", cpu="8", zones=("zone-a",)),)
     demands = pending_demands(view, include_pending=True)
     options = PlacementOptions(include_pending=True)
-    placement = place(view, node_pools=pools, instance_types=types, demands=demands, options=options)
-    assert violations(view, node_pools=pools, instance_types=types, demands=demands, placement=placement) == ()
+    placement = place(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
+    assert violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement) == ()
     assert placement.assumptions == ()
     assert len(placement.planned) == 2
     planned = [holding.demand.name for item in placement.planned for holding in item.holdings]

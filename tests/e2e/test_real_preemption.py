@@ -9,8 +9,9 @@ import pytest
 
 from reconciler.demand.pending import pending_demands
 from reconciler.model.view import ClusterView
-from reconciler.placement.nominated import with_nominated
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.nodes.nominated import with_nominated
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node_pool
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
@@ -71,11 +72,13 @@ def what_if(plane: ControlPlane, *, pods: int) -> tuple[ClusterView, dict[str, s
         eventually(lambda: len(cluster.view().pods) == pods and cluster.view().complete, within=60, what="all is read")
         view = with_nominated(cluster.view())
     placement = place(
-        view,
-        node_pools=(node_pool(),),
-        instance_types=(instance_type(cpu="8"),),
-        demands=pending_demands(view, include_pending=True),
-        options=PlacementOptions(include_pending=True),
+        Problem(
+            view,
+            node_pools=(node_pool(),),
+            instance_types=(instance_type(cpu="8"),),
+            demands=pending_demands(view, include_pending=True),
+            options=PlacementOptions(include_pending=True),
+        )
     )
     where = {holding.demand.name: item.node or "" for item in placement.occupied for holding in item.holdings}
     return view, where | {holding.demand.name: "new" for item in placement.planned for holding in item.holdings}

@@ -14,6 +14,7 @@ from reconciler.demand.pending import pending_demands
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
 from tests.e2e.test_real_attachments import SPACE, ZONE, claim, csi_node, disk, named, node, pod, storage_class
@@ -37,8 +38,8 @@ def add_node(plane: ControlPlane, name: str, zone: str) -> None:
 
 def ours(view: ClusterView) -> dict[str, str | None]:
     demands = pending_demands(view, include_pending=False)
-    placement = place(view, node_pools=(), instance_types=(), demands=demands)
-    assert violations(view, node_pools=(), instance_types=(), demands=demands, placement=placement) == ()
+    placement = place(Problem(view, node_pools=(), instance_types=(), demands=demands))
+    assert violations(Problem(view, node_pools=(), instance_types=(), demands=demands), placement) == ()
     return {holding.demand.name: item.node for item in placement.occupied for holding in item.holdings}
 
 

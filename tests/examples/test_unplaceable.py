@@ -1,4 +1,4 @@
-"""What headroom says of pods that can be placed nowhere: one sentence a cause, as `headroom explain` prints them.
+"""What headroom says of pods that cannot be placed: one sentence a cause, as `headroom explain` prints them.
 
 Renew tests/golden/unplaceable.txt with HEADROOM_GOLDEN=write, and read each sentence aloud: does it name the nearest miss, with
 numbers and units, and does one know what to do?
@@ -47,7 +47,7 @@ def explained(name: str) -> Mapping[str, Any]:
 
 
 def sentences(name: str) -> list[str]:
-    rows = explained(name)["demand"]["excuses"]
+    rows = explained(name)["demand"]["unplacedReasons"]
     return [f"  {row['reason']}, {row['count']}: {row['example']}" for row in rows]
 
 
@@ -64,10 +64,10 @@ def test_the_counts_add_up(name: str) -> None:
     found = explained(name)
     assert found["demand"]["unplaced"] == 1
     assert found["findings"] == []
-    excuses = found["demand"]["excuses"]
-    if [row["reason"] for row in excuses] in (["contradiction"], ["volumes"], ["resource claims"]):
+    reasons = found["demand"]["unplacedReasons"]
+    if [row["reason"] for row in reasons] in (["contradiction"], ["volumes"], ["resource claims"]):
         return
-    told = [row for row in excuses if row["reason"] in NODE_REASONS and not row["example"].startswith("NodePool")]
+    told = [row for row in reasons if row["reason"] in NODE_REASONS and not row["example"].startswith("NodePool")]
     assert sum(row["count"] for row in told) == len(cases()[name]["nodes"])
     pools = cases()[name]["pools"]
-    assert {pool for pool in pools if any(f"NodePool {pool}" in row["example"] for row in excuses)} == set(pools)
+    assert {pool for pool in pools if any(f"NodePool {pool}" in row["example"] for row in reasons)} == set(pools)

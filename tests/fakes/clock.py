@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime, timedelta
 
+from reconciler.ports import Clock
+
 START = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
 """A Monday morning."""
 
 
-class ManualClock:
+class ManualClock(Clock):
     def __init__(self, start: datetime = START) -> None:
         self._now = start
         self._lock = threading.Lock()

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from reconciler.cluster.embedded import EmbeddedCluster
-from reconciler.cluster.embedded_karpenter import Delays
+from reconciler.cluster.embedded.cluster import EmbeddedCluster
+from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.changes import Annotate, Apply, Write, WriteResult
 from reconciler.model.nodes import DO_NOT_DISRUPT, InstanceType, Node
 from reconciler.model.refs import ObjectRef

@@ -9,10 +9,11 @@ from reconciler.model.changes import Apply, ChangeSet, Outcome, Plan, WriteResul
 from reconciler.model.errors import Failure
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
+from reconciler.ports import PassResult
 
 
-@dataclass(frozen=True)
-class FakePass:
+@dataclass(frozen=True, slots=True)
+class FakePass(PassResult):
     """A pass that found nothing to do, unless told otherwise."""
 
     plan: Plan | None = None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cluster.capture import capture
-from reconciler.cluster.snapshot import SnapshotCluster
+from reconciler.cluster.snapshot.capture import capture
+from reconciler.cluster.snapshot.cluster import SnapshotCluster
 from tests.controlplane import ControlPlane
 from tests.controlplane.documents import deployment, node_class, node_pool
 from tests.integration.real_cluster import PARENT, capacity_buffer, opened, pod_template

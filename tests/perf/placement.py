@@ -29,9 +29,10 @@ from reconciler.model.nodes import NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
 from tests.perf.karpenter_solver import solve, solver
 from tests.perf.lower_bound import NodeKind, lower_bound, node_kinds
@@ -173,7 +174,7 @@ def _best(inputs: Sequence[tuple[ClusterView, tuple[Demand, ...]]], *, optimal: 
     price = sum(node.price for node in placement.planned)
     began = time.perf_counter()
     broken = violations(
-        view, node_pools=(pool(),), instance_types=synthetic_instance_types(), demands=demands, placement=placement
+        Problem(view, node_pools=(pool(),), instance_types=synthetic_instance_types(), demands=demands), placement
     )
     check = time.perf_counter() - began
     return Run(min(took), min(cold), cold[0], check, len(broken), len(placement.planned), price, _unplaced(placement))
@@ -190,7 +191,9 @@ def _timed(
     pools, types = (node_pool or pool(),), synthetic_instance_types()
     options = PlacementOptions(include_pending=True, optimal=optimal)
     began = time.perf_counter()
-    placement = place(view, node_pools=pools, instance_types=types, demands=demands, options=options, memory=memory)
+    placement = place_in_mode(
+        Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options), memory=memory
+    )
     return time.perf_counter() - began, placement
 
 

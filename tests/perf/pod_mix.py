@@ -9,9 +9,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from reconciler.cluster.decode import decode
+from reconciler.cluster.decoding.decode import decode
+from reconciler.cluster.decoding.shapes import ShapePool
 from reconciler.cluster.resources import PODS
-from reconciler.cluster.shapes import ShapePool
 from reconciler.demand.pending import pending_demands
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, OPERATING_SYSTEM_LABEL, ZONE_LABEL, NodePool

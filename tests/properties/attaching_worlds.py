@@ -14,7 +14,7 @@ from reconciler.model.nodes import ZONE_LABEL
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.placement.place import PlacementOptions
+from reconciler.placement.problem import PlacementOptions
 from tests.builders import demand, node, node_pool, pod, shape
 from tests.properties import wide_devices, wide_volumes
 from tests.properties.wide_worlds import attaching

@@ -14,6 +14,7 @@ import pytest
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from tests.builders import node_pool
 from tests.properties.brute_force import Spot, Way, cheapest_way
 from tests.properties.brute_force_markets import cheapest_purchase
@@ -73,7 +74,6 @@ def comparisons() -> list[Comparison]:
     return found
 
 
-@pytest.mark.xdist_group("brute-force")
 def test_nothing_is_placed_but_what_can_be_bound(comparisons: list[Comparison]) -> None:
     """Nor for less than it can be. The engine counts a host yet to come less often than brute force does: what looks too
     good is held against kube-scheduler's own rule."""
@@ -87,7 +87,6 @@ def test_nothing_is_placed_but_what_can_be_bound(comparisons: list[Comparison]) 
     assert wrong == []
 
 
-@pytest.mark.xdist_group("brute-force")
 def test_what_can_be_placed_is_placed(comparisons: list[Comparison]) -> None:
     possible = [item for item in comparisons if item.possible is not None]
 
@@ -95,7 +94,6 @@ def test_what_can_be_placed_is_placed(comparisons: list[Comparison]) -> None:
     assert [item for item in possible if item.ours is None] == []
 
 
-@pytest.mark.xdist_group("brute-force")
 def test_the_price_is_within_two_percent(comparisons: list[Comparison]) -> None:
     both = [item for item in comparisons if item.possible is not None and item.ours is not None]
 
@@ -123,7 +121,9 @@ def test_of_several_node_pools_and_reservations_the_cheapest_are_used() -> None:
         drawn = market(number)
         way = cheapest_purchase(drawn)
         placement = place(
-            ClusterView(), node_pools=drawn.node_pools, instance_types=drawn.instance_types, demands=drawn.demands
+            Problem(
+                ClusterView(), node_pools=drawn.node_pools, instance_types=drawn.instance_types, demands=drawn.demands
+            )
         )
         price = sum(node.price for node in placement.planned)
         if way is not None and (placement.unplaced or abs(price - way.price) > 1e-9):

@@ -18,7 +18,8 @@ from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.optimizer.place_in_mode import place_in_mode
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, node_pool, shape
 from tests.properties.brute_force import cheapest_way
 from tests.properties.small_scenarios import Scenario, scenario
@@ -63,13 +64,18 @@ def said(placement: Placement) -> float | None:
 
 def placed(world: Scenario) -> Placement:
     """As where there are too many chunks to look at every way, so that the fast placement may choose badly."""
-    with patch("reconciler.placement.best.MOST_CHUNKS", 0), patch("reconciler.placement.best.MOST_ORDERED", 0):
-        return place(
-            world.view,
-            node_pools=(node_pool(),),
-            instance_types=world.instance_types,
-            demands=world.demands,
-            options=PlacementOptions(optimal=True),
+    with (
+        patch("reconciler.placement.engine.best.MOST_CHUNKS", 0),
+        patch("reconciler.placement.engine.best.MOST_ORDERED", 0),
+    ):
+        return place_in_mode(
+            Problem(
+                world.view,
+                node_pools=(node_pool(),),
+                instance_types=world.instance_types,
+                demands=world.demands,
+                options=PlacementOptions(optimal=True),
+            )
         )
 
 

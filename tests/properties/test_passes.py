@@ -18,6 +18,8 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import Workload
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
+from reconciler.plan.back_offs import launch_record
 from reconciler.plan.limits import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer, deployment, instance_type, node, node_pool, pod, shape
@@ -33,21 +35,21 @@ SIZES = {"small": ("500m", "1Gi"), "large": ("1500m", "2Gi")}
 
 
 @dataclass(frozen=True)
-class Wish:
+class Relaxation:
     """What is declared: buffers over two Deployments."""
 
     buffers: tuple[Buffer, ...]
     workloads: tuple[Workload, ...]
 
 
-def wish(*sizes: tuple[str, int]) -> Wish:
-    return Wish(
+def wish(*sizes: tuple[str, int]) -> Relaxation:
+    return Relaxation(
         tuple(buffer(f"b{index}", target=name, replicas=count) for index, (name, count) in enumerate(sizes)),
         tuple(deployment(name, pod_shape=shape(*size, labels={"app": name})) for name, size in SIZES.items()),
     )
 
 
-def plan_for(view: ClusterView, wanted: Wish, pools: tuple[NodePool, ...] = POOLS) -> Plan:
+def plan_for(view: ClusterView, wanted: Relaxation, pools: tuple[NodePool, ...] = POOLS) -> Plan:
     declared = Declared(buffers=wanted.buffers, workloads=wanted.workloads, node_pools=pools)
     asked, findings = demands(declared, view, dialect=Dialect.KARPENTER)
     return make_plan(
@@ -55,8 +57,9 @@ def plan_for(view: ClusterView, wanted: Wish, pools: tuple[NodePool, ...] = POOL
             revision=None,
             now=NOW,
             view=view,
+            launches=launch_record(view, NOW),
             demands=asked,
-            placement=place(view, node_pools=pools, instance_types=CATALOG, demands=asked),
+            placement=place(Problem(view, node_pools=pools, instance_types=CATALOG, demands=asked)),
             node_pools=pools,
             instance_types=CATALOG,
             caps=PlanCaps(new_nodes_per_pass=0),
@@ -99,7 +102,7 @@ def with_pods(view: ClusterView, *pods: Pod) -> ClusterView:
     return replace(view, pods=tuple(sorted((*view.pods, *pods), key=lambda each: (each.namespace, each.name))))
 
 
-def bound_where_chunks_are(plan: Plan, wanted: Wish) -> list[Pod]:
+def bound_where_chunks_are(plan: Plan, wanted: Relaxation) -> list[Pod]:
     """Real pods of the workloads, each where a chunk of it is held."""
     shapes = {item.ref.name: item.shape for item in wanted.workloads}
     targets = {item.ref: item.target.name for item in wanted.buffers if item.target is not None}
@@ -132,7 +135,7 @@ clusters = st.lists(st.integers(0, 7), max_size=4).map(
 MOST_PASSES = 6
 
 
-def settled(view: ClusterView, wanted: Wish) -> ClusterView:
+def settled(view: ClusterView, wanted: Relaxation) -> ClusterView:
     """After as many passes as it takes; each NodeClaim becomes a node between one and the next."""
     for _ in range(MOST_PASSES):
         answer = plan_for(view, wanted)
@@ -157,7 +160,7 @@ def test_the_capacity_of_a_buffer_is_made_once_and_then_nothing_changes(
 
 @settings(max_examples=40, deadline=None)
 @given(wishes, clusters)
-def test_passes_settle_with_every_chunk_on_a_node_that_is_there(wanted: Wish, view: ClusterView) -> None:
+def test_passes_settle_with_every_chunk_on_a_node_that_is_there(wanted: Relaxation, view: ClusterView) -> None:
     answer = plan_for(settled(view, wanted), wanted)
     assert all(outcome.on_existing == outcome.demand.desired for outcome in answer.demands)
     assert answer.cost.per_hour_after == answer.cost.per_hour_before
@@ -165,7 +168,7 @@ def test_passes_settle_with_every_chunk_on_a_node_that_is_there(wanted: Wish, vi
 
 @settings(max_examples=40, deadline=None)
 @given(wishes, clusters)
-def test_used_capacity_is_refilled_and_an_undeclared_buffer_handed_back(wanted: Wish, view: ClusterView) -> None:
+def test_used_capacity_is_refilled_and_an_undeclared_buffer_handed_back(wanted: Relaxation, view: ClusterView) -> None:
     there = settled(view, wanted)
     used = with_pods(there, *bound_where_chunks_are(plan_for(there, wanted), wanted))
     refilled = settled(used, wanted)
@@ -181,7 +184,7 @@ def test_used_capacity_is_refilled_and_an_undeclared_buffer_handed_back(wanted: 
 @settings(max_examples=40, deadline=None)
 @given(wishes, clusters, st.integers(0, 2), st.integers(1, 4))
 def test_a_buffer_that_grows_a_little_needs_few_new_nodes(
-    wanted: Wish, view: ClusterView, which: int, more: int
+    wanted: Relaxation, view: ClusterView, which: int, more: int
 ) -> None:
     there = settled(view, wanted)
     index = which % len(wanted.buffers)

@@ -1,4 +1,4 @@
-"""The compiled loops and the same in numpy: whichever runs, the placement is the same."""
+"""The loops compiled and as they are written: whichever run, the placement is the same."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.placement import Placement
-from reconciler.placement import kernel
-from reconciler.placement.kernel import Kernel
+from reconciler.placement.engine import kernel
+from reconciler.placement.engine.kernel import Kernel
 from tests.unit.placement.worlds import World, worlds
 
-COMPILED = kernel.compiled()
 
-
-def placed_with(loops: Kernel | None, world: World, chunks_per_node: int | None) -> Placement:
+def placed_with(loops: Kernel, world: World, chunks_per_node: int | None) -> Placement:
     with (
-        patch("reconciler.placement.place.WORTH_COMPILING", 0),
-        patch("reconciler.placement.place.compiled", lambda: loops),
+        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
+        patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
     ):
         return world.under(chunks_per_node=chunks_per_node, include_pending=True).placed()
 
 
 @settings(max_examples=200, deadline=None)
 @given(world=worlds(), most=st.sampled_from([None, 1, 3]))
-def test_numpy_and_the_loops_as_written_agree(world: World, most: int | None) -> None:
+def test_the_loops_as_written_and_compiled_agree(world: World, most: int | None) -> None:
     looped = placed_with(kernel.plain(), world, most)
-    assert looped == placed_with(None, world, most)
+    assert looped == placed_with(kernel.compiled(), world, most)
     # An integer of numpy's own equals ours, but fails later, where only ours will do.
     of_each = [*(item.holdings for item in looped.occupied), *(item.holdings for item in looped.planned)]
     held = [holding.count for holdings in of_each for holding in holdings]
@@ -35,18 +33,12 @@ def test_numpy_and_the_loops_as_written_agree(world: World, most: int | None) ->
 
 
 @settings(max_examples=100, deadline=None)
-@given(world=worlds(), most=st.sampled_from([None, 1, 3]), steps=st.integers(0, 1))
-def test_the_loops_may_take_over_half_way(world: World, most: int | None, steps: int) -> None:
-    with (
-        patch("reconciler.placement.make.STEPS_WORTH_COMPILING", steps),
-        patch("reconciler.placement.make.compiled", kernel.plain),
-    ):
-        taken_over = placed_with(None, world, most)
-    assert taken_over == placed_with(None, world, most)
+@given(world=worlds(), most=st.sampled_from([None, 1, 3]))
+def test_the_compiled_loops_may_take_over_half_way(world: World, most: int | None) -> None:
+    with patch("reconciler.placement.engine.state.CHUNKS_WORTH_COMPILING", 0):
+        taken_over = placed_with(kernel.plain(), world, most)
+    assert taken_over == placed_with(kernel.plain(), world, most)
 
 
-@settings(max_examples=100, deadline=None)
-@given(world=worlds())
-def test_numpy_and_the_compiled_loops_agree(world: World) -> None:
-    assert COMPILED is not None, "numba is a dependency: its wheel should be there"
-    assert placed_with(COMPILED, world, None) == placed_with(None, world, None)
+def test_numba_is_there() -> None:
+    assert kernel.compiled() is not kernel.plain(), "numba is a dependency: its wheel should be there"

@@ -15,6 +15,7 @@ from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION
 from reconciler.model.placement import Holding, OccupiedBin, Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
+from reconciler.plan.back_offs import launch_record
 from reconciler.plan.limits import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool, pod
@@ -94,6 +95,7 @@ def plan(world: World, caps: PlanCaps | None = None) -> Plan:
             revision="main@sha1:abc",
             now=NOW,
             view=world.view,
+            launches=launch_record(world.view, NOW),
             declared=world.declared,
             demands=(demand("a"), demand("b")),
             placement=world.placement,

@@ -15,8 +15,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.cluster.pod_capture import pod_status
 from reconciler.cluster.resources import PODS
+from reconciler.cluster.snapshot.pods import pod_status
 from reconciler.cluster.view import ViewStore
 from reconciler.model.quantity import Resources
 from tests.unit.cluster.documents import Document

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from reconciler.model.placement import Placement
-from reconciler.placement import kernel
-from reconciler.placement.kernel import Kernel
+from reconciler.placement.engine import kernel
+from reconciler.placement.engine.kernel import Kernel
 from tests.properties.crowded_worlds import crowded_worlds
 from tests.unit.placement.worlds import World, carried_out
 
@@ -20,10 +20,10 @@ EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "60"))
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@pytest.mark.parametrize("loops", [None, kernel.compiled()], ids=["numpy", "compiled"])
+@pytest.mark.parametrize("loops", [kernel.plain(), kernel.compiled()], ids=["plain", "compiled"])
 @settings(UNHURRIED, max_examples=EXAMPLES)
 @given(world=crowded_worlds())
-def test_a_second_pass_finds_a_place_for_nobody_else(loops: Kernel | None, world: World) -> None:
+def test_a_second_pass_finds_a_place_for_nobody_else(loops: Kernel, world: World) -> None:
     first = placed_with(loops, world)
     after = carried_out(world, first)
     second = placed_with(loops, after)
@@ -37,13 +37,13 @@ def test_a_second_pass_finds_a_place_for_nobody_else(loops: Kernel | None, world
 @settings(UNHURRIED, max_examples=max(EXAMPLES // 3, 20))
 @given(world=crowded_worlds())
 def test_the_placement_is_the_same_whichever_loops_find_it(world: World) -> None:
-    assert placed_with(kernel.compiled(), world) == placed_with(None, world)
+    assert placed_with(kernel.compiled(), world) == placed_with(kernel.plain(), world)
 
 
-def placed_with(loops: Kernel | None, world: World) -> Placement:
+def placed_with(loops: Kernel, world: World) -> Placement:
     with (
-        patch("reconciler.placement.place.WORTH_COMPILING", 0),
-        patch("reconciler.placement.place.compiled", lambda: loops),
+        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
+        patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
     ):
         return world.placed()
 

@@ -17,10 +17,11 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
-from reconciler.placement import kernel
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.kernel import Kernel
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.engine import kernel
+from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node, node_pool, pod, shape
 
 DRIVER = "disk.example.com"
@@ -80,18 +81,18 @@ def worlds(draw: st.DrawFn) -> tuple[ClusterView, tuple[Demand, ...]]:
 def placed(view: ClusterView, demands: tuple[Demand, ...], *, opening: bool) -> Placement:
     options = PlacementOptions(include_pending=opening)
     pools, types = (POOLS, TYPES) if opening else ((), ())
-    return place(view, node_pools=pools, instance_types=types, demands=demands, options=options)
+    return place(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
 
 
 def faults(view: ClusterView, demands: tuple[Demand, ...], placement: Placement) -> tuple[str, ...]:
-    return violations(view, node_pools=POOLS, instance_types=TYPES, demands=demands, placement=placement)
+    return violations(Problem(view, node_pools=POOLS, instance_types=TYPES, demands=demands), placement)
 
 
 def one_more(view: ClusterView, placement: Placement) -> Iterator[Placement]:
     """One chunk that is left, on each node."""
     for left in placement.unplaced:
         rest = tuple(item for item in placement.unplaced if item is not left)
-        rest += (Unplaced(left.demand, left.group, left.count - 1, left.excuses),) if left.count > 1 else ()
+        rest += (Unplaced(left.demand, left.group, left.count - 1, left.reasons),) if left.count > 1 else ()
         for name in (item.name for item in view.nodes):
             held = {item.node: list(item.holdings) for item in placement.occupied}
             held.setdefault(name, []).append(Holding(left.demand, left.group, 1))
@@ -119,11 +120,11 @@ def test_new_nodes_break_no_rule_and_are_the_same_with_all_loops(
     placement = placed(view, demands, opening=True)
     assert faults(view, demands, placement) == ()
 
-    def with_loops(loops: Kernel | None) -> Placement:
+    def with_loops(loops: Kernel) -> Placement:
         with (
-            patch("reconciler.placement.place.WORTH_COMPILING", 0),
-            patch("reconciler.placement.place.compiled", lambda: loops),
+            patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
+            patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
         ):
             return placed(view, demands, opening=True)
 
-    assert placement == with_loops(kernel.plain()) == with_loops(None) == with_loops(kernel.compiled())
+    assert placement == with_loops(kernel.plain()) == with_loops(kernel.compiled())

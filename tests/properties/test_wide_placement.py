@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator
-from reconciler.placement import kernel
 from reconciler.placement.checker.overlays import valid_overlays
-from reconciler.placement.kernel import Kernel
-from reconciler.placement.overlay_conflicts import overlays_in_force
+from reconciler.placement.constraints.overlay_conflicts import overlays_in_force
+from reconciler.placement.engine import kernel
+from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.problem import Problem
 from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import wide_worlds
 from tests.unit.placement.worlds import World, carried_out
@@ -39,7 +40,7 @@ def test_breaks_no_rule(world: World) -> None:
 @settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 100))
 @given(world=wide_worlds(), overlays=wide_catalogue.rival_overlays())
 def test_the_checker_finds_the_same_overlays_in_force(world: World, overlays: tuple[NodeOverlay, ...]) -> None:
-    found = overlays_in_force(overlays, world.node_pools, world.instance_types)
+    found = overlays_in_force(Problem(world.view, world.node_pools, world.instance_types, overlays=overlays))
 
     assert found.overlays == tuple(valid_overlays(overlays, world.node_pools, world.instance_types))
     assert len(found.overlays) + len(found.left_out) == len(overlays)
@@ -61,7 +62,6 @@ def test_breaks_no_rule_when_it_looks_for_something_cheaper(world: World) -> Non
 def test_is_the_same_with_all_loops_and_each_time(world: World) -> None:
     looped = placed_with(kernel.plain(), world)
 
-    assert looped == placed_with(None, world)
     assert looped == placed_with(kernel.compiled(), world)
     assert looped == world.placed()
     # An integer of numpy's own equals ours, but fails later, where only ours will do.
@@ -87,10 +87,10 @@ def test_placing_again_over_what_came_of_it_breaks_no_rule(world: World) -> None
     assert len(second.unplaced) <= len(first.unplaced)
 
 
-def placed_with(loops: Kernel | None, world: World) -> Placement:
+def placed_with(loops: Kernel, world: World) -> Placement:
     with (
-        patch("reconciler.placement.place.WORTH_COMPILING", 0),
-        patch("reconciler.placement.place.compiled", lambda: loops),
+        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
+        patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
     ):
         return world.placed()
 

@@ -21,7 +21,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.storage import Storage
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
-from reconciler.placement.place import PlacementOptions
+from reconciler.placement.problem import PlacementOptions
 from tests.builders import shape
 from tests.properties import wide_catalogue, wide_devices, wide_nodes, wide_volumes
 from tests.properties.wide_shapes import changed

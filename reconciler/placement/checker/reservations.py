@@ -31,7 +31,7 @@ def reservation_violations(
             users[name] = users.get(name, 0) + 1
     coming: dict[str, int] = {}
     for claim in view.node_claims:
-        for name in reserved.meeting(_asked(claim)) if _is_coming(claim) else ():
+        for name in reserved.compatibility(_asked(claim)) if _is_coming(claim) else ():
             coming[name] = coming.get(name, 0) + 1
     for name, count in sorted(users.items()):
         free = max(0, left.get(name, 0) - coming.get(name, 0))
@@ -63,10 +63,10 @@ class _Reserved:
         """Reservations that a planned node may come to use."""
         key = (node.instance_types, node.requirements)
         if key not in self._known:
-            self._known[key] = self.meeting(node.requirements, node.instance_types)
+            self._known[key] = self.compatibility(node.requirements, node.instance_types)
         return self._known[key]
 
-    def meeting(self, requirements: Sequence[Requirement], names: Iterable[str] | None = None) -> frozenset[str]:
+    def compatibility(self, requirements: Sequence[Requirement], names: Iterable[str] | None = None) -> frozenset[str]:
         """Reservations of these types (None: any) that meet requirements."""
         return frozenset(
             reservation

@@ -39,7 +39,7 @@ class Residents:
         self.kin: dict[PodShape, int] = {}
         self.folk: dict[tuple[str, Labels], int] = {}
         self._shapes: dict[PodShape, int] = {}
-        self._of_kin: dict[int, list[Resident]] = {}
+        self._of_class: dict[int, list[Resident]] = {}
         self._of_folk: dict[int, list[Resident]] = {}
         self._domains: dict[str, list[str | None]] = {}
         known: dict[int, tuple[int, int, int]] = {}  # by identity: to compare shapes takes long
@@ -50,7 +50,7 @@ class Residents:
                     numbers = known[id(tenant.shape)] = self._numbers(tenant.shape)
                 resident = Resident(number, tenant, *numbers)
                 self.all.append(resident)
-                self._of_kin.setdefault(resident.kin, []).append(resident)
+                self._of_class.setdefault(resident.kin, []).append(resident)
                 self._of_folk.setdefault(resident.folk, []).append(resident)
         self._with_label: dict[tuple[str, str], list[int]] = {}
         for (_, labels), folk in self.folk.items():
@@ -67,7 +67,7 @@ class Residents:
         )
 
     def of_kin(self, kin: int) -> Sequence[Resident]:
-        return self._of_kin[kin]
+        return self._of_class[kin]
 
     def of_folk(self, folk: int) -> Sequence[Resident]:
         return self._of_folk[folk]

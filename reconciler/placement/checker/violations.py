@@ -7,17 +7,15 @@ kube-scheduler would accept, on every type, zone and capacity type that a planne
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 
 from reconciler.model.buffers import Recreation
-from reconciler.model.demand import Demand
-from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, Node, NodeClaim, NodePool
-from reconciler.model.overlays import NodeOverlay
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import NODEPOOL_LABEL, Node, NodeClaim
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
-from reconciler.model.view import ClusterView
 from reconciler.placement.checker.arrivals import Arrivals
 from reconciler.placement.checker.devices import device_violations
 from reconciler.placement.checker.examples import Examples
@@ -25,34 +23,26 @@ from reconciler.placement.checker.nodes import Scene, existing_violations
 from reconciler.placement.checker.overlays import valid_overlays
 from reconciler.placement.checker.planned_nodes import PlannedNodes, limit_violations
 from reconciler.placement.checker.reservations import reservation_violations
-from reconciler.placement.checker.sites import Site, Tenant, is_initialized
+from reconciler.placement.checker.sites import OLDER_LABELS, Site, Tenant, is_initialized
 from reconciler.placement.checker.spot import spot_violations
 from reconciler.placement.checker.topology import topology_violations
 from reconciler.placement.checker.volumes import Shelves, volume_violations
+from reconciler.placement.problem import Problem
 
 _YOUNG_TAINTS = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
 
 
-def violations(
-    view: ClusterView,
-    *,
-    node_pools: Sequence[NodePool],
-    instance_types: Sequence[InstanceType],
-    demands: Sequence[Demand],
-    placement: Placement,
-    overlays: Sequence[NodeOverlay] = (),
-    spot_share: float = 1.0,
-    back_offs: Collection[tuple[str, str, str]] = frozenset(),
-) -> tuple[str, ...]:
-    """One sentence for each broken rule, sorted; empty when the placement holds. spot_share, back_offs: as they were asked
-    for; back_offs: instance type, zone and capacity type."""
+def violations(problem: Problem, placement: Placement) -> tuple[str, ...]:
+    """One sentence for each broken rule, sorted; empty when the placement holds."""
+    view, demands, options = problem.view, problem.demands, problem.options
+    node_pools, instance_types = problem.node_pools, problem.instance_types
     pods_on: dict[str | None, list[Pod]] = {}
     for pod in view.pods:
         pods_on.setdefault(pod.node_name, []).append(pod)
     shelves = Shelves.of(view.storage)
     pools = {pool.name: pool for pool in node_pools}
     types = {kind.name: kind for kind in instance_types}
-    overlays = valid_overlays(overlays, pools.values(), types.values())
+    overlays = valid_overlays(problem.overlays, pools.values(), types.values())
     scene = Scene(
         view,
         pools,
@@ -62,10 +52,10 @@ def violations(
         pods_on,
         {node.name: node for node in reversed(view.nodes)},
         {claim.name: claim for claim in reversed(view.node_claims)},
-        {claim.node_name: claim for claim in reversed(view.node_claims)},
+        {item.node.name: item for item in reversed(view.machines) if item.node is not None},
         shelves,
         Arrivals(pools, types, overlays),
-        back_offs,
+        options.back_offs,
     )
     unknown = tuple(sorted(set(_unknown(scene, placement))))
     if unknown:
@@ -92,7 +82,7 @@ def violations(
     found += device_violations(view, demands, examples, sites)
     found += reservation_violations(view, scene.types, placement.planned)
     totals = {item.ref: sum(group.count for group in item.groups) for item in demands if not item.is_pending_pod}
-    found += spot_violations(totals, existing, placement, spot_share)
+    found += spot_violations(totals, existing, placement, options.spot_share)
     return tuple(sorted(set(found)))
 
 
@@ -159,17 +149,29 @@ def _tenants(scene: Scene, holdings: Iterable[Holding]) -> list[Tenant]:
 
 def _existing_sites(scene: Scene) -> tuple[list[Site], dict[tuple[str | None, str | None], Site]]:
     existing: dict[tuple[str | None, str | None], Site] = {}
-    for node in scene.view.nodes:
-        claim = scene.claims_of.get(node.name)
-        taints = node.taints if is_initialized(node, claim) else _lasting(scene, node, claim)
-        existing[node.name, None] = Site(node.name, dict(node.labels), tuple(taints))
-    for claim in scene.view.node_claims:
-        if (claim.node_name, None) not in existing:
+    for machine in scene.view.machines:
+        node, claim = machine.node, machine.node_claim
+        if node is not None:
+            existing[node.name, None] = _node_site(scene, machine, node)
+        elif claim is not None:
             existing[None, claim.name] = scene.arrivals.site(claim)
     for pod in scene.view.pods:
         if (pod.node_name, None) in existing:
             existing[pod.node_name, None].tenants.append(Tenant(pod.shape, 1, chunk=False, leaving=pod.deleting))
     return list(existing.values()), existing
+
+
+def _node_site(scene: Scene, machine: Machine, node: Node) -> Site:
+    """One that Karpenter has not registered yet gets what its NodeClaim says besides."""
+    claim = machine.node_claim
+    taints = list(node.taints) if is_initialized(node, claim) else _lasting(scene, node, claim)
+    if claim is None or not machine.awaits_registration:
+        return Site(node.name, dict(node.labels), tuple(taints))
+    promised = scene.arrivals.site(claim)
+    labels = {**promised.labels, **dict(node.labels), **dict(claim.labels)}
+    labels |= {older: labels[key] for older, key in OLDER_LABELS.items() if key in labels and older not in labels}
+    taints += [taint for taint in claim.taints if taint not in taints]
+    return Site(node.name, labels, tuple(taints), options=promised.options)
 
 
 def _lasting(scene: Scene, node: Node, claim: NodeClaim | None) -> list[Taint]:

@@ -71,8 +71,9 @@ def serving(script: Script, *, token: str = "t") -> Iterator[Connection]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
             reply = script.next(self.path, self.headers.get("authorization", ""))
-            self.send_response(reply.status)
+            (self.send_response_only if "Date" in reply.headers else self.send_response)(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
             if reply.lines is None:
@@ -96,6 +97,8 @@ def serving(script: Script, *, token: str = "t") -> Iterator[Connection]:
                 self.close_connection = True
                 return
             self.wfile.write(b"0\r\n\r\n")
+
+        do_PATCH = do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - the names are the standard library's
 
         def log_message(self, *_arguments: object) -> None:
             """Quiet."""

@@ -2,72 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from reconciler.cluster.apply import carry_out
-from reconciler.cluster.inventory import MEMORY_KEY, InventoryParent
-from reconciler.cluster.resources import BY_KIND
-from reconciler.cluster.view import ViewStore
+from reconciler.cluster.inventory import MEMORY_KEY
 from reconciler.model.changes import Annotate, Apply, ChangeSet, Delete, Outcome, Write, WriteResult
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import ClusterView
-from reconciler.ports import Event
+from tests.fakes.cluster import PARENT, FakeCluster, KilledError
 
-PARENT = InventoryParent("headroom-system", "headroom")
 POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
 BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
 OLD = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "old")
 CLAIM = ObjectRef("karpenter.sh", "NodeClaim", "", "general-1")
-
-
-class KilledError(Exception):
-    """The process ended here."""
-
-
-@dataclass
-class Objects:
-    """A cluster that stores what is applied and can refuse, fail or be killed at the nth real write."""
-
-    stored: dict[ObjectRef, Mapping[str, Any]] = field(default_factory=dict)
-    refused: Mapping[ObjectRef, Outcome] = field(default_factory=dict)
-    refused_for_real: Mapping[ObjectRef, Outcome] = field(default_factory=dict)
-    kill_at: int | None = None
-    done: list[str] = field(default_factory=list)
-    name: str = "objects"
-
-    def start(self, changed: Callable[[], None]) -> None:
-        changed()
-
-    def view(self) -> ClusterView:
-        store = ViewStore(PARENT)
-        for ref, body in self.stored.items():
-            store.put(BY_KIND[(ref.group, ref.kind)], dict(body))
-        return store.view()
-
-    def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
-        outcome = self.refused.get(write.ref) or (None if dry_run else self.refused_for_real.get(write.ref))
-        if outcome is not None:
-            return WriteResult(write, outcome, "the server said no")
-        if isinstance(write, Apply) and self.stored.get(write.ref) == write.manifest:
-            return WriteResult(write, Outcome.UNCHANGED)
-        if not dry_run:
-            if self.kill_at == len(self.done):
-                raise KilledError
-            self.done.append(f"{type(write).__name__} {write.ref}")
-            if isinstance(write, Apply):
-                self.stored[write.ref] = write.manifest
-            if isinstance(write, Delete):
-                self.stored.pop(write.ref, None)
-        return WriteResult(write, Outcome.APPLIED)
-
-    def record(self, event: Event) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def manifest(ref: ObjectRef, *, member: bool = True) -> dict[str, Any]:
@@ -81,11 +31,11 @@ def apply(ref: ObjectRef, *, member: bool = True) -> Apply:
     return Apply(ref, manifest(ref, member=member))
 
 
-def run(cluster: Objects, writes: Sequence[Write], memory: Mapping[str, Any] | None = None) -> ChangeSet:
+def run(cluster: FakeCluster, writes: Sequence[Write], memory: Mapping[str, Any] | None = None) -> ChangeSet:
     return carry_out(cluster, writes, parent=PARENT, view=cluster.view(), memory=memory or {})
 
 
-def kinds(cluster: Objects) -> str:
+def kinds(cluster: FakeCluster) -> str:
     annotations = cluster.stored[PARENT.ref]["metadata"]["annotations"]
     return str(annotations["applyset.kubernetes.io/contains-group-kinds"])
 
@@ -95,7 +45,7 @@ def outcomes(changes: ChangeSet) -> dict[str, str]:
 
 
 def test_the_inventory_comes_first_then_pools_then_buffers_then_claims_then_marks_and_deletions_last() -> None:
-    cluster = Objects({OLD: manifest(OLD)})
+    cluster = FakeCluster({OLD: manifest(OLD)})
     run(
         cluster,
         [
@@ -117,7 +67,7 @@ def test_the_inventory_comes_first_then_pools_then_buffers_then_claims_then_mark
 
 
 def test_the_inventory_says_in_which_kinds_and_namespaces_members_are() -> None:
-    cluster = Objects()
+    cluster = FakeCluster()
     run(cluster, [apply(BUFFER), apply(POOL), apply(CLAIM, member=False)])
     metadata = cluster.stored[PARENT.ref]["metadata"]
     assert metadata["labels"] == {"applyset.kubernetes.io/id": PARENT.id}
@@ -127,7 +77,7 @@ def test_the_inventory_says_in_which_kinds_and_namespaces_members_are() -> None:
 
 
 def test_the_same_again_writes_nothing_at_all() -> None:
-    cluster = Objects()
+    cluster = FakeCluster()
     writes = [apply(BUFFER), apply(POOL)]
     run(cluster, writes, {"backOffs": ["a"]})
     cluster.done.clear()
@@ -137,14 +87,14 @@ def test_the_same_again_writes_nothing_at_all() -> None:
 
 
 def test_without_members_or_memory_there_is_no_inventory() -> None:
-    cluster = Objects()
+    cluster = FakeCluster()
     run(cluster, [apply(CLAIM, member=False)])
     assert cluster.done == ["Apply NodeClaim/general-1"]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.CONFLICT])
 def test_a_write_that_a_dry_run_refuses_is_reported_and_the_others_go_on(outcome: Outcome) -> None:
-    cluster = Objects(refused={POOL: outcome})
+    cluster = FakeCluster(refused={POOL: outcome})
     changes = run(cluster, [apply(POOL), apply(BUFFER)])
     assert outcomes(changes) == {"NodePool/general": outcome.value, "CapacityBuffer/shop/web": "applied"}
     assert [failure.message for failure in changes.failures] == ["the server said no"]
@@ -153,7 +103,7 @@ def test_a_write_that_a_dry_run_refuses_is_reported_and_the_others_go_on(outcome
 def test_the_dry_run_of_everything_comes_before_the_first_write() -> None:
     order: list[str] = []
 
-    class Watched(Objects):
+    class Watched(FakeCluster):
         def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
             order.append(f"{'try' if dry_run else 'do'} {write.ref.kind}")
             return super().write(write, dry_run=dry_run)
@@ -166,7 +116,7 @@ def test_a_server_that_does_not_answer_is_not_asked_for_everything() -> None:
     refs = [ObjectRef("karpenter.sh", "NodeClaim", "", f"c-{index}") for index in range(10)]
     asked: list[ObjectRef] = []
 
-    class Gone(Objects):
+    class Gone(FakeCluster):
         def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:  # noqa: ARG002 - as the port has it
             asked.append(write.ref)
             return WriteResult(write, Outcome.FAILED, "timed out")
@@ -179,7 +129,7 @@ def test_a_server_that_does_not_answer_is_not_asked_for_everything() -> None:
 
 def test_when_the_inventory_cannot_be_written_only_holds_are() -> None:
     """A hold protects what is there; everything else could be lost sight of."""
-    cluster = Objects({OLD: manifest(OLD)}, refused={PARENT.ref: Outcome.REFUSED})
+    cluster = FakeCluster({OLD: manifest(OLD)}, refused={PARENT.ref: Outcome.REFUSED})
     changes = run(cluster, [apply(BUFFER), Annotate(CLAIM, (("a", "b"),)), Delete(OLD)])
     assert cluster.done == ["Annotate NodeClaim/general-1"]
     assert outcomes(changes) == {
@@ -191,21 +141,21 @@ def test_when_the_inventory_cannot_be_written_only_holds_are() -> None:
 
 
 def test_memory_is_kept_before_anything_is_deleted() -> None:
-    cluster = Objects({OLD: manifest(OLD)})
+    cluster = FakeCluster({OLD: manifest(OLD)})
     run(cluster, [Delete(OLD)], {"finished": ["shop/old"]})
     assert cluster.done[:2] == ["Apply ConfigMap/headroom-system/headroom", "Delete CapacityBuffer/shop/old"]
     assert '"finished"' in cluster.stored[PARENT.ref]["data"][MEMORY_KEY]
 
 
 def test_memory_alone_is_one_write() -> None:
-    cluster = Objects()
+    cluster = FakeCluster()
     run(cluster, [], {"backOffs": {"b": 1, "a": 2}})
     assert cluster.done == ["Apply ConfigMap/headroom-system/headroom"]
     assert cluster.view().inventory.memory == {"backOffs": {"a": 2, "b": 1}}
 
 
 def test_the_inventory_shrinks_when_a_prune_succeeded() -> None:
-    cluster = Objects()
+    cluster = FakeCluster()
     run(cluster, [apply(BUFFER), apply(POOL)])
     run(cluster, [Delete(BUFFER)])
     assert kinds(cluster) == "NodePool.karpenter.sh"
@@ -213,7 +163,7 @@ def test_the_inventory_shrinks_when_a_prune_succeeded() -> None:
 
 def test_the_inventory_does_not_shrink_when_a_deletion_failed() -> None:
     """A webhook that denies a deletion does not make the object an orphan."""
-    cluster = Objects()
+    cluster = FakeCluster()
     run(cluster, [apply(BUFFER), apply(POOL)])
     cluster.refused_for_real = {BUFFER: Outcome.REFUSED}
     run(cluster, [Delete(BUFFER)])
@@ -221,36 +171,36 @@ def test_the_inventory_does_not_shrink_when_a_deletion_failed() -> None:
 
 
 def test_what_may_have_been_made_before_the_answer_was_lost_stays_recorded() -> None:
-    cluster = Objects(refused_for_real={BUFFER: Outcome.FAILED})
+    cluster = FakeCluster(refused_for_real={BUFFER: Outcome.FAILED})
     run(cluster, [apply(BUFFER), apply(POOL)], {"seen": 1})
     assert kinds(cluster) == "CapacityBuffer.autoscaling.x-k8s.io,NodePool.karpenter.sh"
 
 
 def test_an_inventory_that_somebody_deleted_is_made_again() -> None:
-    cluster = Objects({BUFFER: manifest(BUFFER)})
+    cluster = FakeCluster({BUFFER: manifest(BUFFER)})
     run(cluster, [])
     assert kinds(cluster) == "CapacityBuffer.autoscaling.x-k8s.io"
 
 
 def test_a_namespace_that_is_missing_for_the_inventory_is_made() -> None:
     default = ObjectRef("", "Namespace", "", "default")
-    cluster = Objects({default: {"metadata": {"name": "default"}}})
+    cluster = FakeCluster({default: {"metadata": {"name": "default"}}})
     run(cluster, [apply(POOL)])
     assert cluster.done[:2] == ["Apply Namespace/headroom-system", "Apply ConfigMap/headroom-system/headroom"]
 
 
-def test_results_are_reported_as_they_come() -> None:
-    cluster = Objects(refused={POOL: Outcome.REFUSED})
-    seen: list[str] = []
+def test_every_call_to_the_cluster_is_progress() -> None:
+    cluster = FakeCluster(refused={POOL: Outcome.REFUSED})
+    calls: list[int] = []
     carry_out(
         cluster,
         [apply(BUFFER), apply(POOL)],
         parent=PARENT,
         view=cluster.view(),
         memory={},
-        report=lambda result: seen.append(f"{result.outcome} {result.write.ref}"),
+        progress=lambda: calls.append(len(cluster.done)),
     )
-    assert seen == ["refused NodePool/general", "applied CapacityBuffer/shop/web"]
+    assert calls == [0, 0, 0, 1], "two in the dry run, the inventory, the buffer"
 
 
 @pytest.mark.parametrize("step", range(6))
@@ -258,11 +208,11 @@ def test_a_kill_between_any_two_writes_is_made_good_by_the_next_pass(step: int) 
     """The next pass is made from what is there: it asks for what is still missing, and ends in the same state."""
     memory = {"finished": ["shop/old"]}
 
-    def ask(cluster: Objects) -> list[Write]:
+    def ask(cluster: FakeCluster) -> list[Write]:
         deletions = [Delete(OLD)] if OLD in cluster.stored else []
         return [apply(BUFFER), apply(POOL), apply(CLAIM, member=False), *deletions]
 
-    untouched, killed = Objects({OLD: manifest(OLD)}), Objects({OLD: manifest(OLD)}, kill_at=step)
+    untouched, killed = FakeCluster({OLD: manifest(OLD)}), FakeCluster({OLD: manifest(OLD)}, kill_at=step)
     run(untouched, ask(untouched), memory)
     with pytest.raises(KilledError):
         run(killed, ask(killed), memory)

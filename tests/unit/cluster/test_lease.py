@@ -141,3 +141,22 @@ def test_closing_without_the_lease_leaves_it_alone(broken: bool) -> None:  # noq
     world.broken = broken
     second.close()
     assert world.record.holder == "a"
+
+
+def test_a_lease_is_kept_until_it_runs_out_while_a_write_is_under_way() -> None:
+    world = World()
+    first, second = world.candidate("a"), world.candidate("b")
+    first.step()
+    first.close(release=False)
+    assert first.is_leader() is False
+    second.step()
+    assert (second.is_leader(), world.record.holder) == (False, "a")
+
+
+def test_a_candidate_that_was_closed_takes_the_lease_no_more() -> None:
+    world = World()
+    first = world.candidate("a")
+    first.step()
+    first.close()
+    first.step()
+    assert (first.is_leader(), world.record.holder) == (False, "")

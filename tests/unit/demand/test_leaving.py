@@ -86,6 +86,8 @@ def test_a_node_goes_with_its_nodeclaim_and_when_it_is_being_disrupted() -> None
 
 def test_an_ordinary_pass_leaves_them_where_they_run() -> None:
     view = ClusterView(nodes=(GOING,), pods=(WEB,))
-    assert demands(Declared(), view, dialect=Dialect.KARPENTER, now=NOW)[0] == ()
-    (asked,), _ = demands(Declared(), view, dialect=Dialect.KARPENTER, include_pending=True, now=NOW)
+    assert demands(Declared(), view, dialect=Dialect.KARPENTER)[0] == ()
+    (asked,), _ = demands(
+        Declared(), view, dialect=Dialect.KARPENTER, include_pending=True, leaving=leaving_demands(view, NOW)
+    )
     assert (str(asked.ref), asked.leaves, asked.opens_nodes) == ("Pod/shop/web-1", "going", True)

@@ -16,6 +16,7 @@ from reconciler.model.requirements import Toleration
 from reconciler.model.runtime_classes import RuntimeClass
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from tests.builders import buffer, deployment, node, pod, shape
 
 KATA = RuntimeClass(
@@ -55,7 +56,7 @@ def test_what_admission_has_written_is_not_written_twice() -> None:
 
 def test_a_class_that_is_not_there_is_said() -> None:
     demand = only_demand(ClusterView())
-    placement = place(ClusterView(nodes=(node(),)), node_pools=(), instance_types=(), demands=(demand,))
+    placement = place(Problem(ClusterView(nodes=(node(),)), node_pools=(), instance_types=(), demands=(demand,)))
     assert placement.assumptions == (
         "CapacityBuffer/shop/web: RuntimeClass kata is not there: its overhead is not counted",
     )

@@ -7,12 +7,15 @@ from unittest.mock import patch
 
 from reconciler.model.placement import Placement
 from reconciler.model.view import ClusterView
-from reconciler.placement import kernel
-from reconciler.placement.ahead import compile_ahead
-from reconciler.placement.kernel import Kernel
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.engine import kernel
+from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.engine.precompile import compile_ahead
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 from tests.unit.placement.worlds import catalogue
+
+IMPOSSIBLE = "CapacityBuffer/default/impossible"
 
 
 def test_compiling_ahead_runs_every_loop() -> None:
@@ -28,10 +31,10 @@ def test_compiling_ahead_runs_every_loop() -> None:
         return noted
 
     loops = Kernel(**{name: noting(name) for name in Kernel.__slots__})
-    with patch("reconciler.placement.place.compiled", lambda: loops):
+    with patch("reconciler.placement.engine.initial_state.compiled", lambda: loops):
         placements = compile_ahead()
     assert used == set(Kernel.__slots__)
-    assert not any(placement.unplaced for placement in placements)
+    assert {str(item.demand) for placement in placements for item in placement.unplaced} == {IMPOSSIBLE}
 
 
 def test_each_loop_is_compiled_for_one_kind_of_arguments() -> None:
@@ -39,7 +42,7 @@ def test_each_loop_is_compiled_for_one_kind_of_arguments() -> None:
     compile_ahead()
     assert placement_of_a_mix().planned
     loops = kernel.compiled()
-    assert loops is not None, "numba is a dependency: its wheel should be there"
+    assert loops is not kernel.plain(), "numba is a dependency: its wheel should be there"
     assert {name: len(getattr(loops, name).signatures) for name in Kernel.__slots__} == dict.fromkeys(
         Kernel.__slots__, 1
     )
@@ -47,11 +50,13 @@ def test_each_loop_is_compiled_for_one_kind_of_arguments() -> None:
 
 def placement_of_a_mix() -> Placement:
     """Pods under every kind of rule that the loops look at."""
-    with patch("reconciler.placement.place.WORTH_COMPILING", 0):
+    with patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0):
         return place(
-            ClusterView(),
-            node_pools=(pool(),),
-            instance_types=catalogue(("zone-a", "zone-b")),
-            demands=demands_of(decoded(pod_manifests(100))),
-            options=PlacementOptions(include_pending=True, chunks_per_node=3),
+            Problem(
+                ClusterView(),
+                node_pools=(pool(),),
+                instance_types=catalogue(("zone-a", "zone-b")),
+                demands=demands_of(decoded(pod_manifests(100))),
+                options=PlacementOptions(include_pending=True, chunks_per_node=3),
+            )
         )

@@ -25,7 +25,8 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 PENDING = PlacementOptions(include_pending=True)
@@ -46,7 +47,7 @@ def on_one(storage: Storage = Storage(), devices: Devices = Devices(), *demands:
     view = ClusterView(nodes=(node("one"),), pods=(there,), storage=storage, devices=devices)
     holdings = tuple(Holding(item.ref, 0, item.groups[0].count) for item in demands)
     placement = Placement(occupied=(OccupiedBin("one", None, holdings),))
-    found = violations(view, node_pools=(), instance_types=(), demands=demands, placement=placement)
+    found = violations(Problem(view, node_pools=(), instance_types=(), demands=demands), placement)
     return "\n".join(found)
 
 
@@ -134,11 +135,13 @@ def test_a_node_claim_whose_zone_is_not_decided(zones: Requirement, sentence: st
         storage = Storage((PersistentVolume("pv", terms),), (CLAIM,))
         asked = pod_demand("db", WITH_DATA)
         found = violations(
-            ClusterView(node_claims=(claim,), storage=storage),
-            node_pools=(node_pool(),),
-            instance_types=(instance_type(),),
-            demands=(asked,),
-            placement=Placement(occupied=(OccupiedBin(None, "claim", (Holding(asked.ref, 0, 1),)),)),
+            Problem(
+                ClusterView(node_claims=(claim,), storage=storage),
+                node_pools=(node_pool(),),
+                instance_types=(instance_type(),),
+                demands=(asked,),
+            ),
+            Placement(occupied=(OccupiedBin(None, "claim", (Holding(asked.ref, 0, 1),)),)),
         )
         assert found == ((f"claim: {sentence}",) if sentence else ())
 
@@ -166,8 +169,8 @@ def on_a_new_node(view: ClusterView, *demands: Demand) -> str:
     """What is said when every demand is put on a node of NodePool general that is to be made."""
     pools, types = (node_pool(),), (instance_type(),)
     plain = [replace(item, groups=(replace(item.groups[0], shape=shape("100m")),)) for item in demands]
-    placement = place(ClusterView(), node_pools=pools, instance_types=types, demands=plain, options=PENDING)
-    return "\n".join(violations(view, node_pools=pools, instance_types=types, demands=demands, placement=placement))
+    placement = place(Problem(ClusterView(), node_pools=pools, instance_types=types, demands=plain, options=PENDING))
+    return "\n".join(violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement))
 
 
 def test_more_volumes_than_nodes_like_a_new_one_attach() -> None:
@@ -272,10 +275,10 @@ def test_devices_that_cannot_be_counted_are_passed_over() -> None:
 def test_a_node_to_be_made_has_no_devices_that_are_known() -> None:
     asked = demand(count=1, pod_shape=shape("100m"))
     kinds, pools = (instance_type(),), (node_pool(),)
-    placement = place(ClusterView(), node_pools=pools, instance_types=kinds, demands=(asked,))
+    placement = place(Problem(ClusterView(), node_pools=pools, instance_types=kinds, demands=(asked,)))
     claiming = replace(asked, groups=(ChunkGroup(with_templates("one"), 1),))
     view = ClusterView(devices=Devices((GPUS,), (GPU,), templates=TEMPLATES))
-    found = violations(view, node_pools=pools, instance_types=kinds, demands=(claiming,), placement=placement)
+    found = violations(Problem(view, node_pools=pools, instance_types=kinds, demands=(claiming,)), placement)
     assert found == ("planned-0: 1 device of class gpu is asked for, 0 are free",)
 
 
@@ -313,14 +316,16 @@ def test_more_nodes_than_a_reservation_has(
     wanted = (demand(count=2, pod_shape=shape("3")),)
     pools, kind = (node_pool(),), instance_type()
     planned = place(
-        ClusterView(), node_pools=pools, instance_types=(replace(kind, offerings=(OFFERING,)),), demands=wanted
+        Problem(ClusterView(), node_pools=pools, instance_types=(replace(kind, offerings=(OFFERING,)),), demands=wanted)
     )
     assert len(planned.planned) == 2
     found = violations(
-        ClusterView(node_claims=tuple(claims)),
-        node_pools=pools,
-        instance_types=(replace(kind, offerings=tuple(offerings)),),
-        demands=wanted,
-        placement=planned,
+        Problem(
+            ClusterView(node_claims=tuple(claims)),
+            node_pools=pools,
+            instance_types=(replace(kind, offerings=tuple(offerings)),),
+            demands=wanted,
+        ),
+        planned,
     )
     assert list(found) == sentences

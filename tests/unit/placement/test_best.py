@@ -11,6 +11,7 @@ from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 ZONES = ("zone-a", "zone-b")
@@ -23,7 +24,7 @@ def placed(
     view: ClusterView = ClusterView(),  # noqa: B008 - immutable
     types: tuple[InstanceType, ...] = (SMALL, LARGE),
 ) -> Placement:
-    return place(view, node_pools=(node_pool(),), instance_types=types, demands=demands)
+    return place(Problem(view, node_pools=(node_pool(),), instance_types=types, demands=demands))
 
 
 def web(cpu: str = "1") -> PodShape:
@@ -109,10 +110,12 @@ def test_what_one_zone_needs_is_not_used_up_in_another() -> None:
     )
 
     placement = place(
-        ClusterView(),
-        node_pools=(node_pool(limits={"nodes": "2"}),),
-        instance_types=types,
-        demands=(demand(count=3, pod_shape=spread),),
+        Problem(
+            ClusterView(),
+            node_pools=(node_pool(limits={"nodes": "2"}),),
+            instance_types=types,
+            demands=(demand(count=3, pod_shape=spread),),
+        )
     )
 
     assert sorted(node.zones for node in placement.planned) == [("zone-a",), ("zone-b",)]

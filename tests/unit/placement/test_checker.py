@@ -27,6 +27,7 @@ from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, shape
 
 TYPES = (instance_type("small", cpu="2"), instance_type("large", cpu="8", price=0.5, zones=("zone-a",)))
@@ -40,7 +41,7 @@ def found(
     view: ClusterView = VIEW,
     pool: NodePool = node_pool(),  # noqa: B008 - immutable
 ) -> tuple[str, ...]:
-    return violations(view, node_pools=(pool,), instance_types=TYPES, demands=demands, placement=placement)
+    return violations(Problem(view, node_pools=(pool,), instance_types=TYPES, demands=demands), placement)
 
 
 def on_node(name: str, count: int, group: int = 0) -> OccupiedBin:
@@ -53,7 +54,7 @@ def web(**rules: object) -> PodShape:
 
 def test_finds_nothing_wrong_with_a_good_placement() -> None:
     asked = demand(count=9)
-    placement = place(VIEW, node_pools=(node_pool(),), instance_types=TYPES, demands=(asked,))
+    placement = place(Problem(VIEW, node_pools=(node_pool(),), instance_types=TYPES, demands=(asked,)))
 
     assert placement.planned
     assert found(placement, asked) == ()
@@ -119,13 +120,15 @@ def test_finds_miscounted_demands() -> None:
 
 def test_finds_demands_placed_in_part_that_are_all_or_nothing() -> None:
     whole = replace(demand(count=9), whole=True)
-    placement = place(VIEW, node_pools=(), instance_types=TYPES, demands=(demand(count=9),))
+    placement = place(Problem(VIEW, node_pools=(), instance_types=TYPES, demands=(demand(count=9),)))
 
     assert any("placed in part" in sentence for sentence in found(placement, whole))
 
 
 def planned(change: Callable[[PlannedNode], PlannedNode]) -> Placement:
-    placement = place(ClusterView(), node_pools=(node_pool(),), instance_types=TYPES, demands=(demand(count=1),))
+    placement = place(
+        Problem(ClusterView(), node_pools=(node_pool(),), instance_types=TYPES, demands=(demand(count=1),))
+    )
     return replace(placement, planned=tuple(change(item) for item in placement.planned))
 
 
@@ -145,12 +148,14 @@ def test_finds_a_chunk_that_another_one_may_come_too_near() -> None:
 
 def test_finds_new_nodes_of_offerings_that_are_backed_off_from() -> None:
     (sentence,) = violations(
-        ClusterView(),
-        node_pools=(node_pool(),),
-        instance_types=TYPES,
-        demands=(demand(count=1),),
-        placement=planned(lambda item: item),
-        back_offs={("small", "zone-a", "on-demand")},
+        Problem(
+            ClusterView(),
+            node_pools=(node_pool(),),
+            instance_types=TYPES,
+            demands=(demand(count=1),),
+            options=PlacementOptions(back_offs=frozenset({("small", "zone-a", "on-demand")})),
+        ),
+        planned(lambda item: item),
     )
 
     assert sentence == "planned-0: small in zone-a as on-demand is backed off from"
@@ -174,7 +179,7 @@ def test_finds_what_planned_nodes_cannot_be(change: Callable[[PlannedNode], Plan
     pools = (node_pool(), replace(node_pool("other"), replicas=1))
 
     sentences = violations(
-        ClusterView(), node_pools=pools, instance_types=TYPES, demands=(demand(count=1),), placement=placement
+        Problem(ClusterView(), node_pools=pools, instance_types=TYPES, demands=(demand(count=1),)), placement
     )
 
     assert any(words in sentence for sentence in sentences), sentences
@@ -203,11 +208,10 @@ def test_overlays_count_for_prices_and_capacity() -> None:
     device = replace(plain, requests=plain.requests + Resources.of({"example.com/gpu": 2}))
     wanted = (demand(count=2, pod_shape=device),)
     pools = (node_pool(),)
-    placement = place(ClusterView(), node_pools=pools, instance_types=TYPES, demands=wanted, overlays=overlays)
+    placement = place(Problem(ClusterView(), node_pools=pools, instance_types=TYPES, demands=wanted, overlays=overlays))
     assert placement.planned
-    known = {"node_pools": pools, "instance_types": TYPES, "demands": wanted, "placement": placement}
-    assert violations(ClusterView(), **known, overlays=overlays) == ()  # type: ignore[arg-type]
-    without = " ".join(violations(ClusterView(), **known))  # type: ignore[arg-type]
+    assert violations(Problem(ClusterView(), pools, TYPES, wanted, overlays), placement) == ()
+    without = " ".join(violations(Problem(ClusterView(), pools, TYPES, wanted), placement))
     assert "example.com/gpu is overcommitted" in without
     assert "cheapest offering" in without
 
@@ -246,7 +250,7 @@ def test_finds_what_a_planned_node_must_not_be(
 
     (small,) = placement.planned
     assert (small.instance_types, small.zones) == (("small",), ("zone-a", "zone-b"))
-    found = violations(view, node_pools=(pool,), instance_types=TYPES, demands=demands, placement=placement)
+    found = violations(Problem(view, node_pools=(pool,), instance_types=TYPES, demands=demands), placement)
     assert any(sentence in item for item in found) if sentence else found == ()
 
 
@@ -312,11 +316,11 @@ def test_a_node_claim_has_what_overlays_add_to_its_type() -> None:
     overlays = (NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "gpus"), capacity=gpus),)
     asked = demand(count=1, pod_shape=replace(shape(), requests=shape().requests + gpus))
     view = ClusterView(node_claims=(claim(),))
-    known = {"node_pools": (node_pool(),), "instance_types": TYPES, "demands": (asked,)}
-    placement = place(view, **known, overlays=overlays)  # type: ignore[arg-type]
+    overlaid = Problem(view, (node_pool(),), TYPES, (asked,), overlays)
+    placement = place(overlaid)
     assert [item.node_claim for item in placement.occupied] == ["claim"]
-    assert violations(view, **known, placement=placement, overlays=overlays) == ()  # type: ignore[arg-type]
-    assert "example.com/gpu is overcommitted" in " ".join(violations(view, **known, placement=placement))  # type: ignore[arg-type]
+    assert violations(overlaid, placement) == ()
+    assert "example.com/gpu is overcommitted" in " ".join(violations(replace(overlaid, overlays=()), placement))
 
 
 def test_a_launched_claim_uses_up_limits_as_what_it_is() -> None:

@@ -13,34 +13,37 @@ from reconciler.model.nodes import (
     InstanceType,
     NodePool,
 )
-from reconciler.model.placement import Excuse
+from reconciler.model.placement import UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 TYPES = tuple(instance_type(f"m-{cpu}x", cpu=str(cpu), memory="64Gi") for cpu in (4, 8, 16))
 
 
-def excuses(
+def reasons(
     wanted: Demand,
     *,
     view: ClusterView | None = None,
     pools: tuple[NodePool, ...] = (node_pool(),),
     types: tuple[InstanceType, ...] = TYPES,
     options: PlacementOptions | None = None,
-) -> tuple[Excuse, ...]:
+) -> tuple[UnplacedReason, ...]:
     """Of the chunks that found no place."""
     placement = place(
-        view or ClusterView(),
-        node_pools=pools,
-        instance_types=types,
-        demands=(wanted,),
-        options=options or PlacementOptions(),
+        Problem(
+            view or ClusterView(),
+            node_pools=pools,
+            instance_types=types,
+            demands=(wanted,),
+            options=options or PlacementOptions(),
+        )
     )
     (left,) = placement.unplaced
-    return left.excuses
+    return left.reasons
 
 
 def where(key: str, *values: str) -> NodeSelectorTerm:
@@ -49,8 +52,8 @@ def where(key: str, *values: str) -> NodeSelectorTerm:
 
 def test_types_that_would_do_if_the_chunk_asked_for_a_little_less() -> None:
     alike = (*TYPES, instance_type("c-16x", cpu="16", memory="32Gi"))
-    (excuse,) = excuses(demand(count=1, pod_shape=shape("16100m")), types=alike)
-    assert excuse == Excuse(
+    (reason,) = reasons(demand(count=1, pod_shape=shape("16100m")), types=alike)
+    assert reason == UnplacedReason(
         "instance type too small",
         4,
         "NodePool general: 2 types fit but for 200m CPU (c-16x has 15900m CPU for pods), 2 more lack more",
@@ -59,56 +62,56 @@ def test_types_that_would_do_if_the_chunk_asked_for_a_little_less() -> None:
 
 def test_the_node_that_lacks_least() -> None:
     nodes = (node("a", cpu="1"), node("b", cpu="3"), node("c", cpu="2"))
-    (excuse,) = excuses(
+    (reason,) = reasons(
         replace(demand(count=1, pod_shape=shape("3500m")), opens_nodes=False), view=ClusterView(nodes=nodes)
     )
-    assert excuse == Excuse("node too small", 3, "b lacks 500m CPU even without the pods on it")
+    assert reason == UnplacedReason("node too small", 3, "b lacks 500m CPU even without the pods on it")
 
 
 def test_a_node_that_is_large_enough_and_full() -> None:
     """What is free is told, so that one sees what would have to go."""
     view = ClusterView(nodes=(node("a"), node("b")), pods=(pod("x", node="a"), pod("y", node="b"), pod("z", node="b")))
-    (excuse,) = excuses(replace(demand(count=1, pod_shape=shape("3500m")), opens_nodes=False), view=view)
-    assert excuse == Excuse("node full", 2, "a lacks 500m CPU, with 3 CPU free")
+    (reason,) = reasons(replace(demand(count=1, pod_shape=shape("3500m")), opens_nodes=False), view=view)
+    assert reason == UnplacedReason("node full", 2, "a lacks 500m CPU, with 3 CPU free")
 
 
 def test_the_node_with_the_fewest_wrong_labels() -> None:
     nodes = (node("a", labels={"disk": "hdd"}), node("b", labels={"disk": "ssd"}), node("c", zone="zone-b"))
     asked = shape(node_selector={"disk": "ssd", ZONE_LABEL: "zone-b"})
-    (excuse,) = excuses(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=nodes))
-    assert excuse == Excuse("node labels", 3, "b has topology.kubernetes.io/zone=zone-a, not zone-b")
+    (reason,) = reasons(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=nodes))
+    assert reason == UnplacedReason("node labels", 3, "b has topology.kubernetes.io/zone=zone-a, not zone-b")
     lonely = ClusterView(nodes=nodes[2:])
-    (excuse,) = excuses(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=lonely)
-    assert excuse.example == "c has no label disk"
+    (reason,) = reasons(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=lonely)
+    assert reason.example == "c has no label disk"
 
 
 def test_a_node_that_is_asked_for_by_name() -> None:
     by_name = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("gone",)),))
     asked = replace(shape(), required_node_terms=(by_name,))
-    (excuse,) = excuses(
+    (reason,) = reasons(
         replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=(node("a"),))
     )
-    assert excuse.example == "a is not the node that is asked for by name"
-    (excuse,) = excuses(demand(count=1, pod_shape=asked))
-    assert excuse.example == "NodePool general: a node by name is asked for, which no new node can be"
+    assert reason.example == "a is not the node that is asked for by name"
+    (reason,) = reasons(demand(count=1, pod_shape=asked))
+    assert reason.example == "NodePool general: a node by name is asked for, which no new node can be"
 
 
 def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
     """Neither a node that is there nor a new one (k8s.io/api, core/v1, NodeSelectorTerm)."""
     words = "its required node affinity has none but empty terms, and an empty term matches no node"
     nothing = demand(count=1, pod_shape=replace(shape(), required_node_terms=(NodeSelectorTerm(),)))
-    (excuse,) = excuses(replace(nothing, opens_nodes=False), view=ClusterView(nodes=(node("a"),)))
-    assert excuse == Excuse("node labels", 1, words)
-    (excuse,) = excuses(nothing)
-    assert excuse == Excuse("NodePool labels", 1, f"NodePool general: {words}")
+    (reason,) = reasons(replace(nothing, opens_nodes=False), view=ClusterView(nodes=(node("a"),)))
+    assert reason == UnplacedReason("node labels", 1, words)
+    (reason,) = reasons(nothing)
+    assert reason == UnplacedReason("NodePool labels", 1, f"NodePool general: {words}")
 
 
 def test_a_limit_that_is_reached() -> None:
     pools = (node_pool("gpu", limits={"cpu": "64"}), node_pool("single", limits={"nodes": "1"}))
     view = ClusterView(nodes=tuple(node(f"n-{n}", pool="gpu", cpu="16", ready=False) for n in range(4)))
     view = replace(view, nodes=(*view.nodes, node("z", pool="single", ready=False)))
-    found = excuses(demand(count=1), view=view, pools=pools)
-    assert [excuse.example for excuse in found if excuse.reason == "NodePool limit"] == [
+    found = reasons(demand(count=1), view=view, pools=pools)
+    assert [reason.example for reason in found if reason.cause == "NodePool limit"] == [
         "NodePool gpu is at its cpu limit of 64",
         "NodePool single is at its nodes limit of 1",
     ]
@@ -117,18 +120,18 @@ def test_a_limit_that_is_reached() -> None:
 def test_what_nobody_could_ever_hold_is_rounded() -> None:
     wanted = demand(count=1, pod_shape=shape("99999999900m", "2199023255552Mi"))
 
-    (excuse,) = excuses(wanted)
+    (reason,) = reasons(wanted)
 
     lacking = "99,999,984 CPU and about 2.0Ei memory"
     there = "m-16x has 15900m CPU and 65526Mi memory for pods"
-    assert excuse.example == f"NodePool general: 1 type fits but for {lacking} ({there}), 2 more lack more"
+    assert reason.example == f"NodePool general: 1 type fits but for {lacking} ({there}), 2 more lack more"
 
 
 def test_that_nothing_is_for_sale_comes_before_what_is_asked_for() -> None:
     none_for_the_pool = node_pool(requirements=(Requirement(ZONE_LABEL, Operator.IN, ("zone-x",)),))
 
-    (empty,) = excuses(demand(count=1), types=())
-    (other,) = excuses(demand(count=1), pools=(none_for_the_pool,))
+    (empty,) = reasons(demand(count=1), types=())
+    (other,) = reasons(demand(count=1), pools=(none_for_the_pool,))
 
     assert empty.example == "NodePool general: the catalogue has no offering that can be had now"
     assert other.example == "NodePool general: no offering that can be had now meets its own requirements"
@@ -138,12 +141,12 @@ def test_what_is_sold_out_or_backed_off_from() -> None:
     gone = tuple(
         instance_type(f"m-{cpu}x", cpu=str(cpu), zones=("zone-a", "zone-b"), available=False) for cpu in (4, 8)
     )
-    (excuse,) = excuses(demand(count=1, pod_shape=shape("5")), types=(*gone, TYPES[0]), pools=(_only("m-8x"),))
+    (reason,) = reasons(demand(count=1, pod_shape=shape("5")), types=(*gone, TYPES[0]), pools=(_only("m-8x"),))
     words = "NodePool general: what would do is not available now: m-8x in zone-a as on-demand and 1 other"
-    assert excuse == Excuse("offering not available", 2, words)
+    assert reason == UnplacedReason("offering not available", 2, words)
     backed_off = PlacementOptions(back_offs=frozenset({("m-4x", zone, "on-demand") for zone in ("zone-a", "zone-b")}))
-    (excuse,) = excuses(demand(count=1), types=TYPES[:2], options=backed_off, pools=(_only("m-4x"),))
-    assert excuse.reason == "offering not available"
+    (reason,) = reasons(demand(count=1), types=TYPES[:2], options=backed_off, pools=(_only("m-4x"),))
+    assert reason.cause == "offering not available"
 
 
 def _only(name: str) -> NodePool:
@@ -152,18 +155,18 @@ def _only(name: str) -> NodePool:
 
 def test_the_label_that_no_offering_has() -> None:
     asked = replace(shape(), required_node_terms=(where(ZONE_LABEL, "zone-q"),))
-    (excuse,) = excuses(demand(count=1, pod_shape=asked))
-    assert excuse.example == f"NodePool general: no offering has {ZONE_LABEL}=zone-q: there are zone-a and zone-b"
+    (reason,) = reasons(demand(count=1, pod_shape=asked))
+    assert reason.example == f"NodePool general: no offering has {ZONE_LABEL}=zone-q: there are zone-a and zone-b"
     spot_in_a = instance_type("m-4x", zones=("zone-a",), capacity_types=("spot",))
     plain_in_b = instance_type("m-8x", cpu="8", zones=("zone-b",))
     together = shape(node_selector={ZONE_LABEL: "zone-b", CAPACITY_TYPE_LABEL: "spot"})
-    (excuse,) = excuses(demand(count=1, pod_shape=together), types=(spot_in_a, plain_in_b))
-    assert excuse.example == (
+    (reason,) = reasons(demand(count=1, pod_shape=together), types=(spot_in_a, plain_in_b))
+    assert reason.example == (
         f"NodePool general: no offering has {CAPACITY_TYPE_LABEL}=spot and {ZONE_LABEL}=zone-b together"
     )
-    (excuse,) = excuses(demand(count=1, pod_shape=shape(node_selector={HOSTNAME_LABEL: "n-1"})))
+    (reason,) = reasons(demand(count=1, pod_shape=shape(node_selector={HOSTNAME_LABEL: "n-1"})))
     assert (
-        excuse.example == "NodePool general makes nodes whose names are not known before, and one is asked for by name"
+        reason.example == "NodePool general makes nodes whose names are not known before, and one is asked for by name"
     )
 
 
@@ -171,11 +174,11 @@ def test_a_taint_does_not_hide_what_else_is_in_the_way() -> None:
     taint = Taint("dedicated", "batch", "NoSchedule")
     words = "NodePool general has taint dedicated=batch:NoSchedule, which is not tolerated"
     tainted = (node_pool(taints=(taint,)),)
-    (excuse,) = excuses(demand(count=1, pod_shape=shape("16100m")), pools=tainted)
-    assert excuse.example == (
+    (reason,) = reasons(demand(count=1, pod_shape=shape("16100m")), pools=tainted)
+    assert reason.example == (
         f"{words}, and beside that 1 type fits but for 200m CPU (m-16x has 15900m CPU for pods), 2 more lack more"
     )
-    (excuse,) = excuses(demand(count=1, pod_shape=shape(node_selector={NODEPOOL_LABEL: "gpu"})), pools=tainted)
-    assert excuse.example == f"{words}, and beside that it makes nodes with {NODEPOOL_LABEL}=general, not gpu"
-    (excuse,) = excuses(demand(count=1), pools=tainted)
-    assert excuse.example == words
+    (reason,) = reasons(demand(count=1, pod_shape=shape(node_selector={NODEPOOL_LABEL: "gpu"})), pools=tainted)
+    assert reason.example == f"{words}, and beside that it makes nodes with {NODEPOOL_LABEL}=general, not gpu"
+    (reason,) = reasons(demand(count=1), pools=tainted)
+    assert reason.example == words

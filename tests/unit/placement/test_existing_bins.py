@@ -23,14 +23,15 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, resources, shape
 
 TYPES = (instance_type("small", cpu="2"), instance_type("large", cpu="8"))
 
 
 def placed(view: ClusterView, *demands: Demand, options: PlacementOptions = PlacementOptions()) -> Placement:  # noqa: B008 - immutable
-    return place(view, node_pools=(node_pool(),), instance_types=TYPES, demands=demands, options=options)
+    return place(Problem(view, node_pools=(node_pool(),), instance_types=TYPES, demands=demands, options=options))
 
 
 def held(placement: Placement) -> dict[str, int]:

@@ -10,7 +10,8 @@ from reconciler.demand.pending import pending_demands
 from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod
 from reconciler.model.view import ClusterView
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node, node_pool, pod, shape
 
 ELSEWHERE = replace(shape("1"), scheduler_name="volcano")
@@ -19,11 +20,13 @@ ELSEWHERE = replace(shape("1"), scheduler_name="volcano")
 def planned(*pods: Pod, include_pending: bool = True) -> Placement:
     view = ClusterView(nodes=(node("a", cpu="1"),), pods=pods)
     return place(
-        view,
-        node_pools=(node_pool(),),
-        instance_types=(instance_type(),),
-        demands=pending_demands(view, include_pending=include_pending),
-        options=PlacementOptions(include_pending=include_pending),
+        Problem(
+            view,
+            node_pools=(node_pool(),),
+            instance_types=(instance_type(),),
+            demands=pending_demands(view, include_pending=include_pending),
+            options=PlacementOptions(include_pending=include_pending),
+        )
     )
 
 

@@ -15,9 +15,10 @@ from reconciler.model.pods import PodAffinityTerm
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.placement import kernel
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.engine import kernel
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 
@@ -32,12 +33,14 @@ def limited(**limits: str) -> NodePool:
 
 def placed(node_pool: NodePool) -> Placement:
     options = PlacementOptions(include_pending=True, instance_types=1)
-    return place(ClusterView(), node_pools=(node_pool,), instance_types=TYPES, demands=DEMANDS, options=options)
+    return place(
+        Problem(ClusterView(), node_pools=(node_pool,), instance_types=TYPES, demands=DEMANDS, options=options)
+    )
 
 
 @pytest.mark.parametrize("compiled_from", [0, 10_000])
 def test_limits_that_are_far_change_nothing(compiled_from: int) -> None:
-    with patch("reconciler.placement.place.WORTH_COMPILING", compiled_from):
+    with patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", compiled_from):
         with_limits, without = placed(limited(**FAR)), placed(pool())
     assert with_limits == without
 
@@ -47,16 +50,14 @@ def test_limits_that_are_far_change_nothing(compiled_from: int) -> None:
 )
 def test_limits_that_are_near_are_kept_whichever_loops_find_the_placement(limits: dict[str, str]) -> None:
     node_pool = limited(**limits)
-    with patch("reconciler.placement.place.WORTH_COMPILING", 0):
+    with patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0):
         compiled = placed(node_pool)
-    with patch("reconciler.placement.place.WORTH_COMPILING", 10_000):
+    with patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 10_000):
         in_numpy = placed(node_pool)
 
     assert compiled == in_numpy
     assert compiled.unplaced
-    found = violations(
-        ClusterView(), node_pools=(node_pool,), instance_types=TYPES, demands=DEMANDS, placement=compiled
-    )
+    found = violations(Problem(ClusterView(), node_pools=(node_pool,), instance_types=TYPES, demands=DEMANDS), compiled)
     assert found == ()
 
 
@@ -73,9 +74,9 @@ def test_a_new_node_beside_limited_pools_is_charged_to_none() -> None:
     pools = (node_pool("free"), node_pool("limited", limits={"cpu": "4"}))
     types = (instance_type("small", cpu="2", price=0.1), instance_type("large", cpu="8", price=0.4))
     with (
-        patch("reconciler.placement.place.WORTH_COMPILING", 0),
-        patch("reconciler.placement.place.compiled", kernel.plain),
+        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
+        patch("reconciler.placement.engine.initial_state.compiled", kernel.plain),
     ):
-        placement = place(ClusterView(), node_pools=pools, instance_types=types, demands=demands)
+        placement = place(Problem(ClusterView(), node_pools=pools, instance_types=types, demands=demands))
 
     assert [node.node_pool for node in placement.planned] == ["free"]

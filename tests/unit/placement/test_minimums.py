@@ -20,7 +20,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node_pool, shape
 
 SIZES = tuple(
@@ -40,8 +41,8 @@ def placed(
 ) -> Placement:
     """Placed and found right by the checker."""
     view = ClusterView()
-    placement = place(view, node_pools=pools, instance_types=types, demands=demands, options=options)
-    assert violations(view, node_pools=pools, instance_types=types, demands=demands, placement=placement) == ()
+    placement = place(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
+    assert violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement) == ()
     return placement
 
 
@@ -49,8 +50,8 @@ def missing(placement: Placement) -> Mapping[str, int]:
     return {item.demand.name: item.count for item in placement.unplaced}
 
 
-def excuses(placement: Placement) -> list[str]:
-    return [excuse.example for item in placement.unplaced for excuse in item.excuses if "NodePool" in excuse.example]
+def reasons(placement: Placement) -> list[str]:
+    return [reason.example for item in placement.unplaced for reason in item.reasons if "NodePool" in reason.example]
 
 
 def two_types(**limits: str) -> NodePool:
@@ -81,7 +82,7 @@ def test_no_chunk_of_high_priority_loses_its_place_to_others(low: int) -> None:
     )
 
     assert missing(placement) == {"low": low}
-    assert excuses(placement) == [
+    assert reasons(placement) == [
         "NodePool general is at its cpu limit of 24, new nodes counted as the largest type that each lists for minValues"
     ]
 
@@ -91,7 +92,7 @@ def test_the_excuse_says_what_one_more_node_would_count_as() -> None:
     placement = placed(demand(count=3, pod_shape=NEARLY_TWO), pools=[two_types(cpu="11")])
 
     assert missing(placement) == {"web": 1}
-    assert excuses(placement) == [
+    assert reasons(placement) == [
         "NodePool general has used 8 of its cpu limit of 11, and a node that lists enough types for its minValues counts as 4"
     ]
 
@@ -209,9 +210,7 @@ def test_the_checker_finds_node_claims_that_the_api_server_would_refuse() -> Non
     )
     broken = replace(placement, planned=(replace(node, requirements=asked),))
 
-    found = violations(
-        ClusterView(), node_pools=[pool], instance_types=SOME_RESERVED, demands=demands, placement=broken
-    )
+    found = violations(Problem(ClusterView(), node_pools=[pool], instance_types=SOME_RESERVED, demands=demands), broken)
 
     assert [f"asks for 2 values of {CAPACITY_TYPE_LABEL} and lists 1" in words for words in found] == [True]
 
@@ -233,6 +232,6 @@ def test_a_type_that_is_never_reserved_is_not_enough_by_itself() -> None:
 
     placement = placed(demand(count=1, pod_shape=shape("3", "1Gi")), pools=[pool], types=SOME_RESERVED)
 
-    assert excuses(placement) == [
+    assert reasons(placement) == [
         f"NodePool general: its minValues asks for 2 values of {CAPACITY_TYPE_LABEL}, and what is large enough has 1 value"
     ]

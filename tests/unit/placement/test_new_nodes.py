@@ -16,7 +16,8 @@ from reconciler.model.requirements import Operator, Requirement, Taint, Tolerati
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
 from reconciler.placement.checker.overlays import overlaid_price
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, resources, shape
 
 SMALL = instance_type("small", cpu="2", memory="8Gi", price=0.1)
@@ -32,11 +33,13 @@ def placed(
     overlays: tuple[NodeOverlay, ...] = (),
     options: PlacementOptions = PlacementOptions(),  # noqa: B008 - immutable
 ) -> Placement:
-    return place(view, node_pools=pools, instance_types=types, demands=demands, overlays=overlays, options=options)
+    return place(
+        Problem(view, node_pools=pools, instance_types=types, demands=demands, overlays=overlays, options=options)
+    )
 
 
-def excuses(placement: Placement) -> list[str]:
-    return [excuse.example for item in placement.unplaced for excuse in item.excuses]
+def reasons(placement: Placement) -> list[str]:
+    return [reason.example for item in placement.unplaced for reason in item.reasons]
 
 
 def test_takes_the_cheapest_mix_of_sizes() -> None:
@@ -121,7 +124,7 @@ def test_min_values_of_a_label_that_no_type_has_are_never_met(minimum: int) -> N
     placement = placed(demand(count=4), pools=(node_pool(requirements=[family]),))
 
     assert placement.planned == ()
-    assert excuses(placement) == [
+    assert reasons(placement) == [
         f"NodePool general: no instance type has label example.com/family, of which its minValues asks for {minimum}"
     ]
     both = placed(demand(count=4), pools=(node_pool(weight=9, requirements=[family]), node_pool("other")))
@@ -163,7 +166,7 @@ def test_limits_leave_room_for_as_many_types_on_each_node_as_min_values_ask_for(
 
     assert [(item.instance_types, item.holdings[0].count) for item in placement.planned] == [(("medium", "large"), 3)]
     assert [item.count for item in placement.unplaced] == [4]
-    assert excuses(placement) == [
+    assert reasons(placement) == [
         "NodePool general has used 8 of its cpu limit of 10, and a node that lists enough types for its minValues counts as 4"
     ]
     assert placement.assumptions == ()
@@ -220,8 +223,8 @@ def test_pools_that_make_no_nodes_for_others_are_left_alone(change: dict[str, ob
     placement = placed(demand(count=1), pools=(replace(node_pool(), **change),))  # type: ignore[arg-type]
 
     assert placement.planned == ()
-    assert len(excuses(placement)) == 1
-    assert excuses(placement)[0].startswith("NodePool general is ")
+    assert len(reasons(placement)) == 1
+    assert reasons(placement)[0].startswith("NodePool general is ")
 
 
 def test_limits_count_existing_nodes_by_the_capacity_of_their_type() -> None:
@@ -237,7 +240,7 @@ def test_limits_count_existing_nodes_by_the_capacity_of_their_type() -> None:
     assert placement.unplaced[0].count == 2
     assert (
         "NodePool general has used 10 of its cpu limit of 11, and small, the smallest that would do, has 2"
-        in excuses(placement)
+        in reasons(placement)
     )
 
 
@@ -247,7 +250,7 @@ def test_the_number_of_nodes_can_be_limited() -> None:
     )
 
     assert len(placement.planned) == 2
-    assert "NodePool general is at its nodes limit of 2" in excuses(placement)
+    assert "NodePool general is at its nodes limit of 2" in reasons(placement)
 
 
 def test_a_limit_that_rules_out_the_best_size_leaves_the_others() -> None:
@@ -334,19 +337,19 @@ def test_a_price_in_the_cluster_that_is_none_ends_no_plan(changed: dict[str, str
 
 
 def test_says_what_was_nearly_enough() -> None:
-    assert excuses(placed(demand(count=1, pod_shape=shape("8", "1Gi")))) == [
+    assert reasons(placed(demand(count=1, pod_shape=shape("8", "1Gi")))) == [
         "NodePool general: 1 type fits but for 100m CPU (large has 7900m CPU for pods), 1 more lacks more"
     ]
 
 
 def test_says_when_there_is_no_pool() -> None:
-    assert excuses(placed(demand(count=1), pools=())) == ["there is no NodePool to make nodes from"]
+    assert reasons(placed(demand(count=1), pools=())) == ["there is no NodePool to make nodes from"]
 
 
 def test_says_which_label_nobody_defines() -> None:
     placement = placed(demand(count=1, pod_shape=shape(node_selector={"disk": "ssd"})))
 
-    assert excuses(placement) == ["NodePool general does not define label disk, nor does any instance type"]
+    assert reasons(placement) == ["NodePool general does not define label disk, nor does any instance type"]
 
 
 def test_of_overlays_of_equal_weight_the_last_by_name_counts_as_karpenter_orders_them() -> None:

@@ -12,8 +12,9 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod, PodAffinityTerm
 from reconciler.model.requirements import LabelSelector, Taint, Toleration
 from reconciler.model.view import ClusterView
-from reconciler.placement.nominated import with_nominated
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.nodes.nominated import with_nominated
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 TAINT = Taint("team", "red", "NoSchedule")
@@ -25,11 +26,13 @@ def planned(*pods: Pod, nodes: tuple[Node, ...] = (node("a"),), chunks: int = 0)
     view = with_nominated(ClusterView(nodes=nodes, pods=pods))
     buffers = (demand(count=chunks, pod_shape=shape("1")),) if chunks else ()
     return place(
-        view,
-        node_pools=(node_pool(),),
-        instance_types=(instance_type(cpu="8"),),
-        demands=(*pending_demands(view, include_pending=True), *buffers),
-        options=PlacementOptions(include_pending=True),
+        Problem(
+            view,
+            node_pools=(node_pool(),),
+            instance_types=(instance_type(cpu="8"),),
+            demands=(*pending_demands(view, include_pending=True), *buffers),
+            options=PlacementOptions(include_pending=True),
+        )
     )
 
 

@@ -20,8 +20,9 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.overlays import valid_overlays
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.overlay_conflicts import overlays_in_force
+from reconciler.placement.constraints.overlay_conflicts import overlays_in_force
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.unit.placement.placement_cases import CASES
 
@@ -77,7 +78,7 @@ POOLS: tuple[NodePool, ...] = (GENERAL, OTHER)
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
 def test_those_in_force_are_karpenters(case: Mapping[str, Any]) -> None:
-    found = overlays_in_force(overlays_of(case), POOLS, types_of(case))
+    found = overlays_in_force(Problem(ClusterView(), POOLS, types_of(case), overlays=overlays_of(case)))
 
     assert names(found.overlays) == case["in_force"]
     assert len(found.left_out) == len(case["out"])
@@ -96,7 +97,9 @@ def test_new_nodes_have_the_prices_of_those_in_force(case: Mapping[str, Any]) ->
     for kind, price in case["prices"].items():
         placement = placed(case, kind)
         assert [node.price for node in placement.planned] == [pytest.approx(price)], kind
-        assert set(overlays_in_force(overlays_of(case), POOLS, types_of(case)).left_out) <= set(placement.assumptions)
+        assert set(
+            overlays_in_force(Problem(ClusterView(), POOLS, types_of(case), overlays=overlays_of(case))).left_out
+        ) <= set(placement.assumptions)
 
 
 def placed(case: Mapping[str, Any], kind: str) -> Placement:
@@ -107,6 +110,6 @@ def placed(case: Mapping[str, Any], kind: str) -> Placement:
         "demands": (demand(count=1, pod_shape=shape(node_selector={INSTANCE_TYPE_LABEL: kind})),),
         "overlays": overlays_of(case),
     }
-    placement = place(ClusterView(), **world)
-    assert violations(ClusterView(), **world, placement=placement) == ()
+    placement = place(Problem(ClusterView(), **world))
+    assert violations(Problem(ClusterView(), **world), placement) == ()
     return placement

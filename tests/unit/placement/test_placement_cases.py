@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.model.placement import Placement
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.unit.placement.placement_cases import Case, cases
 
 KNOWN_LIMITS: dict[str, str] = {}
@@ -30,11 +31,13 @@ LESS_IS_PLACED = {
 
 def placed(case: Case) -> Placement:
     return place(
-        case.view,
-        node_pools=case.node_pools,
-        instance_types=case.instance_types,
-        demands=case.demands,
-        options=PlacementOptions(include_pending=True),
+        Problem(
+            case.view,
+            node_pools=case.node_pools,
+            instance_types=case.instance_types,
+            demands=case.demands,
+            options=PlacementOptions(include_pending=True),
+        )
     )
 
 
@@ -61,11 +64,8 @@ def test_places_what_karpenter_places_at_no_higher_price(case: Case) -> None:
         assert met != (case.name in KNOWN_LIMITS), (found, expected, [node.price for node in placement.planned])
     assert (
         violations(
-            case.view,
-            node_pools=case.node_pools,
-            instance_types=case.instance_types,
-            demands=case.demands,
-            placement=placement,
+            Problem(case.view, node_pools=case.node_pools, instance_types=case.instance_types, demands=case.demands),
+            placement,
         )
         == ()
     )
@@ -96,5 +96,5 @@ def test_uses_the_nodes_that_are_there(case: Case) -> None:
 def test_every_excuse_tells_how_many_candidates_gave_it() -> None:
     for case in cases():
         for item in placed(case).unplaced:
-            assert item.excuses, case.name
-            assert all(excuse.count > 0 and excuse.reason and excuse.example for excuse in item.excuses)
+            assert item.reasons, case.name
+            assert all(reason.count > 0 and reason.cause and reason.example for reason in item.reasons)

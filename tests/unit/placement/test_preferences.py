@@ -12,8 +12,9 @@ from reconciler.model.pods import Pod, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
+from reconciler.placement.engine.preferences import firmer_shapes
 from reconciler.placement.place import place
-from reconciler.placement.preferences import firmer_shapes
+from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -37,8 +38,8 @@ def near(selector: LabelSelector, weight: int = 1, key: str = ZONE_LABEL) -> Wei
 def placed(*demands: Demand, nodes: Sequence[Node] = (), pods: Sequence[Pod] = (), unplaced: int = 0) -> Placement:
     """Placed and found right by the checker."""
     view, pools = ClusterView(nodes=tuple(nodes), pods=tuple(pods)), (node_pool(),)
-    placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands)
-    found = violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement)
+    placement = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands))
+    found = violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement)
     assert found == ()
     assert sum(item.count for item in placement.unplaced) == unplaced
     return placement

@@ -16,8 +16,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement import kernel
-from reconciler.placement.kernel import Kernel
+from reconciler.placement.engine import kernel
+from reconciler.placement.engine.kernel import Kernel
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 from tests.unit.placement.worlds import World, carried_out
 
@@ -70,14 +70,14 @@ def limited(nodes: int, name: str = "general", **others: object) -> NodePool:
     return node_pool(name, limits={"nodes": str(nodes)}, **others)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("loops", [None, kernel.plain(), kernel.compiled()])
-def test_nodes_of_a_pool_at_its_limit_hold_as_many_as_if_they_were_there(loops: Kernel | None) -> None:
+@pytest.mark.parametrize("loops", [kernel.plain(), kernel.compiled()])
+def test_nodes_of_a_pool_at_its_limit_hold_as_many_as_if_they_were_there(loops: Kernel) -> None:
     """A node yet to come would be the emptiest; where none can come, those that are planned are."""
     asked = world(demand(count=8, pod_shape=web("500m", over(HOSTNAME_LABEL))), pools=[limited(3)])
 
     with (
-        patch("reconciler.placement.place.WORTH_COMPILING", 0),
-        patch("reconciler.placement.place.compiled", lambda: loops),
+        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
+        patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
     ):
         first = placed(asked)
 
@@ -223,9 +223,9 @@ def test_what_is_still_refused_is_refused_for_what_is_so_in_the_end() -> None:
     first = placed(asked)
 
     assert held(first) == [7, 7]
-    assert [excuse.example for excuse in first.unplaced[0].excuses] == ["NodePool general is at its nodes limit of 2"]
+    assert [reason.example for reason in first.unplaced[0].reasons] == ["NodePool general is at its nodes limit of 2"]
     later = again(asked, first)
-    assert {excuse.reason for excuse in later.unplaced[0].excuses} == {"NodePool limit", "node full"}
+    assert {reason.cause for reason in later.unplaced[0].reasons} == {"NodePool limit", "node full"}
 
 
 def test_groups_of_one_demand_count_for_each_other() -> None:

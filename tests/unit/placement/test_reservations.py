@@ -25,6 +25,7 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node_pool, shape
 
 ID = "karpenter.k8s.aws/capacity-reservation-id"
@@ -51,8 +52,8 @@ def placed(
     kind: InstanceType, *demands: Demand, pools: Sequence[NodePool] = (node_pool(),), view: ClusterView = EMPTY
 ) -> Placement:
     """Placed and found right by the checker."""
-    placement = place(view, node_pools=pools, instance_types=(kind,), demands=demands)
-    found = violations(view, node_pools=pools, instance_types=(kind,), demands=demands, placement=placement)
+    placement = place(Problem(view, node_pools=pools, instance_types=(kind,), demands=demands))
+    found = violations(Problem(view, node_pools=pools, instance_types=(kind,), demands=demands), placement)
     assert found == ()
     return placement
 
@@ -94,7 +95,7 @@ def test_a_pools_own_limits_hold_in_its_reservations_too() -> None:
     placement = placed(with_reserved(reserved(5)), demand(count=3, pod_shape=ONE_EACH), pools=pools)
     assert kinds_of(placement) == ["reserved", "reserved"]
     (left,) = placement.unplaced
-    assert left.excuses[0].example == "NodePool general is at its cpu limit of 8"
+    assert left.reasons[0].example == "NodePool general is at its cpu limit of 8"
 
 
 @pytest.mark.parametrize("asked", [(), ((ZONE_LABEL, "zone-b"),)])
@@ -103,7 +104,7 @@ def test_what_only_a_reservation_has_is_said_to_be_used_up(asked: tuple[tuple[st
     placement = placed(with_reserved(reserved(2)), demand(count=3, pod_shape=replace(ONE_EACH, node_selector=asked)))
     assert kinds_of(placement) == ["reserved", "reserved"]
     (left,) = placement.unplaced
-    assert left.excuses[0].example == "NodePool general: nothing is left of reservation cr-1"
+    assert left.reasons[0].example == "NodePool general: nothing is left of reservation cr-1"
 
 
 def test_a_pool_that_wants_no_reserved_capacity_gets_none() -> None:

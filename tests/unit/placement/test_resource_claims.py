@@ -24,7 +24,8 @@ from reconciler.model.pods import GeneratedClaim, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, shape
 from tests.unit.placement.worlds import World, carried_out
 
@@ -57,8 +58,8 @@ def placed(devices: Devices, *demands: Demand, nodes: Sequence[str] = ("a", "b")
     """Placed and found right by the checker."""
     view, pools = ClusterView(nodes=tuple(node(name) for name in nodes), devices=devices), (node_pool(),)
     options = PlacementOptions(include_pending=True)
-    placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands, options=options)
-    checked = violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement)
+    placement = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands, options=options))
+    checked = violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement)
     assert checked == ()
     return placement
 
@@ -73,7 +74,7 @@ def test_devices_are_counted_node_by_node() -> None:
     assert on(placement) == {"a": 2, "b": 1}
     assert not placement.planned
     (left,) = placement.unplaced
-    words = {excuse.example for excuse in left.excuses}
+    words = {reason.example for reason in left.reasons}
     assert "a lacks 1 device of class gpu" in words
     unknown = "what devices a new node has is known where nodes of its NodePool and instance type are up and agree: here of none"
     assert unknown in words
@@ -93,7 +94,7 @@ def test_nodes_of_another_pool_or_type_tell_nothing_of_devices() -> None:
     training = demand(count=5, pod_shape=claiming("one-gpu"))
     for other in (node("a", pool="other"), node("a", instance_type="other")):
         view = ClusterView(nodes=(other,), devices=devices)
-        placement = place(view, node_pools=(node_pool(),), instance_types=TYPES, demands=(training,))
+        placement = place(Problem(view, node_pools=(node_pool(),), instance_types=TYPES, demands=(training,)))
         assert not placement.planned
 
 
@@ -105,8 +106,8 @@ def test_chunks_stay_with_a_node_while_it_comes_up_and_brings_its_devices() -> N
     world = World(ClusterView(nodes=(node("a"),), devices=devices), pools, TYPES, demands)
 
     def again(view: ClusterView) -> Placement:
-        placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands)
-        assert violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement) == ()
+        placement = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands))
+        assert violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement) == ()
         return placement
 
     first = again(world.view)
@@ -225,7 +226,7 @@ def test_classes_that_share_some_devices_are_not_judged() -> None:
 def test_what_is_not_there_keeps_the_pod_off_every_node(devices: Devices, pod_shape: PodShape, words: str) -> None:
     placement = placed(devices, pending("train", pod_shape))
     (left,) = placement.unplaced
-    assert [excuse.example for excuse in left.excuses] == [words]
+    assert [reason.example for reason in left.reasons] == [words]
 
 
 def test_a_class_that_cannot_be_counted_is_no_class_without_devices() -> None:
@@ -276,7 +277,7 @@ def test_chunks_with_claims_that_are_not_judged_take_no_node_that_came_for_other
         assert len(placement.planned) == made
         assert [(left.demand.name, left.count) for left in placement.unplaced] == [("train", 2)]
         world = carried_out(world, placement)
-    words = {excuse.example for left in placement.unplaced for excuse in left.excuses}
+    words = {reason.example for left in placement.unplaced for reason in left.reasons}
     assert "claim-0 was made for other chunks, and resource claims are not judged" in words
 
 
@@ -287,7 +288,7 @@ def test_what_is_nobodys_any_more_is_anybodys() -> None:
     for words, count in (("1 of CapacityBuffer/shop/web", 0), ("1 of CapacityBuffer/shop/train", 1), ("", 1)):
         there = node("a", labels=labels, annotations={HOLDS_ANNOTATION: words} if words else {})
         view = ClusterView(nodes=(there,), devices=devices)
-        placement = place(view, node_pools=(), instance_types=TYPES, demands=(odd,))
+        placement = place(Problem(view, node_pools=(), instance_types=TYPES, demands=(odd,)))
         assert sum(on(placement).values()) == count
 
 
@@ -302,7 +303,7 @@ def test_what_is_nobodys_any_more_is_anybodys() -> None:
 def test_what_is_not_there_counts_beside_what_cannot_be_judged(pod_shape: PodShape, words: str) -> None:
     templates = (template("odd", simple=False), template("classless", device_class="tpu"))
     placement = placed(Devices((), (WHOLE,), templates=templates), pending("train", pod_shape))
-    assert [excuse.example for left in placement.unplaced for excuse in left.excuses] == [words]
+    assert [reason.example for left in placement.unplaced for reason in left.reasons] == [words]
 
 
 OWN = GeneratedClaim("one-gpu", "web-1-gpu", "uid-web-1")
@@ -335,7 +336,7 @@ def test_a_pod_whose_devices_are_on_a_full_node_goes_nowhere_else() -> None:
     assert on(placement) == {"b": 1}
     assert not placement.planned
     (left,) = placement.unplaced
-    assert "b lacks 2 CPU, with 1 CPU free" in {excuse.example for excuse in left.excuses}
+    assert "b lacks 2 CPU, with 1 CPU free" in {reason.example for reason in left.reasons}
 
 
 def test_a_claim_made_for_a_pod_counts_where_its_template_was_deleted() -> None:
@@ -343,7 +344,7 @@ def test_a_claim_made_for_a_pod_counts_where_its_template_was_deleted() -> None:
     placement = placed(devices, pending("web-1", WAITING), pending("web-2", claiming("one-gpu")))
     assert on(placement) == {"b": 1}
     (left,) = placement.unplaced
-    assert [excuse.example for excuse in left.excuses] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
+    assert [reason.example for reason in left.reasons] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
 
 
 @pytest.mark.parametrize(
@@ -357,7 +358,7 @@ def test_where_a_pod_has_no_claim_of_its_own_yet_its_template_counts(claims: tup
     assert on(placed(devices, pending("web-1", WAITING))) == {"a": 1}
     devices = replace(devices, templates=())
     (left,) = placed(devices, pending("web-1", WAITING)).unplaced
-    assert [excuse.example for excuse in left.excuses] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
+    assert [reason.example for reason in left.reasons] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
 
 
 def test_a_claim_that_a_pod_names_beside_having_had_it_made_is_one_claim() -> None:

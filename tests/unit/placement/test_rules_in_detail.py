@@ -15,6 +15,7 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement, 
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 WEB = LabelSelector((("app", "web"),))
@@ -34,8 +35,8 @@ def placed(
 ) -> Placement:
     """Placed and found right by the checker."""
     view = ClusterView(nodes=tuple(nodes), pods=tuple(pods))
-    placement = place(view, node_pools=pools, instance_types=types, demands=demands)
-    found = violations(view, node_pools=pools, instance_types=types, demands=demands, placement=placement)
+    placement = place(Problem(view, node_pools=pools, instance_types=types, demands=demands))
+    found = violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement)
     assert found == ()
     return placement
 

@@ -15,6 +15,7 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
+from reconciler.placement.problem import Problem
 from tests.builders import node, shape
 
 EBS, EBS_ZONE, RACK = "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone", "example.com/rack"
@@ -41,7 +42,7 @@ def said(storage: Storage, *names: str, claims: tuple[str, ...] = ("data",)) -> 
         for name in dict.fromkeys(names)
     )
     view = ClusterView(nodes=tuple(NODES.values()), storage=storage)
-    found = violations(view, node_pools=(), instance_types=(), demands=demands, placement=Placement(occupied))
+    found = violations(Problem(view, node_pools=(), instance_types=(), demands=demands), Placement(occupied))
     return "\n".join(found)
 
 

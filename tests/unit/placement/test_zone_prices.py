@@ -14,7 +14,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.optimizer.place_in_mode import place_in_mode
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, shape
 
 FAST, OPTIMAL = PlacementOptions(), PlacementOptions(optimal=True)
@@ -50,7 +51,7 @@ def placed(
     pools: tuple[NodePool, ...] = (node_pool(),),
     view: ClusterView = ClusterView(),  # noqa: B008 - immutable
 ) -> Placement:
-    return place(view, node_pools=pools, instance_types=types, demands=demands, options=options)
+    return place_in_mode(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
 
 
 def price(placement: Placement) -> float:

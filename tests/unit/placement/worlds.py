@@ -29,9 +29,10 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
-from reconciler.placement.place import PlacementOptions, place
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, instance_type, node, node_pool, pod, shape
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -56,27 +57,30 @@ class World:
         return replace(self, options=replace(self.options, **options))
 
     def placed(self, memory: Memory | None = None) -> Placement:
-        return place(
-            self.view,
-            node_pools=self.node_pools,
-            instance_types=self.instance_types,
-            demands=self.demands,
-            overlays=self.overlays,
-            options=self.options,
+        return place_in_mode(
+            Problem(
+                self.view,
+                node_pools=self.node_pools,
+                instance_types=self.instance_types,
+                demands=self.demands,
+                overlays=self.overlays,
+                options=self.options,
+            ),
             memory=memory,
         )
 
     def broken_rules(self, placement: Placement) -> tuple[str, ...]:
         """What the independent checker finds wrong with a placement in this world."""
         return violations(
-            self.view,
-            node_pools=self.node_pools,
-            instance_types=self.instance_types,
-            demands=self.demands,
-            placement=placement,
-            overlays=self.overlays,
-            spot_share=self.options.spot_share,
-            back_offs=self.options.back_offs,
+            Problem(
+                self.view,
+                node_pools=self.node_pools,
+                instance_types=self.instance_types,
+                demands=self.demands,
+                overlays=self.overlays,
+                options=PlacementOptions(spot_share=self.options.spot_share, back_offs=self.options.back_offs),
+            ),
+            placement,
         )
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from reconciler.model.view import ClusterView, Inventory
 from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
 from reconciler.plan.back_offs import LAUNCHES_KEY, launch_record, without_launches
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import demand, instance_type, node_pool
@@ -13,7 +14,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 def test_what_was_not_asked_for_is_not_remembered() -> None:
     demands, types, pools = (demand(count=3),), (instance_type(),), (node_pool(),)
-    placement = place(ClusterView(), node_pools=pools, instance_types=types, demands=demands)
+    placement = place(Problem(ClusterView(), node_pools=pools, instance_types=types, demands=demands))
     plan = make_plan(
         PlanInputs(
             None, NOW, ClusterView(), demands=demands, placement=placement, node_pools=pools, instance_types=types

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.model.changes import DemandOutcome, PendingOutcome
 from reconciler.model.demand import Demand
-from reconciler.model.placement import Excuse, Holding, OccupiedBin, PlannedNode, Unplaced
+from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, Unplaced, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
@@ -53,8 +53,8 @@ def test_chunks_on_nodes_that_are_on_their_way_are_not_capacity_yet() -> None:
 
 def test_new_and_missing_places_are_counted() -> None:
     missing = (
-        Unplaced(buffer_ref(), 0, 1, (Excuse("TooSmall", 4, "cpu"), Excuse("Taints", 9, "gpu"))),
-        Unplaced(buffer_ref(), 1, 2, (Excuse("TooSmall", 6, "memory"),)),
+        Unplaced(buffer_ref(), 0, 1, (UnplacedReason("TooSmall", 4, "cpu"), UnplacedReason("Taints", 9, "gpu"))),
+        Unplaced(buffer_ref(), 1, 2, (UnplacedReason("TooSmall", 6, "memory"),)),
     )
     answer = outcome(
         demand(count=6),
@@ -63,10 +63,10 @@ def test_new_and_missing_places_are_counted() -> None:
         unplaced=missing,
     )
     assert (answer.on_existing, answer.on_new, answer.unplaced) == (1, 2, 3)
-    assert answer.excuses == (
-        Excuse("Taints", 9, "gpu"),
-        Excuse("TooSmall", 6, "memory"),
-        Excuse("TooSmall", 4, "cpu"),
+    assert answer.unplaced_reasons == (
+        UnplacedReason("Taints", 9, "gpu"),
+        UnplacedReason("TooSmall", 6, "memory"),
+        UnplacedReason("TooSmall", 4, "cpu"),
     )
     assert provisioning(answer) == (
         "False",
@@ -76,14 +76,14 @@ def test_new_and_missing_places_are_counted() -> None:
 
 
 def test_groups_of_a_demand_that_say_the_same_say_it_once() -> None:
-    same = (Excuse("node full", 2, "node-1 lacks 1 CPU"),)
+    same = (UnplacedReason("node full", 2, "node-1 lacks 1 CPU"),)
     missing = (Unplaced(buffer_ref(), 0, 1, same), Unplaced(buffer_ref(), 1, 1, same))
-    assert outcome(demand(count=2), unplaced=missing).excuses == same
+    assert outcome(demand(count=2), unplaced=missing).unplaced_reasons == same
 
 
 def test_of_many_sentences_with_one_reason_the_last_shown_counts_for_the_rest() -> None:
-    many = tuple(Excuse("NodePool limit", 1, f"NodePool {name} is at its limit") for name in "abcdefg")
-    found = outcome(demand(count=1), unplaced=(Unplaced(buffer_ref(), 0, 1, many),)).excuses
+    many = tuple(UnplacedReason("NodePool limit", 1, f"NodePool {name} is at its limit") for name in "abcdefg")
+    found = outcome(demand(count=1), unplaced=(Unplaced(buffer_ref(), 0, 1, many),)).unplaced_reasons
     assert [(item.example, item.count) for item in found] == [
         ("NodePool e is at its limit", 3),
         *((f"NodePool {name} is at its limit", 1) for name in "abcd"),
@@ -93,8 +93,8 @@ def test_of_many_sentences_with_one_reason_the_last_shown_counts_for_the_rest() 
 def test_what_a_cap_cut_is_unplaced_and_says_which_cap() -> None:
     answer = outcome(demand(count=2), cuts=(Cut(planned(chunks(2)), "at most 1 new nodes a pass"),))
     assert answer.unplaced == 2
-    assert [excuse.reason for excuse in answer.excuses] == ["beyond a cap"]
-    assert "at most 1 new nodes a pass" in answer.excuses[0].example
+    assert [reason.cause for reason in answer.unplaced_reasons] == ["beyond a cap"]
+    assert "at most 1 new nodes a pass" in answer.unplaced_reasons[0].example
     assert "at most 1 new nodes a pass" in provisioning(answer)[2]
 
 

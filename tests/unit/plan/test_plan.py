@@ -13,6 +13,7 @@ from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import OccupiedBin, Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, Inventory
+from reconciler.plan.back_offs import launch_record
 from reconciler.plan.limits import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool
@@ -40,7 +41,8 @@ def plan(view: ClusterView | None = None, **inputs: Any) -> Plan:
         "price_source": "prices of a test",
         "applyset_id": APPLYSET,
     }
-    return make_plan(PlanInputs("main@sha1:abc", NOW, view or ClusterView(), **(defaults | inputs)))
+    seen = view or ClusterView()
+    return make_plan(PlanInputs("main@sha1:abc", NOW, seen, launches=launch_record(seen, NOW), **(defaults | inputs)))
 
 
 def test_nothing_to_do_is_no_change() -> None:

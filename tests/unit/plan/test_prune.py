@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.plan.objects import object_changes, prepared
 from reconciler.plan.prune import Pruning, prune
 from tests.builders import buffer_ref
-from tests.unit.plan.worlds import APPLYSET, live
+from tests.unit.plan.worlds import APPLYSET, NOW, live
 
 POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
 
@@ -31,12 +32,16 @@ def pruned(
     share: float = 1.0,
     blocked: bool = False,
     members: Iterable[ObjectRef] | None = None,
+    memory: Mapping[str, Any] | None = None,
+    now: datetime = NOW,
 ) -> Pruning:
     view = ClusterView(
         objects={item.ref: item for item in objects},
-        inventory=Inventory(frozenset(members if members is not None else (item.ref for item in objects))),
+        inventory=Inventory(
+            frozenset(members if members is not None else (item.ref for item in objects)), memory or {}
+        ),
     )
-    return prune(declared or Declared(), view, applyset_id=APPLYSET, share=share, blocked=blocked)
+    return prune(declared or Declared(), view, applyset_id=APPLYSET, share=share, blocked=blocked, now=now)
 
 
 def names(answer: Pruning) -> list[str]:
@@ -100,7 +105,7 @@ def test_only_a_share_goes_at_once_and_at_least_one(count: int, share: float, go
 
 def test_pools_go_last() -> None:
     other = ObjectRef("x-k8s.io", "Anything", "", "other")
-    assert names(pruned(member(POOL), member(buffer_ref()), member(other))) == ["web", "other", "general"]
+    assert names(pruned(member(POOL, prune="true"), member(buffer_ref()), member(other))) == ["web", "other", "general"]
 
 
 def test_a_pool_that_was_changed_in_part_is_given_back_and_never_deleted() -> None:
@@ -147,3 +152,50 @@ def test_a_sleeping_object_stays_where_nothing_may_be_deleted() -> None:
     )
     assert pruned(member(buffer_ref(), prune="disabled"), declared=declared) == Pruning()
     assert pruned(member(buffer_ref()), declared=declared, members=()) == Pruning(), "it is somebody else's"
+
+
+def test_a_pool_is_only_deleted_when_it_is_marked_for_it() -> None:
+    kept = pruned(member(POOL))
+    assert (kept.changes, kept.memory) == ((), {})
+    assert [(finding.code, finding.ref) for finding in kept.findings] == [("pool-not-pruned", POOL)]
+    gone = pruned(member(POOL, prune="true"))
+    assert ([change.action for change in gone.changes], gone.findings) == ([Action.DELETE], ())
+
+
+def passes(count: int, *, share: float, every: timedelta) -> list[list[str]]:
+    """What each of a row of passes deletes, of eight objects that are all gone from Git; the inventory shrinks with them."""
+    left = [member(buffer_ref(f"b{index}")) for index in range(8)]
+    memory: Mapping[str, Any] = {}
+    found = []
+    for number in range(count):
+        answer = pruned(*left, share=share, memory=memory, now=NOW + number * every)
+        memory = answer.memory
+        found.append(names(answer))
+        left = [item for item in left if item.ref.name not in names(answer)]
+    return found
+
+
+def test_passes_do_not_renew_the_share_and_the_next_hour_does() -> None:
+    assert passes(60, share=0.25, every=timedelta(seconds=30)) == [["b0", "b1"], *([[]] * 59)]
+    assert passes(3, share=0.25, every=timedelta(hours=1)) == [["b0", "b1"], ["b2"], ["b3"]]
+
+
+def test_what_is_still_there_is_deleted_again_and_counts_once() -> None:
+    there = [member(buffer_ref(f"b{index}")) for index in range(8)]
+    first = pruned(*there, share=0.25)
+    second = pruned(*there, share=0.25, memory=first.memory, now=NOW + timedelta(minutes=1))
+    assert names(second) == names(first) == ["b0", "b1"]
+    assert second.memory == first.memory
+
+
+def test_a_pass_that_may_prune_nothing_forgets_nothing() -> None:
+    there = [member(buffer_ref(f"b{index}")) for index in range(8)]
+    first = pruned(*there, share=0.25)
+    blocked = pruned(*there, share=0.25, memory=first.memory, blocked=True, now=NOW + timedelta(minutes=1))
+    assert blocked.memory == first.memory
+
+
+@pytest.mark.parametrize("written", [[], {"since": "yesterday"}, {"since": NOW.isoformat(), "held": 1}, "x"])
+def test_a_memory_of_another_version_is_forgotten(written: object) -> None:
+    answer = pruned(member(buffer_ref()), memory={"prunes": written})
+    assert names(answer) == ["web"]

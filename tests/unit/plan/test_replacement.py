@@ -69,3 +69,19 @@ def test_those_released_and_not_yet_taken_use_up_the_budget() -> None:
     taken = replace(taken, nodes=(pool_node("node-2", taints=[taint]),))
     assert unavailable_bins(together(drifted("node-1", HELD), taken), [pool], NOW) == frozenset()
     assert unavailable_bins(drifted("node-1", HELD), [pool], NOW) == {"node-1"}
+
+
+def old(name: str, hours: int) -> ClusterView:
+    return with_node(name, HELD, created=NOW - timedelta(hours=hours), expire_after=DAY)
+
+
+def test_of_many_that_expire_together_a_quarter_is_left_at_a_time_the_oldest_first() -> None:
+    view = together(*(old(f"node-{hours}", hours) for hours in range(24, 32)))
+    assert unavailable_bins(view, [node_pool()], NOW) == {"node-31", "node-30"}
+
+
+def test_one_that_is_still_on_its_way_is_never_left() -> None:
+    view = with_node("node-1", HELD, created=NOW - 2 * DAY, expire_after=DAY)
+    coming = replace(view, nodes=(), node_claims=tuple(replace(item, node_name=None) for item in view.node_claims))
+    assert unavailable_bins(view, [node_pool()], NOW) == {"node-1"}
+    assert unavailable_bins(coming, [node_pool()], NOW) == frozenset()

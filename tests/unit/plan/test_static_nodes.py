@@ -136,7 +136,7 @@ def test_a_pool_that_shrinks_to_nothing_costs_nothing() -> None:
 
 def test_a_pool_that_leaves_git_takes_its_nodes_with_it() -> None:
     ours = document(2)
-    ours["metadata"]["labels"] = {PART_OF_LABEL: APPLYSET}
+    ours["metadata"] |= {"labels": {PART_OF_LABEL: APPLYSET}, "annotations": {"headroom.dev/prune": "true"}}
     inventory = Inventory(members=frozenset({REF}))
     view = ClusterView(nodes=nodes(2), objects={REF: live(REF, ours)}, inventory=inventory)
     answer = plan(None, view, pool(2))

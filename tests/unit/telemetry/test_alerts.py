@@ -60,3 +60,9 @@ def test_a_rule_waits_a_while_has_a_severity_and_says_what_to_do(rule: dict[str,
 def test_alerts_have_names_of_their_own() -> None:
     names = [rule["alert"] for rule in rules()]
     assert sorted(set(names)) == sorted(names)
+
+
+def test_one_fires_when_every_replica_is_gone_and_one_when_none_leads() -> None:
+    expressions = {rule["alert"]: rule["expr"] for rule in rules()}
+    assert expressions["HeadroomGone"] == "absent(headroom_leader)"
+    assert expressions["HeadroomNoLeader"] == "max(headroom_leader) == 0"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from typing import Any
 
-from reconciler.model.changes import Plan
+import jsonschema_rs
+
+from reconciler.model.changes import Outcome, Plan
 from reconciler.model.errors import Transient
 from reconciler.model.source import SourceTree
+from reconciler.report.status.text import daemon_status_text
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import logger
 from reconciler.telemetry.metrics import Metrics
 from tests.fakes.clock import ManualClock
-from tests.fakes.passes import FakePass
+from tests.fakes.passes import FakePass, wrote
 from tests.plans import NOW, full_plan
 
 
@@ -79,3 +83,57 @@ def test_what_begins_and_ends_is_told_once() -> None:
         ("info", "the repository can be read again"),
         ("info", "settled: the cluster is as declared"),
     ]
+
+
+def history(last: LastPass) -> list[tuple[str, str, int]]:
+    document = last.document()
+    assert document is not None
+    return [(row["trigger"], row["result"], row["applied"]) for row in document["history"]]
+
+
+def test_what_a_pass_did_can_be_read_after_those_that_did_nothing() -> None:
+    last = last_pass()
+    last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED, Outcome.APPLIED)))
+    for _ in range(50):
+        last.observe("tick", FakePass(plan=full_plan()))
+    last.observe("tick", FakePass(failure=Transient("no answer")))
+    last.observe("retry", FakePass(plan=full_plan()))
+    assert history(last) == [("retry", "ok", 0), ("tick", "transient", 0), ("commit", "ok", 2)]
+    document = last.document()
+    assert document is not None
+    assert [row["object"] for row in document["history"][2]["writes"]] == [
+        "NodeClaim/general-0",
+        "NodeClaim/general-1",
+    ]
+
+
+def test_the_history_is_bounded() -> None:
+    last = last_pass()
+    for number in range(100):
+        last.observe(f"t{number}", FakePass(plan=full_plan(), change_set=wrote(*[Outcome.APPLIED] * 50)))
+    document = last.document()
+    assert document is not None
+    assert [row["trigger"] for row in document["history"]] == [f"t{number}" for number in range(99, 79, -1)]
+    assert {len(row["writes"]) for row in document["history"]} == {20}
+
+
+def test_its_document_and_that_of_a_replica_that_waits_are_what_the_schema_says() -> None:
+    schema = json.loads((files("reconciler.report") / "schemas" / "status.v1.json").read_text())
+    validator = jsonschema_rs.validator_for(schema, validate_formats=True)
+    last = last_pass()
+    standby = last.standby("headroom-7f_1")
+    validator.validate({**standby, "leads": False, "leader": "headroom-7f_1"})
+    assert standby["message"] == "another replica leads: headroom-7f_1"
+    last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED)))
+    validator.validate({**(last.document() or {}), "leads": True, "leader": None})
+
+
+def test_its_text_names_who_leads_and_what_was_before() -> None:
+    clock = ManualClock()
+    last = LastPass(cluster="embedded", clock=clock, metrics=Metrics(), log=logger())
+    last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED, Outcome.APPLIED)))
+    clock.advance(60)
+    last.observe("tick", FakePass(plan=full_plan()))
+    text = daemon_status_text({**(last.document() or {}), "leads": False, "leader": "headroom-7f_1"})
+    assert "  standby     headroom-7f_1 leads\n" in text
+    assert "  before      2026-11-23 09:00 UTC, commit: 2 writes applied (" in text

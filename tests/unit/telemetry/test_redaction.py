@@ -16,6 +16,8 @@ from reconciler.telemetry.redaction import redacted
         ("cloning https://s3cret@git.example/r.git", "cloning https://***@git.example/r.git"),
         ("header Authorization: Bearer abcdefgh.ijkl", "header Authorization: Bearer ***"),
         ("GET /r?access_token=abc123&page=2", "GET /r?access_token=***&page=2"),
+        ("https://git.example/r.git?key=abc&page=2 does not answer", "https://git.example/r.git?*** does not answer"),
+        ("GET /r?page=2&key=abc", "GET /r?page=2&key=***"),
         ("password: hunter2 was refused", "password: *** was refused"),
         ("pushed with ghp_0123456789abcdef", "pushed with ***"),
         ("eyJhbGciOi.eyJzdWIiOiIx.c2lnbmF0dXJl expired", "*** expired"),

@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -166,13 +166,47 @@ def drips(client: socket.socket) -> bool:
         return False
 
 
-def test_clients_beyond_the_limit_are_turned_away_until_there_is_room() -> None:
+def test_where_there_is_no_room_the_oldest_that_has_not_asked_makes_way() -> None:
     with serving({"/healthz": check_page(good)}, most_connections=1, deadline=PATIENCE) as address:
         with connected(address) as first, connected(address) as second:
-            assert hung_up(second)
-            first.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
-            assert b"200" in first.recv(4096)
+            assert hung_up(first)
+            second.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert b"200" in second.recv(4096)
         assert eventually(lambda: get(address, "/healthz")[0] == 200)
+
+
+def test_sixty_half_open_requests_keep_no_probe_from_its_answer() -> None:
+    with serving({}, probes={"/healthz": check_page(good)}, deadline=PATIENCE) as address:
+        half_open = [connected(address) for _ in range(60)]
+        for client in half_open:
+            with suppress(OSError):
+                client.sendall(b"GET /heal")
+        assert [get(address, "/healthz")[0] for _ in range(40)] == [200] * 40
+        for client in half_open:
+            client.close()
+
+
+def test_pages_that_take_long_keep_no_probe_from_its_answer() -> None:
+    drawn, under_way = threading.Event(), threading.Semaphore(0)
+
+    def slow() -> Response:
+        under_way.release()
+        assert drawn.wait(PATIENCE)
+        return Response(b"")
+
+    with serving(
+        {"/capacity": slow}, probes={"/healthz": check_page(good)}, most_connections=4, most_pages=2
+    ) as address:
+        readers = [threading.Thread(target=get, args=(address, "/capacity")) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+            assert under_way.acquire(timeout=PATIENCE)
+        assert get(address, "/capacity")[0] == 503
+        assert get(address, "/healthz")[0] == 200
+        drawn.set()
+        for reader in readers:
+            reader.join()
+        assert eventually(lambda: get(address, "/capacity")[0] == 200)
 
 
 def eventually(holds: Callable[[], bool]) -> bool:

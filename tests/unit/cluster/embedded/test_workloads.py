@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.cluster.embedded import EmbeddedCluster
+from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.model.errors import Invalid
 from tests.fakes.clock import ManualClock
 from tests.fakes.embedded import Document, Sandbox, node_claim, workload, workload_ref

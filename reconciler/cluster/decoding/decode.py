@@ -1,0 +1,150 @@
+"""From API objects to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from reconciler.cluster.decoding import wire
+from reconciler.cluster.decoding.devices import DECODERS as DEVICE_DECODERS
+from reconciler.cluster.decoding.devices import DeviceValue
+from reconciler.cluster.decoding.managers import field_managers
+from reconciler.cluster.decoding.metadata import ref_of
+from reconciler.cluster.decoding.nodes import DECODERS as NODE_DECODERS
+from reconciler.cluster.decoding.nodes import NodeValue
+from reconciler.cluster.decoding.pods import pod_of
+from reconciler.cluster.decoding.policies import DECODERS as POLICY_DECODERS
+from reconciler.cluster.decoding.policies import PolicyValue
+from reconciler.cluster.decoding.shapes import ShapePool
+from reconciler.cluster.decoding.storage import DECODERS as STORAGE_DECODERS
+from reconciler.cluster.decoding.storage import StorageValue
+from reconciler.cluster.decoding.workloads import DECODERS as WORKLOAD_DECODERS
+from reconciler.cluster.decoding.workloads import workload_of
+from reconciler.cluster.inventory import InventoryRecord, memory_of
+from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, NODE_POOLS, PODS, Resource, group_of
+from reconciler.manifests.kind import Origin
+from reconciler.manifests.node_pool import read as read_node_pool
+from reconciler.model.errors import Invalid
+from reconciler.model.pods import Pod
+from reconciler.model.view import LiveObject
+from reconciler.model.workloads import DaemonSet, Workload
+
+Body = Mapping[str, Any] | bytes | msgspec.Raw
+"""An API object: plain JSON values, or its JSON text."""
+
+
+Value = NodeValue | Pod | DaemonSet | Workload | PolicyValue | LiveObject | InventoryRecord | StorageValue | DeviceValue
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """value None: the object counts for nothing (a finished pod), or cannot be read, and then `problem` says why. A value
+    with a problem is an object that is there, to be compared with what is declared, but of which nothing can be made.
+
+    version: its resourceVersion, "" when it has none.
+    """
+
+    namespace: str
+    name: str
+    value: Value | None = None
+    version: str = ""
+    problem: str = ""
+
+
+def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> Decoded:
+    """One object. Never raises: one odd object must not spoil the others. shapes: where pods share theirs."""
+    data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
+    decoder, read = _READERS.get(resource.key) or _OTHERS[resource.declared]
+    try:
+        document = decoder.decode(data)
+        value = pod_of(document, shapes or ShapePool()) if read is None else read(resource, document, data)
+    except msgspec.MsgspecError as error:
+        what, _, path = str(error).partition(" - at `$.")
+        return _unreadable(resource, data, f"{what[:1].lower()}{what[1:]}" + (f" at {path[:-1]}" if path else ""))
+    except Invalid as error:
+        return _unreadable(resource, data, error.message)
+    metadata: wire.MetadataWire = document.metadata
+    problem = _pool_problem(value) if resource.key == NODE_POOLS.key and isinstance(value, LiveObject) else ""
+    return Decoded(metadata.namespace or "", metadata.name, value, metadata.resource_version, problem)
+
+
+def _unreadable(resource: Resource, data: bytes | msgspec.Raw, why: str) -> Decoded:
+    try:
+        metadata = _NAMED.decode(data).metadata
+    except msgspec.MsgspecError:
+        return Decoded("", "", problem=f"a {resource.kind} cannot be read: {why}")
+    ref = ref_of(resource, metadata)
+    return Decoded(ref.namespace, ref.name, version=metadata.resource_version, problem=f"{ref} cannot be read: {why}")
+
+
+def _pool_problem(pool: LiveObject) -> str:
+    """Why no node can be made from a NodePool: without a word, it would only seem not to be there."""
+    try:
+        why = "" if read_node_pool(pool.ref, pool.body, Origin()) else "spec.template is missing"
+    except Invalid as error:
+        why = error.message
+    except KeyError as error:
+        why = f"{error.args[0]} is missing"
+    except (TypeError, ValueError, AttributeError):
+        why = "it has another form than NodePools of v1 or v1beta1"
+    return f"{pool.ref} cannot be read: {why}" if why else ""
+
+
+def resource_in(body: Body) -> Resource | None:
+    """The kind that an object says it is; None when headroom has no use for it."""
+    data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
+    kind = _TYPE.decode(data)
+    return BY_KIND.get((group_of(kind.api_version), kind.kind))
+
+
+def list_items(data: bytes) -> wire.ListWire:
+    """A page of a list, its items unread. Raises `Invalid`."""
+    try:
+        page = _LIST.decode(data)
+    except msgspec.MsgspecError as error:
+        raise Invalid(f"is not a Kubernetes List: {str(error)[:1].lower()}{str(error)[1:]}") from error
+    if not page.kind.endswith("List"):
+        raise Invalid(f"is not a Kubernetes List but {page.kind or 'something without a kind'}")
+    return page
+
+
+_LIST = msgspec.json.Decoder(wire.ListWire)
+_TYPE = msgspec.json.Decoder(wire.TypeWire)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_NAMED = msgspec.json.Decoder(wire.NamespaceWire)
+
+
+def _inventory(_resource: Resource, config_map: wire.ConfigMapWire, _data: Body) -> InventoryRecord:
+    return InventoryRecord(config_map.metadata.annotations or {}, memory_of(config_map.data or {}))
+
+
+def _declared(resource: Resource, document: wire.NamespaceWire, data: bytes | msgspec.Raw) -> LiveObject:
+    body = _OBJECT.decode(data)
+    metadata = body["metadata"]
+    # The version changes with every write, also with those that change nothing for us.
+    metadata.pop("resourceVersion", None)
+    managers = field_managers(data) if metadata.pop("managedFields", None) else {}
+    # Items of a list from an API server do not say what they are.
+    body.setdefault("apiVersion", "/".join(filter(None, (resource.group, *resource.versions[:1]))))
+    body.setdefault("kind", resource.kind)
+    return LiveObject(ref_of(resource, document.metadata), body, managers)
+
+
+_Reader = tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], Value | None] | None]
+
+_READERS: Mapping[tuple[str, str], _Reader] = {
+    PODS.key: (msgspec.json.Decoder(wire.PodWire), None),  # read by pod_of, which shares shapes
+    CONFIG_MAPS.key: (msgspec.json.Decoder(wire.ConfigMapWire), _inventory),
+    **NODE_DECODERS,
+    **WORKLOAD_DECODERS,
+    **POLICY_DECODERS,
+    **STORAGE_DECODERS,
+    **DEVICE_DECODERS,
+}
+_OTHERS: Mapping[bool, _Reader] = {
+    True: (msgspec.json.Decoder(wire.NamespaceWire), _declared),
+    False: (msgspec.json.Decoder(wire.WorkloadWire), workload_of),
+}

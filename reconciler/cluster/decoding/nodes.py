@@ -1,0 +1,90 @@
+"""Nodes and NodeClaims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from reconciler.cluster.decoding import wire
+from reconciler.cluster.decoding.metadata import labels_of, resources_of
+from reconciler.cluster.resources import Resource
+from reconciler.manifests.pod_spec import requirement_of
+from reconciler.model.durations import parse_duration
+from reconciler.model.nodes import Labels, Node, NodeClaim, NodeClassRef
+from reconciler.model.requirements import Taint
+
+_ACTED_ON = ("karpenter.sh/", "headroom.dev/")
+_DEFAULT_EXPIRY = "720h"  # the CRD's default of spec.expireAfter
+
+
+def _acted_on(texts: wire.Texts | None) -> Labels:
+    return tuple(sorted(item for item in texts.items() if item[0].startswith(_ACTED_ON))) if texts else ()
+
+
+@lru_cache(maxsize=1024)
+def _taint(taint: wire.TaintWire) -> Taint:
+    return Taint(taint.key, taint.value or "", taint.effect)
+
+
+def _taints(taints: tuple[wire.TaintWire, ...] | None) -> tuple[Taint, ...]:
+    return tuple(map(_taint, taints)) if taints else ()
+
+
+def _node(_resource: Resource, node: wire.NodeWire, _data: Any) -> Node:
+    metadata, spec, status = node.metadata, node.spec, node.status
+    return Node(
+        name=metadata.name,
+        allocatable=resources_of(status.allocatable),
+        labels=labels_of(metadata.labels),
+        annotations=_acted_on(metadata.annotations),
+        taints=_taints(spec.taints),
+        capacity=resources_of(status.capacity),
+        uid=metadata.uid,
+        provider_id=spec.provider_id or "",
+        ready=any(item.type == "Ready" and item.status == "True" for item in status.conditions or ()),
+        unschedulable=bool(spec.unschedulable),
+        deleting=metadata.deletion_timestamp is not None,
+        created=metadata.creation_timestamp,
+    )
+
+
+def _node_claim(_resource: Resource, claim: wire.NodeClaimWire, _data: Any) -> NodeClaim:
+    metadata, spec, status = claim.metadata, claim.spec, claim.status
+    node_class = spec.node_class_ref
+    return NodeClaim(
+        name=metadata.name,
+        labels=labels_of(metadata.labels),
+        annotations=_acted_on(metadata.annotations),
+        requirements=tuple(
+            replace(requirement_of(item), min_values=item.min_values) for item in spec.requirements or ()
+        ),
+        requests=resources_of(spec.resources.requests),
+        taints=_taints(spec.taints),
+        startup_taints=_taints(spec.startup_taints),
+        node_class=NodeClassRef(node_class.group, node_class.kind, node_class.name) if node_class else None,
+        uid=metadata.uid,
+        node_name=status.node_name or None,
+        provider_id=status.provider_id or "",
+        conditions=tuple(sorted((item.type, item.status) for item in status.conditions or ())),
+        capacity=resources_of(status.capacity),
+        allocatable=resources_of(status.allocatable),
+        created=metadata.creation_timestamp,
+        deleting=metadata.deletion_timestamp is not None,
+        expire_after=_expiry(spec.expire_after or _DEFAULT_EXPIRY),
+    )
+
+
+def _expiry(text: str) -> timedelta | None:
+    return None if text == "Never" else parse_duration(text)
+
+
+NodeValue = Node | NodeClaim
+DECODERS: dict[tuple[str, str], tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], NodeValue]]] = {
+    ("", "Node"): (msgspec.json.Decoder(wire.NodeWire), _node),
+    ("karpenter.sh", "NodeClaim"): (msgspec.json.Decoder(wire.NodeClaimWire), _node_claim),
+}

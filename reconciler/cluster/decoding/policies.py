@@ -1,0 +1,81 @@
+"""What an administrator says about pods: priority classes, quotas, disruption budgets and labels of namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from reconciler.cluster.decoding import wire
+from reconciler.cluster.resources import POD_DISRUPTION_BUDGETS, Resource
+from reconciler.manifests.pod_spec import selector_of
+from reconciler.manifests.pod_wire import Quantities
+from reconciler.model.quantity import Resources
+from reconciler.model.view import PodDisruptionBudget, ResourceQuota
+from reconciler.model.workloads import PriorityClass
+
+_QUOTA_PREFIX = "requests."
+_QUOTA_PLAIN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceLabels:
+    name: str
+    labels: Mapping[str, str]
+
+
+def _priority_class(_resource: Resource, priority: wire.PriorityClassWire, _data: Any) -> PriorityClass:
+    return PriorityClass(priority.metadata.name, priority.value, bool(priority.global_default))
+
+
+def _resource_quota(_resource: Resource, quota: wire.ResourceQuotaWire, _data: Any) -> ResourceQuota | None:
+    """A quota with scopes counts for some pods only, and whether for a virtual one cannot be told: it is left out."""
+    if quota.spec.scopes or quota.spec.scope_selector != wire.NULL:
+        return None
+    hard = quota.status.hard if quota.status.hard is not None else quota.spec.hard
+    return ResourceQuota(
+        namespace=quota.metadata.namespace or "",
+        name=quota.metadata.name,
+        hard=tuple(sorted(_compute(hard).items())),
+        used=Resources.of(_compute(quota.status.used)),
+    )
+
+
+def _pod_disruption_budget(
+    _resource: Resource, budget: wire.PodDisruptionBudgetWire, _data: Any
+) -> PodDisruptionBudget:
+    spec = budget.spec
+    return PodDisruptionBudget(
+        budget.metadata.namespace or "",
+        budget.metadata.name,
+        None if spec.selector is None else selector_of(spec.selector),
+        budget.status.disruptions_allowed,
+        allows_none=spec.max_unavailable in {0, "0%"} or spec.min_available == "100%",
+    )
+
+
+def _compute(quantities: Quantities | None) -> dict[str, int]:
+    """Only what pods request; a limit of zero stays, since it forbids."""
+    amounts = {}
+    for key, value in (quantities or {}).items():
+        name = key.removeprefix(_QUOTA_PREFIX)
+        if value is not None and (name != key or name in _QUOTA_PLAIN) and name != "storage":
+            amounts[name] = Resources.parse({name: value}).get(name)
+    return amounts
+
+
+def _namespace(_resource: Resource, namespace: wire.NamespaceWire, _data: Any) -> NamespaceLabels:
+    return NamespaceLabels(namespace.metadata.name, namespace.metadata.labels or {})
+
+
+PolicyValue = PriorityClass | ResourceQuota | PodDisruptionBudget | NamespaceLabels
+DECODERS: dict[
+    tuple[str, str], tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], PolicyValue | None]]
+] = {
+    ("scheduling.k8s.io", "PriorityClass"): (msgspec.json.Decoder(wire.PriorityClassWire), _priority_class),
+    ("", "ResourceQuota"): (msgspec.json.Decoder(wire.ResourceQuotaWire), _resource_quota),
+    POD_DISRUPTION_BUDGETS.key: (msgspec.json.Decoder(wire.PodDisruptionBudgetWire), _pod_disruption_budget),
+    ("", "Namespace"): (msgspec.json.Decoder(wire.NamespaceWire), _namespace),
+}

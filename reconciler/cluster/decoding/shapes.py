@@ -1,0 +1,110 @@
+"""Shares pod shapes, since the pods of one workload are alike.
+
+Reckoning a shape costs far more than comparing two specs, and equal pods that have the very same shape cost less memory
+and are grouped by identity first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from reconciler.cluster.decoding.resized import as_counted
+from reconciler.cluster.decoding.wire import PodWire
+from reconciler.manifests.pod_spec import shape_of
+from reconciler.manifests.pod_wire import PodSpecWire
+from reconciler.model.pods import GeneratedClaim, PodShape
+
+_COMPARED = tuple(
+    name
+    for name in PodSpecWire.__struct_fields__
+    # What differs from pod to pod without changing its shape. Volumes are looked at apart.
+    if name not in {"node_name", "priority", "scheduling_gates", "volumes"}
+)
+_SHARED = tuple(item.name for item in fields(PodShape) if item.compare and item.name != "requests")
+_MOST = 20_000
+
+
+class ShapePool:
+    """Not thread-safe: whoever owns it holds a lock."""
+
+    def __init__(self) -> None:
+        self._siblings: dict[tuple[str, str, str], tuple[PodWire, PodShape]] = {}
+        self._shapes: dict[PodShape, PodShape] = {}
+        self._parts: dict[Any, Any] = {}
+
+    def shape_of(self, pod: PodWire, owner_kind: str, owner_name: str) -> PodShape:
+        """The pod's shape, the same object for equal shapes. Raises `Invalid`."""
+        pod = as_counted(pod)
+        metadata, spec = pod.metadata, pod.spec
+        namespace = metadata.namespace or ""
+        key = (namespace, owner_kind, owner_name)
+        sibling = self._siblings.get(key) if owner_name else None
+        if sibling is not None and _alike(sibling[0], pod):
+            return sibling[1]
+        shape = shape_of(
+            spec,
+            namespace=namespace,
+            labels=metadata.labels or {},
+            pod_name=metadata.name,
+            pod_uid=metadata.uid,
+        )
+        if _has_generated_claims(pod):
+            shape = _with_generated_claims(shape, pod)
+        if max(len(self._shapes), len(self._siblings)) > _MOST:
+            self._shapes.clear()  # most belong to pods that are long gone
+            self._siblings.clear()
+            self._parts.clear()
+        known = self._shapes.get(shape)
+        if known is None:
+            known = self._with_shared_parts(shape)
+            self._shapes[known] = known
+        shape = known
+        if owner_name:
+            self._siblings[key] = (pod, shape)
+        return shape
+
+    def _with_shared_parts(self, shape: PodShape) -> PodShape:
+        """Shapes that differ in what they request only are common: what else they say is the very same object for all of them."""
+        parts: dict[str, Any] = {name: part for name in _SHARED if (part := getattr(shape, name))}
+        return replace(shape, **{name: self._parts.setdefault(part, part) for name, part in parts.items()})
+
+
+def _alike(one: PodWire, other: PodWire) -> bool:
+    return (
+        one.metadata.labels == other.metadata.labels
+        and not _claims_volumes(one.spec)
+        and not _claims_volumes(other.spec)
+        and not _has_generated_claims(one)
+        and not _has_generated_claims(other)
+        and all(getattr(one.spec, name) == getattr(other.spec, name) for name in _COMPARED)
+    )
+
+
+def _claims_volumes(spec: PodSpecWire) -> bool:
+    return any(
+        volume.persistent_volume_claim is not None or volume.ephemeral is not None for volume in spec.volumes or ()
+    )
+
+
+def _has_generated_claims(pod: PodWire) -> bool:
+    """Of a pod on a node they tell nothing: what its devices are is taken, and a pod in its stead gets claims of its own."""
+    return bool(pod.status.resource_claim_statuses) and not pod.spec.node_name
+
+
+def _with_generated_claims(shape: PodShape, pod: PodWire) -> PodShape:
+    """Templates stay where no claim was made yet; where none is needed (a status without a name) there is nothing to wait for."""
+    names = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses or ()}
+    templates: list[str] = []
+    generated: list[GeneratedClaim] = []
+    for claim in pod.spec.resource_claims or ():
+        template, name = claim.resource_claim_template_name, names.get(claim.name)
+        if template and claim.name not in names:
+            templates.append(template)
+        elif template and name:
+            generated.append(GeneratedClaim(template, name, pod.metadata.uid))
+    return replace(
+        shape,
+        resource_claim_templates=tuple(sorted(templates)),
+        generated_claims=tuple(sorted(generated, key=lambda claim: claim.name)),
+    )

@@ -1,0 +1,74 @@
+"""What makes pods: DaemonSets, and workloads with the shape of the pods to come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from reconciler.cluster.decoding import wire
+from reconciler.cluster.decoding.managers import other_manager_of
+from reconciler.cluster.decoding.metadata import labels_of, ref_of
+from reconciler.cluster.resources import CORE, Resource
+from reconciler.manifests.pod_spec import selector_of, shape_of
+from reconciler.manifests.pod_wire import LabelSelectorWire, PodSpecWire
+from reconciler.model.pods import PodShape
+from reconciler.model.requirements import LabelSelector
+from reconciler.model.workloads import DaemonSet, Workload
+
+_SELECTOR = msgspec.json.Decoder(LabelSelectorWire)
+_TEXTS = msgspec.json.Decoder(wire.Texts)
+
+
+def _template_shape(template: wire.TemplateWire | None, namespace: str) -> PodShape:
+    """Of the pods to come: a virtual pod has no claims, since nothing would make them."""
+    labels = template.metadata.labels if template and template.metadata else None
+    spec = template.spec if template else PodSpecWire()
+    return replace(shape_of(spec, namespace=namespace, labels=labels or {}), volume_claims=())
+
+
+def _daemon_set(_resource: Resource, daemon_set: wire.DaemonSetWire, _data: Any) -> DaemonSet:
+    namespace = daemon_set.metadata.namespace or ""
+    return DaemonSet(namespace, daemon_set.metadata.name, _template_shape(daemon_set.spec.template, namespace))
+
+
+def workload_of(resource: Resource, workload: wire.WorkloadWire, data: bytes | msgspec.Raw) -> Workload | None:
+    metadata, spec = workload.metadata, workload.spec
+    if _is_history(resource, workload):
+        return None
+    template, replicas, path = spec.template, spec.replicas, "spec.replicas"
+    if resource.kind == "Job":
+        replicas, path = spec.parallelism, "spec.parallelism"
+    elif resource.kind == "CronJob":
+        job = spec.job_template.spec if spec.job_template else wire.JobTemplateSpecWire()
+        template, replicas, path = job.template, job.parallelism, "spec.jobTemplate"
+    return Workload(
+        ref=ref_of(resource, metadata),
+        shape=_template_shape(template, metadata.namespace or "") if template is not None else None,
+        replicas=replicas,
+        observed_replicas=workload.status.replicas,
+        selector=_workload_selector(resource, spec.selector),
+        replicas_manager=other_manager_of(data, path),
+        generation=metadata.generation,
+    )
+
+
+def _is_history(resource: Resource, workload: wire.WorkloadWire) -> bool:
+    """An old revision that a Deployment keeps for rollbacks: there may be ten for each and nothing points to them."""
+    owners = workload.metadata.owner_references or ()
+    return resource.kind == "ReplicaSet" and workload.spec.replicas == 0 and any(o.kind == "Deployment" for o in owners)
+
+
+def _workload_selector(resource: Resource, raw: msgspec.Raw) -> LabelSelector | None:
+    if raw == wire.NULL:
+        return None
+    if resource.key == (CORE, "ReplicationController"):
+        return LabelSelector(labels_of(_TEXTS.decode(raw)))
+    return selector_of(_SELECTOR.decode(raw))
+
+
+DECODERS: dict[tuple[str, str], tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], DaemonSet]]] = {
+    ("apps", "DaemonSet"): (msgspec.json.Decoder(wire.DaemonSetWire), _daemon_set),
+}

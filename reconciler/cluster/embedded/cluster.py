@@ -1,0 +1,253 @@
+"""A small cluster in this process: Kubernetes' API, its scheduler and workload controllers, and Karpenter.
+
+It is what `--cluster embedded[:SNAPSHOT]` names, and what the scenarios of the tests run on. Nothing happens but in
+`advance`, which every call makes first; with `real_time` a thread makes it too, whenever something is due.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from reconciler.cluster.embedded.admission import SERVED
+from reconciler.cluster.embedded.consolidation import Consolidation
+from reconciler.cluster.embedded.fields import Manager
+from reconciler.cluster.embedded.karpenter import Delays, Karpenter
+from reconciler.cluster.embedded.market import Market
+from reconciler.cluster.embedded.provisioner import Provisioner
+from reconciler.cluster.embedded.scheduler import Scheduler
+from reconciler.cluster.embedded.snapshot import ref_of, snapshot_objects
+from reconciler.cluster.embedded.static_pools import StaticPools
+from reconciler.cluster.embedded.store import Body, Conflicting, Missing
+from reconciler.cluster.embedded.workloads import Workloads
+from reconciler.cluster.embedded.world import RecordedEvent, World
+from reconciler.cluster.inventory import InventoryParent
+from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding
+from reconciler.model.marks import OWN_MANAGER
+from reconciler.model.nodes import InstanceType
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.ports import Clock, Event
+
+WAKE = 1.0
+"""Seconds after which the real-time thread looks at the clock again, which may not be the machine's."""
+
+
+class EmbeddedCluster:
+    """Implements `ports.Cluster`; thread-safe.
+
+    delays: how long launches, registrations and drains take. provisions_pending: NodeClaims are also made for pods that
+    found no node, as Karpenter does. makes_namespaces: those that applied objects need are made with them.
+    real_time: a thread plays what becomes due between calls; without it only calls do.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        delays: Delays | None = None,
+        instance_types: Iterable[InstanceType] | None = None,
+        inventory: InventoryParent | None = None,
+        provisions_pending: bool = False,
+        makes_namespaces: bool = False,
+        real_time: bool = True,
+        name: str = "embedded",
+    ) -> None:
+        types = synthetic_instance_types() if instance_types is None else instance_types
+        self._name = name
+        self._findings: tuple[Finding, ...] = ()
+        self._clock = clock
+        self._real_time = real_time
+        self._lock = threading.RLock()
+        self._due = threading.Condition(self._lock)
+        self._closed = False
+        self._changed: Callable[[], None] = lambda: None
+        self._thread: threading.Thread | None = None
+        self._world = World(
+            now=clock.now(),
+            market=Market(types),
+            inventory=inventory or InventoryParent(),
+            makes_namespaces=makes_namespaces,
+        )
+        self._karpenter = Karpenter(self._world, delays or Delays())
+        scheduler = Scheduler(self._world)
+        self._world.controllers += [Workloads(self._world), scheduler, self._karpenter, Consolidation(self._world)]
+        self._world.controllers.append(StaticPools(self._world))
+        if provisions_pending:
+            self._world.controllers.append(Provisioner(self._world, scheduler))
+        self._world.views.set_apis({key: resource.versions[:1] for key, resource in SERVED.items()})
+
+    @classmethod
+    def from_snapshot(cls, path: str | Path, clock: Clock, **options: Any) -> EmbeddedCluster:
+        """Begins with what a snapshot folder has. Raises `Invalid` naming the file that cannot be read."""
+        objects, instance_types, findings = snapshot_objects(path)
+        if instance_types:
+            options.setdefault("instance_types", instance_types)
+        cluster = cls(clock, name=f"embedded:{path}", **options)
+        with cluster._lock:
+            for ref, body in objects:
+                cluster._world.store.load(ref, body)
+            cluster._world.settle()
+            cluster._findings = findings
+        return cluster
+
+    # ports.Cluster
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def start(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        if self._real_time and self._thread is None:
+            self._thread = threading.Thread(target=self._play, name="embedded cluster", daemon=True)
+            self._thread.start()
+
+    def view(self) -> ClusterView:
+        with self._lock:
+            self._world.advance(self._clock.now())
+            view = self._world.views.view()
+        if self._findings:
+            view = replace(view, findings=self._findings)
+        self._tell()
+        return view
+
+    def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
+        with self._lock:
+            self._world.advance(self._clock.now())
+            try:
+                done = self._write(write, dry_run=dry_run)
+            except Missing:
+                return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
+            except Conflicting as error:
+                return WriteResult(write, Outcome.CONFLICT, error.message)
+            except Invalid as error:
+                return WriteResult(
+                    write, Outcome.REFUSED, f"{error.message}. {error.hint}" if error.hint else error.message
+                )
+            self._world.advance(self._clock.now())
+            self._due.notify_all()
+        self._tell()
+        return WriteResult(write, Outcome.APPLIED if done else Outcome.UNCHANGED)
+
+    def record(self, event: Event) -> None:
+        with self._lock:
+            self._world.record(event)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._due.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    # What else a test, a demo or a simulation may do
+
+    @property
+    def events(self) -> tuple[RecordedEvent, ...]:
+        """The oldest first."""
+        with self._lock:
+            return tuple(self._world.events.values())
+
+    def get(self, ref: ObjectRef) -> Body | None:
+        """An object as the API has it."""
+        with self._lock:
+            self._world.advance(self._clock.now())
+            return self._world.store.get(ref)
+
+    def apply(self, manifest: Mapping[str, Any], *, manager: str = "kubectl") -> Body:
+        """Somebody else's server-side apply. Raises `Invalid` or `Conflicting`."""
+        ref = ref_of(manifest)
+        with self._acting():
+            self._world.store.apply(ref, manifest, Manager(manager), force=False)
+        body = self.get(ref)
+        assert body is not None
+        return body
+
+    def delete(self, ref: ObjectRef) -> bool:
+        """False when it is not there. Deleting a NodeClaim drains its node."""
+        with self._acting():
+            return self._world.store.delete(ref)
+
+    def scale(self, ref: ObjectRef, replicas: int, *, manager: str = "kubectl") -> None:
+        """As through the scale subresource; an autoscaler's name as manager makes it the owner of the field."""
+
+        def write(copy: dict[str, Any]) -> None:
+            copy["spec"]["replicas"] = replicas
+
+        with self._acting():
+            self._world.store.change(ref, write, manager)
+
+    def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
+        """Whether launches find this offering from now on; the catalogue goes on listing it."""
+        with self._acting():
+            self._world.market.set_stock(instance_type, zone, capacity_type, available=available)
+
+    def interrupt(self, node: str) -> None:
+        """The provider takes the instance back with a warning: it is drained, whatever protects it."""
+        with self._acting():
+            self._karpenter.interrupt(node)
+
+    def lose(self, node: str) -> None:
+        """The instance vanishes with its pods."""
+        with self._acting():
+            self._karpenter.lose(node)
+
+    @contextmanager
+    def _acting(self) -> Iterator[None]:
+        """Plays what is due, lets the caller act, plays what follows from it, and tells."""
+        with self._lock:
+            self._world.advance(self._clock.now())
+            yield
+            self._world.advance(self._clock.now())
+            self._due.notify_all()
+        self._tell()
+
+    # Inside
+
+    def _write(self, write: Write, *, dry_run: bool) -> bool:
+        store, owner = self._world.store, Manager(OWN_MANAGER)
+        match write:
+            case Apply():
+                return store.apply(write.ref, write.manifest, owner, force=write.force, dry_run=dry_run)
+            case ApplyStatus():
+                return store.apply_status(
+                    write.ref, write.status, Manager(OWN_MANAGER, "Apply", "status"), dry_run=dry_run
+                )
+            case Annotate():
+                return store.annotate(
+                    write.ref, dict(write.annotations), Manager(OWN_MANAGER, "Update"), dry_run=dry_run
+                )
+            case Delete():
+                return store.delete(write.ref, write.uid, dry_run=dry_run)
+
+    def _tell(self) -> None:
+        """Outside the lock: whoever is told may look at once."""
+        with self._lock:
+            changed, self._world.view_changed = self._world.view_changed, False
+        if changed:
+            self._changed()
+
+    def _play(self) -> None:
+        while self._wait_until_due():
+            with self._lock:
+                self._world.advance(self._clock.now())
+            self._tell()
+
+    def _wait_until_due(self) -> bool:
+        """False once the cluster is closed."""
+        with self._lock:
+            if not self._closed:
+                due = self._world.next_timer
+                wait = WAKE if due is None else (due - self._clock.now()) / timedelta(seconds=1)
+                self._due.wait(min(WAKE, max(0.0, wait)))
+            return not self._closed

@@ -1,0 +1,188 @@
+"""A small server-side apply: merging documents and who owns which field.
+
+Mappings merge key by key; lists are atomic but for those that Kubernetes keys (conditions by type, owner references by
+uid). A field is a path of steps as structured-merge-diff writes them in managedFields: `f:spec`, `k:{"type":"Ready"}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Field = tuple[str, ...]
+Fields = frozenset[Field]
+
+_KEYED = {"f:conditions": "type", "f:ownerReferences": "uid"}
+_IDENTITY = frozenset(
+    {
+        ("f:apiVersion",),
+        ("f:kind",),
+        *((("f:metadata"), f"f:{name}") for name in ("name", "namespace", "uid", "resourceVersion", "generation")),
+        ("f:metadata", "f:creationTimestamp"),
+        ("f:metadata", "f:managedFields"),
+    }
+)
+
+
+def leaves(value: Any, at: Field = ()) -> Iterator[tuple[Field, Any]]:
+    """Every field that a document sets, with its value. Nulls set nothing; an empty mapping is a value."""
+    if value is None or at in _IDENTITY:
+        return
+    key = _KEYED.get(at[-1]) if at else None
+    if isinstance(value, Mapping) and (value or not at):
+        for name, inner in value.items():
+            yield from leaves(inner, (*at, f"f:{name}"))
+    elif key is not None and isinstance(value, list) and all(key in item for item in value):
+        for item in value:
+            step = f"k:{json.dumps({key: item[key]}, separators=(',', ':'))}"
+            yield from leaves(item, (*at, step))
+    else:
+        yield at, value
+
+
+def value_at(body: Any, field: Field) -> Any:
+    """None where there is nothing."""
+    for step in field:
+        body = _inside(body, step)
+        if body is None:
+            return None
+    return body
+
+
+def with_field(body: Any, field: Field, value: Any) -> Any:
+    """A copy with the field set, or with None taken away, and with it what then is empty of the mappings above it."""
+    if not field:
+        return value
+    step, rest = field[0], field[1:]
+    if step.startswith("k:"):
+        return _with_item(list(body or ()), step, rest, value)
+    copy = dict(body) if isinstance(body, Mapping) else {}
+    inner = with_field(copy.get(step[2:]), rest, value)
+    if inner is None or (value is None and inner in ({}, [])):
+        copy.pop(step[2:], None)
+    else:
+        copy[step[2:]] = inner
+    return copy
+
+
+def _with_item(items: list[Any], step: str, rest: Field, value: Any) -> list[Any]:
+    index = next((index for index, item in enumerate(items) if _has_key(item, step)), None)
+    inner = with_field(None if index is None else items[index], rest, value)
+    if inner == {} or inner is None:
+        return items if index is None else items[:index] + items[index + 1 :]
+    return [*items, inner] if index is None else [*items[:index], inner, *items[index + 1 :]]
+
+
+def _inside(body: Any, step: str) -> Any:
+    if step.startswith("f:"):
+        return body.get(step[2:]) if isinstance(body, Mapping) else None
+    return next((item for item in body if _has_key(item, step)), None) if isinstance(body, list) else None
+
+
+def _has_key(item: Any, step: str) -> bool:
+    return isinstance(item, Mapping) and all(item.get(name) == wanted for name, wanted in json.loads(step[2:]).items())
+
+
+def overlap(one: Field, other: Field) -> bool:
+    """Whether setting one field changes the other: they are the same, or one lies inside the other."""
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
+def fields_v1(fields: Iterable[Field]) -> dict[str, Any]:
+    """As managedFields has them: nested, in order."""
+    tree: dict[str, Any] = {}
+    for field in sorted(fields):
+        node = tree
+        for step in field:
+            node = node.setdefault(step, {})
+    return tree
+
+
+def fields_of(tree: Mapping[str, Any], at: Field = ()) -> Iterator[Field]:
+    """The other way round: the innermost steps. A `.` step, the mapping itself, is passed over."""
+    inner = {step: below for step, below in tree.items() if step != "."}
+    if not inner and at:
+        yield at
+    for step, below in inner.items():
+        yield from fields_of(below, (*at, step))
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """One row of managedFields. operation: Apply or Update; subresource: "" or `status` or `scale`."""
+
+    name: str
+    operation: str = "Apply"
+    subresource: str = ""
+
+
+Owners = Mapping[Manager, Fields]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What an apply comes to. conflicts: (manager, field) of those that own another value; then nothing is merged."""
+
+    body: Mapping[str, Any]
+    owners: Owners
+    conflicts: tuple[tuple[str, Field], ...] = ()
+
+
+def merge(
+    live: Mapping[str, Any], owners: Owners, wanted: Mapping[str, Any], manager: Manager, *, force: bool
+) -> Merge:
+    """Server-side apply: what the manager no longer mentions and nobody else owns goes; what others own with another value
+    is a conflict, or with force theirs no longer. Equal values are shared."""
+    applied = dict(leaves(wanted))
+    others = {other: fields for other, fields in owners.items() if other != manager}
+    taken = {
+        (other, field, mine)
+        for other, fields in others.items()
+        for field in fields
+        for mine in _overlapping(field, applied)
+        if value_at(live, mine) != applied[mine]
+    }
+    if taken and not force:
+        return Merge(live, owners, tuple(sorted({(other.name, field) for other, field, _ in taken})))
+    lost = {(other, field) for other, field, _ in taken}
+    kept = {
+        other: frozenset(field for field in fields if (other, field) not in lost) for other, fields in others.items()
+    }
+    body = dict(live)
+    for field in sorted(owners.get(manager, frozenset()) - applied.keys(), reverse=True):
+        if not any(overlap(field, owned) for fields in kept.values() for owned in fields):
+            body = with_field(body, field, None)
+    for field, value in applied.items():
+        if value_at(body, field) != value:
+            body = with_field(body, field, value)
+    merged = {other: fields for other, fields in kept.items() if fields}
+    if applied:
+        merged[manager] = frozenset(applied)
+    return Merge(body, merged)
+
+
+def _overlapping(field: Field, applied: Mapping[Field, Any]) -> Iterator[Field]:
+    if field in applied:
+        yield field
+        return
+    for mine in applied:
+        if overlap(field, mine):
+            yield mine
+
+
+def update(before: Mapping[str, Any], after: Mapping[str, Any], owners: Owners, manager: Manager) -> Owners:
+    """Owners after a plain write: what it changed is now the writer's alone."""
+    old, new = dict(leaves(before)), dict(leaves(after))
+    changed = {field for field, value in new.items() if old.get(field) != value}
+    gone = old.keys() - new.keys()
+    if not changed and not gone:
+        return owners
+    result = {
+        other: frozenset(field for field in fields if field not in gone and (other == manager or field not in changed))
+        for other, fields in owners.items()
+    }
+    result[manager] = result.get(manager, frozenset()) | changed
+    return {other: fields for other, fields in result.items() if fields}

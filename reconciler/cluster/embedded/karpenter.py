@@ -1,0 +1,339 @@
+"""The embedded cluster's Karpenter: the life of NodeClaims and what it writes on NodePools. Driven by World.
+
+Launch, registration, drain and removal; expiry; stock-outs; drift, as a condition; and consolidation of what is empty
+(`consolidation.py`). Nodes that run pods are never consolidated, and nothing blocks a drain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from reconciler.cluster.embedded.market import single_valued
+from reconciler.cluster.embedded.store import Body, stamp
+from reconciler.cluster.embedded.world import World, condition, set_condition
+from reconciler.cluster.resources import KARPENTER
+from reconciler.model.nodes import (
+    DISRUPTED_TAINT,
+    HOSTNAME_LABEL,
+    INITIALIZED_LABEL,
+    NODEPOOL_HASH,
+    NODEPOOL_HASH_VERSION,
+    NODEPOOL_LABEL,
+    REGISTERED_LABEL,
+    NodeClaim,
+)
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.ports import Event
+
+MANAGER = "karpenter"
+FINALIZER = "karpenter.sh/termination"
+HASH_VERSION = "v3"
+"""Of the hash in Karpenter 1.14 (NodePoolHashVersion); the hash itself only has to change when the template does."""
+INSUFFICIENT_CAPACITY = "InsufficientCapacity"
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """launch: from a NodeClaim to its instance; register: from there to a Ready, initialized node; drain: from the deletion
+    of a NodeClaim, when its pods are evicted, to the end of its node."""
+
+    launch: timedelta = timedelta(seconds=2)
+    register: timedelta = timedelta(seconds=3)
+    drain: timedelta = timedelta(seconds=1)
+
+
+def claim_ref(name: str) -> ObjectRef:
+    return ObjectRef(KARPENTER, "NodeClaim", "", name)
+
+
+def node_ref(name: str) -> ObjectRef:
+    return ObjectRef("", "Node", "", name)
+
+
+class Karpenter:
+    def __init__(self, world: World, delays: Delays) -> None:
+        self._world = world
+        self._delays = delays
+        self._pools: set[str] = set()
+        self._new: list[ObjectRef] = []
+
+    def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
+        if ref.group != KARPENTER and ref.kind != "Node":
+            return
+        match ref.kind:
+            case "NodePool":
+                self._pools.add(ref.name)
+                if after is None:
+                    self._world.at(self._world.now, lambda: self._delete_claims_of(ref.name))
+            case "NodeClaim":
+                if _told_to_pool(before) != _told_to_pool(after):
+                    self._pools.add(_pool_of(after or before or {}))
+                if before is None:
+                    self._new.append(ref)
+                elif after is not None and _is_deleting(after) and not _is_deleting(before):
+                    self._drain(ref, after)
+            case "Node":
+                if after is not None and _is_deleting(after):
+                    self._delete_claim_of(ref.name)
+
+    def reconcile(self) -> None:
+        new, self._new = self._new, []
+        for ref in new:
+            body = self._world.store.get(ref)
+            if body is not None:
+                self._begin(ref, body)
+        pools, self._pools = sorted(self._pools), set()
+        for name in pools:
+            self._keep_pool(name)
+
+    # NodePools
+
+    def _keep_pool(self, name: str) -> None:
+        ref = ObjectRef(KARPENTER, "NodePool", "", name)
+        body = self._world.store.get(ref)
+        if body is None:
+            return
+        claims = self._claims_of(name)
+        marks = {NODEPOOL_HASH: pool_hash(body), NODEPOOL_HASH_VERSION: HASH_VERSION}
+        capacity: dict[str, Any] = self._usage(name)
+        time = stamp(self._world.now)
+
+        def write(copy: dict[str, Any]) -> None:
+            copy["metadata"]["annotations"] = {**(copy["metadata"].get("annotations") or {}), **marks}
+            set_condition(copy, condition("Ready", "True", "Ready", "", time))
+            copy["status"]["resources"] = {**capacity, "nodes": str(len(claims))}
+
+        self._world.store.change(ref, write, MANAGER)
+        for claim, found in claims:
+            self._judge_drift(claim, found, marks)
+
+    def _claims_of(self, pool: str) -> list[tuple[ObjectRef, Body]]:
+        return [item for item in self._world.store.all(KARPENTER, "NodeClaim") if _pool_of(item[1]) == pool]
+
+    def _delete_claims_of(self, pool: str) -> None:
+        for claim, _ in self._claims_of(pool):
+            self._world.store.delete(claim)
+
+    def _usage(self, pool: str) -> dict[str, str]:
+        claims = [claim for claim in self._world.views.view().node_claims if claim.label(NODEPOOL_LABEL) == pool]
+        return Resources.total(claim.capacity for claim in claims).quantities()
+
+    def _judge_drift(self, ref: ObjectRef, body: Body, marks: Mapping[str, str]) -> None:
+        """Drifted when it was made from another template; a claim without the marks is not judged."""
+        own = body["metadata"].get("annotations") or {}
+        drifted = own.get(NODEPOOL_HASH_VERSION) == HASH_VERSION and own.get(NODEPOOL_HASH) != marks[NODEPOOL_HASH]
+        rows = (body.get("status") or {}).get("conditions") or ()
+        if drifted == any(row["type"] == "Drifted" for row in rows):
+            return
+        time = stamp(self._world.now)
+
+        def write(copy: dict[str, Any]) -> None:
+            if drifted:
+                set_condition(copy, condition("Drifted", "True", "NodePoolDrifted", "", time))
+            else:
+                copy["status"]["conditions"] = [row for row in rows if row["type"] != "Drifted"]
+
+        self._world.store.change(ref, write, MANAGER)
+
+    # NodeClaims
+
+    def _begin(self, ref: ObjectRef, body: Body) -> None:
+        """Also of a claim that a snapshot has in the middle of its life."""
+        uid, world = body["metadata"]["uid"], self._world
+        claim = world.node_claim(ref.name)
+        if claim is None or claim.deleting:
+            if claim is not None:
+                self._drain(ref, body)
+            return
+        if claim.condition("Launched") != "True":
+            world.at(world.now + self._delays.launch, lambda: self._launch(ref, uid))
+        elif claim.condition("Initialized") != "True":
+            world.at(world.now + self._delays.register, lambda: self._register(ref, uid))
+        if claim.expire_after is not None and claim.created is not None:
+            expires = claim.created + claim.expire_after
+            if expires > world.now:  # else it comes from a snapshot that is older than its nodes may be
+                world.at(expires, lambda: self._expire(ref, uid))
+
+    def _same(self, ref: ObjectRef, uid: str) -> NodeClaim | None:
+        """The claim, if it is still the one that was meant and not on its way out."""
+        claim = self._world.node_claim(ref.name)
+        return claim if claim is not None and claim.uid == uid and not claim.deleting else None
+
+    def _launch(self, ref: ObjectRef, uid: str) -> None:
+        claim = self._same(ref, uid)
+        if claim is None:
+            return
+        labels = {**single_valued(claim.requirements), **dict(claim.labels)}
+        found = self._world.market.purchases(claim.requirements, labels, claim.requests)
+        time = stamp(self._world.now)
+        if not found:
+            self._fail_launch(ref, claim, labels)
+            return
+        purchase = found[0]
+
+        def write(copy: dict[str, Any]) -> None:
+            copy["metadata"]["labels"] = {**purchase.labels, **dict(claim.labels)}
+            copy["metadata"]["finalizers"] = sorted({*copy["metadata"].get("finalizers", ()), FINALIZER})
+            copy["status"] = {
+                **(copy.get("status") or {}),
+                "providerID": f"embedded://{purchase.offering.zone}/{ref.name}",
+                "capacity": purchase.instance_type.capacity.quantities(),
+                "allocatable": purchase.instance_type.allocatable.quantities(),
+            }
+            set_condition(copy, condition("Launched", "True", "Launched", "", time))
+            for later in ("Registered", "Initialized", "Ready"):
+                set_condition(copy, condition(later, "Unknown", "AwaitingReconciliation", "", time))
+
+        self._world.store.change(ref, write, MANAGER)
+        self._world.at(self._world.now + self._delays.register, lambda: self._register(ref, uid))
+
+    def _fail_launch(self, ref: ObjectRef, claim: NodeClaim, labels: Mapping[str, str]) -> None:
+        """Karpenter deletes a claim that nothing can be launched for, and says why in an event."""
+        possible = self._world.market.purchases(claim.requirements, labels, claim.requests, in_stock=False)
+        names = sorted({purchase.instance_type.name for purchase in possible})
+        why = f"out of stock: {', '.join(names)}" if names else "no instance type meets its requirements"
+        message = f"NodeClaim {ref.name} was not launched: {why}"
+        time = stamp(self._world.now)
+        self._world.record(Event(ref, "Warning", "InsufficientCapacityError", message))
+        self._world.store.change(
+            ref,
+            lambda copy: set_condition(copy, condition("Launched", "False", INSUFFICIENT_CAPACITY, message, time)),
+            MANAGER,
+        )
+        self._world.store.remove(ref)
+
+    def _register(self, ref: ObjectRef, uid: str) -> None:
+        claim = self._same(ref, uid)
+        if claim is None:
+            return
+        name = f"node-{ref.name}"
+        body = self._world.store.get(ref)
+        assert body is not None
+        self._world.store.create(node_ref(name), self._node(name, claim, body), MANAGER)
+        time = stamp(self._world.now)
+
+        def write(copy: dict[str, Any]) -> None:
+            copy["status"] = {**copy["status"], "nodeName": name}
+            for done in ("Registered", "Initialized", "Ready"):
+                set_condition(copy, condition(done, "True", done, "", time))
+
+        self._world.store.change(ref, write, MANAGER)
+
+    def _node(self, name: str, claim: NodeClaim, body: Body) -> dict[str, Any]:
+        """Ready from the start, its startup taints already taken away: what comes between is over in this instant."""
+        own = {HOSTNAME_LABEL: name, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
+        time = stamp(self._world.now)
+        made: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "labels": {**dict(claim.labels), **own},
+                "annotations": dict(body["metadata"].get("annotations") or {}),
+                "finalizers": [FINALIZER],
+                "ownerReferences": [
+                    {
+                        "apiVersion": body["apiVersion"],
+                        "kind": "NodeClaim",
+                        "name": claim.name,
+                        "uid": claim.uid,
+                        "blockOwnerDeletion": True,
+                    }
+                ],
+            },
+            "spec": {"providerID": claim.provider_id},
+            "status": {
+                "capacity": claim.capacity.quantities(),
+                "allocatable": claim.allocatable.quantities(),
+                "conditions": [condition("Ready", "True", "KubeletReady", "", time)],
+            },
+        }
+        if claim.taints:
+            made["spec"]["taints"] = [
+                {"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in claim.taints
+            ]
+        return made
+
+    def _expire(self, ref: ObjectRef, uid: str) -> None:
+        """Whatever protects the node: expiry asks nobody."""
+        if self._same(ref, uid) is not None:
+            self._world.record(Event(ref, "Normal", "Expired", f"NodeClaim {ref.name} has reached its expireAfter"))
+            self._world.store.delete(ref)
+
+    def _drain(self, ref: ObjectRef, body: Body) -> None:
+        """Keeps new pods off, evicts what would run elsewhere, and ends node and claim a while later."""
+        node = (body.get("status") or {}).get("nodeName") or ""
+        world = self._world
+        if world.store.get(node_ref(node)) is not None:
+            taint = {"key": DISRUPTED_TAINT, "effect": "NoSchedule"}
+
+            def write(copy: dict[str, Any]) -> None:
+                copy["spec"]["taints"] = [*copy["spec"].get("taints", ()), taint]
+
+            world.store.change(node_ref(node), write, MANAGER)
+            world.at(world.now, lambda: self._evict(node, daemons=False))
+        delay = self._delays.drain if node else timedelta(0)
+        world.at(world.now + delay, lambda: self._end(ref, body["metadata"]["uid"], node))
+
+    def _evict(self, node: str, *, daemons: bool) -> None:
+        for pod in self._world.views.view().pods:
+            if pod.node_name == node and (daemons or not pod.is_daemon):
+                self._world.store.remove(ObjectRef("", "Pod", pod.namespace, pod.name))
+
+    def _end(self, ref: ObjectRef, uid: str, node: str) -> None:
+        if node:
+            self._evict(node, daemons=True)
+            self._world.store.remove(node_ref(node))
+        claim = self._world.node_claim(ref.name)
+        if claim is not None and claim.uid == uid:
+            self._world.store.remove(ref)
+
+    def _delete_claim_of(self, node: str) -> None:
+        claim = self._world.claim_of(node)
+        if claim is not None:
+            self._world.store.delete(claim_ref(claim.name))
+        else:
+            self._world.at(self._world.now, lambda: self._end(claim_ref(""), "", node))
+
+    # What a test or a demo makes happen
+
+    def interrupt(self, node: str) -> None:
+        """The provider takes the instance back: Karpenter drains it at once, whatever protects it."""
+        self._world.record(
+            Event(node_ref(node), "Warning", "SpotInterrupted", f"the instance of {node} is being taken back")
+        )
+        self._delete_claim_of(node)
+
+    def lose(self, node: str) -> None:
+        """The instance is gone without a word, with its pods."""
+        claim = self._world.claim_of(node)
+        self._end(claim_ref(claim.name if claim else ""), claim.uid if claim else "", node)
+
+
+def pool_hash(pool: Body) -> str:
+    """Of what a NodeClaim copies from the template, without the requirements: Karpenter judges drift of those by labels."""
+    template = pool.get("spec", {}).get("template") or {}
+    spec = {key: value for key, value in (template.get("spec") or {}).items() if key != "requirements"}
+    text = json.dumps({"metadata": template.get("metadata") or {}, "spec": spec}, sort_keys=True)
+    return str(int(hashlib.sha256(text.encode()).hexdigest()[:15], 16))
+
+
+def _pool_of(body: Body) -> str:
+    return str(((body.get("metadata") or {}).get("labels") or {}).get(NODEPOOL_LABEL, ""))
+
+
+def _told_to_pool(claim: Body | None) -> Any:
+    """What of a claim its pool's usage and drift depend on."""
+    if claim is None:
+        return None
+    annotations = claim["metadata"].get("annotations") or {}
+    return ((claim.get("status") or {}).get("capacity"), annotations.get(NODEPOOL_HASH))
+
+
+def _is_deleting(body: Body) -> bool:
+    return "deletionTimestamp" in body["metadata"]

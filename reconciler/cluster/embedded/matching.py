@@ -1,0 +1,73 @@
+"""Whether a pod may be on a node with certain labels and taints.
+
+Judged on concrete labels only, one node at a time: simpler than the planner's algebra, and independent of it, so that
+each can show the other wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.requirements import Operator, Requirement, Taint
+
+METADATA_NAME = "metadata.name"
+_KEEPS_OUT = {"NoSchedule", "NoExecute"}
+
+
+def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """One node selector requirement, as kube-scheduler judges it: NotIn holds where the label is absent."""
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case Operator.IN:
+            return value is not None and value in requirement.values
+        case Operator.NOT_IN:
+            return value is None or value not in requirement.values
+        case Operator.EXISTS:
+            return value is not None
+        case Operator.DOES_NOT_EXIST:
+            return value is None
+        case _:
+            return _compares(requirement, value)
+
+
+def _compares(requirement: Requirement, value: str | None) -> bool:
+    try:
+        number, bound = int(value or ""), int(requirement.values[0])
+    except (ValueError, IndexError):
+        return False
+    match requirement.operator:
+        case Operator.GT:
+            return number > bound
+        case Operator.LT:
+            return number < bound
+        case Operator.GTE:
+            return number >= bound
+        case _:
+            return number <= bound
+
+
+def all_hold(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    return all(holds(requirement, labels) for requirement in requirements)
+
+
+def selects(shape: PodShape, labels: Mapping[str, str], node: str = "") -> bool:
+    """The pod's node selector and required node affinity; terms are alternatives, an empty one matches nothing."""
+    if any(labels.get(key) != value for key, value in shape.node_selector):
+        return False
+    return not shape.required_node_terms or any(_term_holds(term, labels, node) for term in shape.required_node_terms)
+
+
+def _term_holds(term: NodeSelectorTerm, labels: Mapping[str, str], node: str) -> bool:
+    if not term.expressions and not term.fields:
+        return False
+    return all_hold(term.expressions, labels) and all_hold(term.fields, {METADATA_NAME: node})
+
+
+def tolerates(shape: PodShape, taints: Iterable[Taint]) -> bool:
+    """No taint that keeps pods out is left untolerated."""
+    return all(
+        any(toleration.tolerates(taint) for toleration in shape.tolerations)
+        for taint in taints
+        if taint.effect in _KEEPS_OUT
+    )

@@ -1,0 +1,235 @@
+"""The embedded cluster's provisioner: NodeClaims for pods that found no node, as Karpenter makes them. Driven by World.
+
+Pools are tried by weight, then by name descending, and pods from the largest down; a pod joins a node that is on its way
+while some instance type still holds all of them. Rules between pods are left to the scheduler: where they keep a pod from
+its new node, the next round makes another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reconciler.cluster.embedded.karpenter import FINALIZER, HASH_VERSION, MANAGER, claim_ref
+from reconciler.cluster.embedded.market import Purchase, single_valued
+from reconciler.cluster.embedded.matching import selects, tolerates
+from reconciler.cluster.embedded.scheduler import Scheduler
+from reconciler.cluster.embedded.store import Body
+from reconciler.cluster.embedded.world import World
+from reconciler.model.durations import format_duration
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_HASH,
+    NODEPOOL_HASH_VERSION,
+    NODEPOOL_LABEL,
+    ZONE_LABEL,
+    NodePool,
+)
+from reconciler.model.pods import Pod, PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement, Taint
+
+MOST_ATTEMPTS = 3
+"""Nodes that are made for one pod; one that rules between pods keep out would cause new ones for ever."""
+MOST_TYPES = 60
+"""As many instance types as Karpenter offers a provider in one launch."""
+
+
+@dataclass(slots=True)
+class Coming:
+    """A node to be made. ways: those that still hold everything."""
+
+    pool: NodePool
+    ways: list[Purchase]
+    requests: Resources
+    pods: list[Pod] = field(default_factory=list)
+
+
+class Provisioner:
+    def __init__(self, world: World, scheduler: Scheduler) -> None:
+        self._world = world
+        self._scheduler = scheduler
+        self._attempts: Counter[str] = Counter()
+        self._made = 0
+        self._due = False
+
+    def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
+        del before, after
+        self._due = self._due or ref.kind in {"Pod", "NodePool", "NodeClaim"}
+
+    def reconcile(self) -> None:
+        if not self._due:
+            return
+        self._due = False
+        # Once the scheduler has had its say in this instant.
+        self._world.at(self._world.now, self._provision)
+
+    def _provision(self) -> None:
+        waiting = [pod for pod in self._scheduler.unschedulable if not self._has_node_coming(pod)]
+        coming: list[Coming] = []
+        pools = sorted(self._world.node_pools().values(), key=lambda pool: pool.name, reverse=True)
+        pools.sort(key=lambda pool: -pool.weight)
+        for pod in sorted(waiting, key=_largest_first):
+            if not any(self._join(pod, node) for node in coming):
+                node = next((made for pool in pools if (made := self._open(pod, pool, coming)) is not None), None)
+                if node is not None:
+                    coming.append(node)
+        for node in coming:
+            self._make(node)
+
+    def _has_node_coming(self, pod: Pod) -> bool:
+        """Whether what was made for it may still come; and after a few nodes that did not help, nothing more is made."""
+        if self._attempts[pod.uid] >= MOST_ATTEMPTS:
+            return True
+        return pod.uid in self._attempts and any(
+            claim.condition("Initialized") != "True" and not claim.deleting
+            for claim in self._world.views.view().node_claims
+        )
+
+    def _join(self, pod: Pod, node: Coming) -> bool:
+        requests = node.requests + pod.shape.requests
+        if not tolerates(pod.shape, node.pool.template.taints):
+            return False
+        ways = [way for way in node.ways if _holds(way, requests) and selects(pod.shape, way.labels)]
+        if ways:
+            node.ways, node.requests = ways, requests
+            node.pods.append(pod)
+        return bool(ways)
+
+    def _open(self, pod: Pod, pool: NodePool, coming: Iterable[Coming]) -> Coming | None:
+        template = pool.template
+        if pool.replicas is not None or not tolerates(pod.shape, template.taints):
+            return None
+        labels = {
+            **single_valued(template.requirements),
+            **dict(template.labels),
+            NODEPOOL_LABEL: pool.name,
+        }
+        for key, value in pod.shape.node_selector:
+            if any(item.key == key and value in item.values for item in template.requirements):
+                labels.setdefault(key, value)
+        daemons = daemons_on(self._world, labels, template.taints)
+        requests = pod.shape.requests + daemons
+        ways = [
+            way
+            for way in self._world.market.purchases(template.requirements, labels, requests)
+            if selects(pod.shape, way.labels) and self._within_limits(pool, way, coming)
+        ]
+        return Coming(pool, ways, requests, [pod]) if ways else None
+
+    def _within_limits(self, pool: NodePool, way: Purchase, coming: Iterable[Coming]) -> bool:
+        claims = [claim for claim in self._world.views.view().node_claims if claim.label(NODEPOOL_LABEL) == pool.name]
+        nodes = [node for node in coming if node.pool.name == pool.name]
+        used = Resources.total([*(claim.capacity for claim in claims), *(_largest(node) for node in nodes)])
+        used += way.instance_type.capacity + Resources.of({"nodes": len(claims) + len(nodes) + 1})
+        return all(used.get(name) <= limit for name, limit in pool.limits or ())
+
+    def _make(self, node: Coming) -> None:
+        self._made += 1
+        self._attempts.update(pod.uid for pod in node.pods)
+        name = f"{node.pool.name}-{hashlib.sha256(f'{node.pool.uid} {self._made}'.encode()).hexdigest()[:5]}"
+        self._world.store.create(claim_ref(name), planned_claim(node), MANAGER)
+
+
+def _holds(way: Purchase, requests: Resources) -> bool:
+    return requests.fits(way.instance_type.allocatable)
+
+
+def _largest(node: Coming) -> Resources:
+    """Charged against limits is the largest type that it may still become, as Karpenter does it."""
+    largest = Resources()
+    for way in node.ways:
+        largest = largest.at_least(way.instance_type.capacity)
+    return largest
+
+
+def _largest_first(pod: Pod) -> tuple[int, int, str, str]:
+    requests = pod.shape.requests
+    return (-requests.get("cpu"), -requests.get("memory"), pod.namespace, pod.name)
+
+
+def daemons_on(world: World, labels: Mapping[str, str], taints: Iterable[Taint]) -> Resources:
+    """What the daemons of a node with these labels and taints request."""
+    taints = tuple(taints)
+    return Resources.total(
+        daemon.shape.requests for daemon in world.views.view().daemon_sets if _runs_on(daemon.shape, labels, taints)
+    )
+
+
+def _runs_on(shape: PodShape, labels: Mapping[str, str], taints: Iterable[Taint]) -> bool:
+    return tolerates(shape, taints) and selects(replace(shape, required_node_terms=()), labels)
+
+
+def planned_claim(node: Coming) -> dict[str, Any]:
+    """The NodeClaim as Karpenter would make it: launched as the cheapest of the ways."""
+    pool, template = node.pool, node.pool.template
+    types: dict[str, None] = {}
+    for way in node.ways:
+        types.setdefault(way.instance_type.name)
+    requirements = [
+        *(_written(item) for item in template.requirements if item.key != INSTANCE_TYPE_LABEL),
+        *_shared(node),
+        {"key": NODEPOOL_LABEL, "operator": "In", "values": [pool.name]},
+        {"key": INSTANCE_TYPE_LABEL, "operator": "In", "values": list(types)[:MOST_TYPES]},
+    ]
+    spec: dict[str, Any] = {
+        "requirements": requirements,
+        "resources": {"requests": node.requests.quantities()},
+        "expireAfter": "Never" if template.expire_after is None else format_duration(template.expire_after),
+    }
+    if template.node_class is not None:
+        reference = template.node_class
+        spec["nodeClassRef"] = {"group": reference.group, "kind": reference.kind, "name": reference.name}
+    for field_name, taints in (("taints", template.taints), ("startupTaints", template.startup_taints)):
+        if taints:
+            spec[field_name] = [{"key": item.key, "value": item.value, "effect": item.effect} for item in taints]
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {
+            "labels": {**dict(template.labels), NODEPOOL_LABEL: pool.name},
+            "annotations": {
+                **dict(template.annotations),
+                NODEPOOL_HASH: pool.hash or "",
+                NODEPOOL_HASH_VERSION: pool.hash_version or HASH_VERSION,
+            },
+            "finalizers": [FINALIZER],
+            "ownerReferences": [
+                {
+                    "apiVersion": "karpenter.sh/v1",
+                    "kind": "NodePool",
+                    "name": pool.name,
+                    "uid": pool.uid,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": spec,
+    }
+
+
+def _written(item: Requirement) -> dict[str, Any]:
+    row: dict[str, Any] = {"key": item.key, "operator": item.operator.value}
+    return {**row, "values": list(item.values)} if item.values else row
+
+
+def _shared(node: Coming) -> list[dict[str, Any]]:
+    """What the pods select, so that the launch cannot choose a label that one of them refuses."""
+    settled = {
+        item.key for item in node.pool.template.requirements if item.operator is Operator.IN and len(item.values) == 1
+    }
+    wanted = {
+        ZONE_LABEL: sorted({way.offering.zone for way in node.ways}),
+        CAPACITY_TYPE_LABEL: sorted({way.offering.capacity_type for way in node.ways}),
+        **{key: [value] for pod in node.pods for key, value in pod.shape.node_selector},
+    }
+    return [
+        {"key": key, "operator": "In", "values": values}
+        for key, values in sorted(wanted.items())
+        if key not in settled | {INSTANCE_TYPE_LABEL}
+    ]

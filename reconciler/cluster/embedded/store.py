@@ -1,0 +1,274 @@
+"""The embedded cluster's API: objects with versions, generations, owners and finalizers.
+
+Bodies are replaced, never changed in place, so that whoever holds one holds a picture of its time.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from reconciler.cluster.embedded.admission import admit, check_version, resource_of
+from reconciler.cluster.embedded.fields import Manager, Merge, Owners, fields_of, fields_v1, merge, update
+from reconciler.model.errors import Invalid
+from reconciler.model.refs import ObjectRef
+
+Body = Mapping[str, Any]
+Listener = Callable[[ObjectRef, Body | None, Body | None], None]
+"""(ref, body before, body after): None where there is none."""
+
+_UIDS = uuid.UUID("6f1c2d3e-0000-4000-8000-000000000000")
+_UNTRACKED = {("", "Pod"), ("", "Event")}
+"""Nobody asks who owns a pod's fields, and there are many pods."""
+_ALWAYS_THERE = {"default", "kube-system"}
+_STATUS_KINDS_WITHOUT_GENERATION = {("", "Pod"), ("", "Node"), ("", "Namespace"), ("", "ConfigMap")}
+
+
+class Missing(Invalid):
+    """The object is not there."""
+
+
+class Conflicting(Invalid):
+    """Another manager owns a field, or the object is another one than was meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    body: Body
+    owners: Owners
+
+
+class ObjectStore:
+    """Not thread-safe: the embedded cluster guards it. now: the time that stamps are taken from.
+
+    makes_namespaces: one that an applied object needs is made with it, where an API server would refuse the object.
+    """
+
+    def __init__(self, now: Callable[[], datetime], listener: Listener, *, makes_namespaces: bool = False) -> None:
+        self._now = now
+        self._makes_namespaces = makes_namespaces
+        self._listener = listener
+        self._objects: dict[ObjectRef, Stored] = {}
+        self._kinds: dict[tuple[str, str], set[ObjectRef]] = {}
+        self._sorted: dict[tuple[str, str], list[ObjectRef]] = {}
+        self._version = 0
+        self._made = 0
+
+    # Reading
+
+    def get(self, ref: ObjectRef) -> Body | None:
+        stored = self._objects.get(ref)
+        return None if stored is None else stored.body
+
+    def all(self, group: str, kind: str) -> list[tuple[ObjectRef, Body]]:
+        """In the order of namespaces and names."""
+        key = (group, kind)
+        if key not in self._sorted:
+            self._sorted[key] = sorted(self._kinds.get(key, ()), key=lambda ref: (ref.namespace, ref.name))
+        return [(ref, self._objects[ref].body) for ref in self._sorted[key]]
+
+    # What clients may do
+
+    def apply(self, ref: ObjectRef, manifest: Body, manager: Manager, *, force: bool, dry_run: bool = False) -> bool:
+        """Server-side apply; creates what is not there. True when something changes. Raises `Invalid`, `Conflicting`."""
+        resource = resource_of(ref)
+        check_version(resource, ref, manifest)
+        self._check_namespace(ref, dry_run=dry_run)
+        stored = self._objects.get(ref) or Stored({}, {})
+        wanted = {key: value for key, value in manifest.items() if key != "status"}
+        merged = _without_conflicts(merge(stored.body, stored.owners, wanted, manager, force=force))
+        return self._admit(ref, stored, merged, manifest, dry_run=dry_run)
+
+    def apply_status(self, ref: ObjectRef, status: Body, manager: Manager, *, dry_run: bool = False) -> bool:
+        """Server-side apply of the status subresource. Raises `Missing`, `Conflicting`."""
+        stored = self._stored(ref)
+        merged = _without_conflicts(merge(stored.body, stored.owners, {"status": status}, manager, force=True))
+        return self._admit(ref, stored, merged, stored.body, dry_run=dry_run)
+
+    def annotate(
+        self, ref: ObjectRef, annotations: Mapping[str, str | None], manager: Manager, *, dry_run: bool = False
+    ) -> bool:
+        """A merge patch of annotations; None removes. Raises `Missing`."""
+        stored = self._stored(ref)
+        metadata = dict(stored.body["metadata"])
+        merged = {**(metadata.get("annotations") or {}), **annotations}
+        metadata["annotations"] = {key: value for key, value in merged.items() if value is not None}
+        if not metadata["annotations"]:
+            del metadata["annotations"]
+        body = {**stored.body, "metadata": metadata}
+        owners = update(stored.body, body, stored.owners, manager)
+        return self._admit(ref, stored, Merge(body, owners), stored.body, dry_run=dry_run)
+
+    def delete(self, ref: ObjectRef, uid: str = "", *, dry_run: bool = False) -> bool:
+        """Marks an object with finalizers, removes one without. False when it is gone already, or only a namesake with
+        another uid is there."""
+        stored = self._objects.get(ref)
+        if stored is None:
+            return False
+        metadata = stored.body["metadata"]
+        if uid and metadata["uid"] != uid:
+            return False
+        if metadata.get("finalizers"):
+            if "deletionTimestamp" in metadata:
+                return False
+            if not dry_run:
+                marked = {**metadata, "deletionTimestamp": stamp(self._now())}
+                self._put(ref, stored, Stored({**stored.body, "metadata": marked}, stored.owners))
+        elif not dry_run:
+            self.remove(ref)
+        return True
+
+    # What controllers may do
+
+    def create(self, ref: ObjectRef, manifest: Body, manager: str) -> Body:
+        """A new object. Raises `Invalid`, `Conflicting` when there is one of that name."""
+        if ref in self._objects:
+            raise Conflicting(f"{ref} exists already")
+        resource_of(ref)
+        manifest = {**manifest, "metadata": {**manifest.get("metadata", {}), "name": ref.name}}
+        owner = Manager(manager, "Update")
+        owners = {} if (ref.group, ref.kind) in _UNTRACKED else update({}, manifest, {}, owner)
+        body = self._stamped(ref, admit(ref, None, manifest), owners)
+        self._put(ref, None, Stored(body, owners))
+        return body
+
+    def change(self, ref: ObjectRef, change: Callable[[dict[str, Any]], None], manager: str) -> Body:
+        """Writes an object as a controller does: `change` gets a copy two levels deep. Raises `Missing`."""
+        stored = self._stored(ref)
+        body = {key: dict(value) if isinstance(value, Mapping) else value for key, value in stored.body.items()}
+        change(body)
+        if body == stored.body:
+            return stored.body
+        tracked = (ref.group, ref.kind) not in _UNTRACKED
+        owners = update(stored.body, body, stored.owners, Manager(manager, "Update")) if tracked else stored.owners
+        self._admit(ref, stored, Merge(body, owners), stored.body, dry_run=False, trusted=True)
+        return self._objects[ref].body
+
+    def remove(self, ref: ObjectRef) -> None:
+        """Whatever finalizers it has."""
+        stored = self._objects.pop(ref, None)
+        if stored is not None:
+            self._kinds[(ref.group, ref.kind)].discard(ref)
+            self._sorted.pop((ref.group, ref.kind), None)
+            self._version += 1
+            self._listener(ref, stored.body, None)
+
+    def load(self, ref: ObjectRef, body: Body) -> None:
+        """An object as a snapshot has it: uid, times and owners are kept where there are any."""
+        resource_of(ref)
+        rows = body.get("metadata", {}).get("managedFields") or ()
+        owners: Owners = {
+            Manager(row["manager"], row.get("operation", "Update"), row.get("subresource", "")): frozenset(
+                fields_of(row.get("fieldsV1") or {})
+            )
+            for row in rows
+        }
+        self._put(ref, None, Stored(self._stamped(ref, body, owners), owners))
+
+    # Inside
+
+    def _stored(self, ref: ObjectRef) -> Stored:
+        stored = self._objects.get(ref)
+        if stored is None:
+            raise Missing(f"{ref} is not there")
+        return stored
+
+    def _check_namespace(self, ref: ObjectRef, *, dry_run: bool) -> None:
+        namespace = ObjectRef("", "Namespace", "", ref.namespace)
+        if not ref.namespace or ref.namespace in _ALWAYS_THERE or namespace in self._objects:
+            return
+        if not self._makes_namespaces:
+            raise Invalid(f"namespaces {ref.namespace!r} not found", hint="create the namespace first")
+        if not dry_run:
+            self.create(namespace, {"apiVersion": "v1", "kind": "Namespace"}, "embedded")
+
+    def _admit(
+        self,
+        ref: ObjectRef,
+        stored: Stored,
+        merged: Merge,
+        written: Body,
+        *,
+        dry_run: bool,
+        trusted: bool = False,
+    ) -> bool:
+        """Stores a merge when it differs. trusted: a controller's, which may write what the rules keep from clients."""
+        new = ref not in self._objects
+        if not new and merged.body == stored.body and merged.owners == stored.owners:
+            return False
+        body = merged.body
+        if not trusted:
+            named = {**(body.get("metadata") or {}), "name": ref.name}
+            body = {**body, "apiVersion": written.get("apiVersion"), "kind": ref.kind, "metadata": named}
+            body = admit(ref, None if new else stored.body, body)
+        if not new and _content(body) == _content(stored.body) and merged.owners == stored.owners:
+            return False
+        if not dry_run:
+            stamped = self._stamped(ref, body, merged.owners, None if new else stored.body)
+            self._put(ref, None if new else stored, Stored(stamped, merged.owners))
+        return True
+
+    def _stamped(self, ref: ObjectRef, body: Body, owners: Owners, before: Body | None = None) -> Body:
+        """With what the server itself writes into metadata."""
+        self._version += 1
+        metadata = {**(body.get("metadata") or {}), "name": ref.name, "resourceVersion": str(self._version)}
+        if ref.namespace:
+            metadata["namespace"] = ref.namespace
+        if not metadata.get("uid"):
+            self._made += 1
+            metadata["uid"] = str(uuid.uuid5(_UIDS, f"{self._made} {ref}"))
+        metadata.setdefault("creationTimestamp", stamp(self._now()))
+        if (ref.group, ref.kind) not in _STATUS_KINDS_WITHOUT_GENERATION:
+            changed = before is not None and body.get("spec") != before.get("spec")
+            metadata["generation"] = int(metadata.get("generation", 1)) + changed
+        if owners:
+            metadata["managedFields"] = [
+                {
+                    "manager": owner.name,
+                    "operation": owner.operation,
+                    **({"subresource": owner.subresource} if owner.subresource else {}),
+                    "apiVersion": body.get("apiVersion", ""),
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": fields_v1(fields),
+                }
+                for owner, fields in sorted(
+                    owners.items(), key=lambda item: (item[0].name, item[0].operation, item[0].subresource)
+                )
+            ]
+        return {**body, "kind": ref.kind, "metadata": metadata}
+
+    def _put(self, ref: ObjectRef, before: Stored | None, after: Stored) -> None:
+        metadata = after.body["metadata"]
+        if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
+            self.remove(ref)
+            return
+        if ref not in self._objects:
+            self._kinds.setdefault((ref.group, ref.kind), set()).add(ref)
+            self._sorted.pop((ref.group, ref.kind), None)
+        self._objects[ref] = after
+        self._listener(ref, None if before is None else before.body, after.body)
+
+
+def stamp(time: datetime) -> str:
+    """As Kubernetes writes times: whole seconds in UTC."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _content(body: Body) -> Body:
+    """A body without what the server alone writes."""
+    own = {"resourceVersion", "managedFields", "generation"}
+    return {**body, "metadata": {key: value for key, value in body.get("metadata", {}).items() if key not in own}}
+
+
+def _without_conflicts(merged: Merge) -> Merge:
+    if merged.conflicts:
+        fields = ", ".join(sorted({f"{manager} owns {_dotted(field)}" for manager, field in merged.conflicts}))
+        raise Conflicting(f"conflict: {fields}")
+    return merged
+
+
+def _dotted(field: tuple[str, ...]) -> str:
+    return ".".join(step[2:] for step in field)

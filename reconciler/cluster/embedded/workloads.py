@@ -1,0 +1,263 @@
+"""The embedded cluster's workload controllers: replicas become pods, daemon sets a pod on each node. Driven by World.
+
+A rollout is not played: pods keep the template that they were made from. Jobs never finish.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from reconciler.cluster.embedded.matching import selects, tolerates
+from reconciler.cluster.embedded.store import Body
+from reconciler.cluster.embedded.world import World
+from reconciler.manifests.pod_spec import selector_of
+from reconciler.manifests.pod_wire import LabelSelectorWire, SelectorRequirementWire
+from reconciler.model.nodes import Node
+from reconciler.model.pods import PodShape
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import LabelSelector, Toleration
+
+MANAGER = "kube-controller-manager"
+_REPLICATED = {
+    ("apps", "Deployment"): "ReplicaSet",
+    ("apps", "ReplicaSet"): "ReplicaSet",
+    ("apps", "StatefulSet"): "StatefulSet",
+    ("", "ReplicationController"): "ReplicationController",
+    ("batch", "Job"): "Job",
+}
+"""Kind → the kind that its pods name as their owner."""
+_DAEMON_SET = ("apps", "DaemonSet")
+_POD = ("", "Pod")
+_UIDS = uuid.UUID("6f1c2d3e-0000-4000-8000-000000000001")
+_DAEMONS_TOLERATE = tuple(
+    Toleration(f"node.kubernetes.io/{name}", "Exists", "", effect)
+    for name, effect in (
+        ("not-ready", "NoExecute"),
+        ("unreachable", "NoExecute"),
+        ("disk-pressure", "NoSchedule"),
+        ("memory-pressure", "NoSchedule"),
+        ("pid-pressure", "NoSchedule"),
+        ("unschedulable", "NoSchedule"),
+    )
+)
+
+
+class Workloads:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._dirty: set[ObjectRef] = set()
+        self._daemons_dirty = False
+        self._selectors: dict[str, dict[ObjectRef, LabelSelector]] = {}
+        self._pods: dict[str, set[ObjectRef]] = {}
+        self._made = 0
+
+    def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
+        kind = (ref.group, ref.kind)
+        if kind in _REPLICATED:
+            self._dirty.add(ref)
+            selector = None if after is None else _selector(after)
+            if selector is None:
+                self._selectors.get(ref.namespace, {}).pop(ref, None)
+            else:
+                self._selectors.setdefault(ref.namespace, {})[ref] = selector
+        elif kind == _POD and (before is None or after is None):
+            pods = self._pods.setdefault(ref.namespace, set())
+            if after is None:
+                pods.discard(ref)
+            else:
+                pods.add(ref)
+            labels = _labels(after or before or {})
+            selectors = self._selectors.get(ref.namespace, {})
+            self._dirty.update(workload for workload, selector in selectors.items() if selector.matches(labels))
+        elif kind == _DAEMON_SET or (kind == ("", "Node") and (before is None or after is None)):
+            self._daemons_dirty = True
+
+    def reconcile(self) -> None:
+        dirty, self._dirty = sorted(self._dirty), set()
+        for ref in dirty:
+            body = self._world.store.get(ref)
+            if body is not None and not self._belongs_to_deployment(ref, body):
+                self._scale(ref, body)
+        if self._daemons_dirty:
+            self._daemons_dirty = False
+            self._run_daemons()
+
+    def _belongs_to_deployment(self, ref: ObjectRef, body: Body) -> bool:
+        """A Deployment's ReplicaSet in a snapshot: its pods are kept by way of the Deployment."""
+        return ref.kind == "ReplicaSet" and any(
+            self._world.store.get(ObjectRef("apps", "Deployment", ref.namespace, owner.get("name", ""))) is not None
+            for owner in body["metadata"].get("ownerReferences") or ()
+            if owner.get("kind") == "Deployment"
+        )
+
+    def _scale(self, ref: ObjectRef, body: Body) -> None:
+        """Makes what is missing; takes away pending pods first, then the newest."""
+        selector = self._selectors[ref.namespace].get(ref)
+        if selector is None:
+            return
+        pods = [
+            (found_ref, found)
+            for found_ref in sorted(self._pods.get(ref.namespace, ()))
+            if (found := self._world.store.get(found_ref)) is not None
+            and selector.matches(_labels(found))
+            and _is_owned(ref, found)
+        ]
+        wanted = _replicas(ref, body)
+        surplus = sorted(pods, key=lambda item: _last_in(ref, *item))[wanted:]
+        for surplus_pod, _ in surplus:
+            self._world.store.remove(surplus_pod)
+        pod = self._pod(ref, body, selector, pods)
+        for _ in range(wanted - len(pods)):
+            self._world.store.create(self._free_name(ref, body), pod, MANAGER)
+        if ref.kind != "Job":
+            self._world.store.change(ref, lambda copy: _set_replicas(copy, wanted), MANAGER)
+
+    def _free_name(self, ref: ObjectRef, body: Body) -> ObjectRef:
+        """A StatefulSet's pods are numbered; others get an ending that no other had before."""
+        stem = ref.name if ref.kind == "StatefulSet" else f"{ref.name}-{_hash(_template(body))[:8]}"
+        number = 0
+        while True:
+            if ref.kind == "StatefulSet":
+                ending = str(number)
+                number += 1
+            else:
+                self._made += 1
+                ending = _hash([ref.name, self._made])[:5]
+            name = ObjectRef("", "Pod", ref.namespace, f"{stem}-{ending}")
+            if self._world.store.get(name) is None:
+                return name
+
+    def _pod(
+        self, ref: ObjectRef, body: Body, selector: LabelSelector, siblings: list[tuple[ObjectRef, Body]]
+    ) -> dict[str, Any]:
+        template = _template(body)
+        metadata = template.get("metadata") or {}
+        labels = {**dict(selector.match_labels), **(metadata.get("labels") or {})}
+        owner = next(
+            (owner for _, pod in siblings for owner in pod["metadata"].get("ownerReferences") or ()),
+            _owner(ref, body, template),
+        )
+        made: dict[str, Any] = {"labels": labels, "ownerReferences": [owner]}
+        if metadata.get("annotations"):
+            made["annotations"] = metadata["annotations"]
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": made,
+            "spec": {**(template.get("spec") or {}), **self._priority(template)},
+            "status": {"phase": "Pending"},
+        }
+
+    def _priority(self, template: Body) -> dict[str, int]:
+        """What admission writes from the priority class."""
+        name = (template.get("spec") or {}).get("priorityClassName")
+        for ref, body in self._world.store.all("scheduling.k8s.io", "PriorityClass"):
+            if ref.name == name or (not name and body.get("globalDefault")):
+                return {"priority": body["value"]}
+        return {}
+
+    def _run_daemons(self) -> None:
+        running = {
+            (pod.namespace, pod.owner_name, pod.node_name)
+            for pod in self._world.views.view().pods
+            if pod.owner_kind == "DaemonSet"
+        }
+        for daemon_set in self._world.views.view().daemon_sets:
+            ref = ObjectRef(*_DAEMON_SET, daemon_set.namespace, daemon_set.name)
+            body = self._world.store.get(ref)
+            for node in self._world.views.view().nodes:
+                if (ref.namespace, ref.name, node.name) in running or not _runs_on(daemon_set.shape, node):
+                    continue
+                assert body is not None
+                pod = self._pod(ref, body, LabelSelector(), [])
+                pod["spec"] = {**pod["spec"], "nodeName": node.name}
+                pod["status"] = {"phase": "Running"}
+                name = f"{ref.name}-{_hash([ref.name, node.uid])[:5]}"
+                self._world.store.create(ObjectRef("", "Pod", ref.namespace, name), pod, MANAGER)
+
+
+def _runs_on(shape: PodShape, node: Node) -> bool:
+    tolerant = replace(shape, tolerations=(*shape.tolerations, *_DAEMONS_TOLERATE))
+    return selects(shape, dict(node.labels), node.name) and tolerates(tolerant, node.taints)
+
+
+def _template(body: Body) -> Body:
+    template: Body = (body.get("spec") or {}).get("template") or {}
+    return template
+
+
+def _replicas(ref: ObjectRef, body: Body) -> int:
+    """Absent is 1, as the API server fills it in."""
+    spec = body.get("spec") or {}
+    replicas = spec.get("parallelism" if ref.kind == "Job" else "replicas")
+    return 1 if replicas is None else int(replicas)
+
+
+def _set_replicas(body: dict[str, Any], replicas: int) -> None:
+    body["status"] = {**(body.get("status") or {}), "replicas": replicas}
+
+
+def _selector(body: Body) -> LabelSelector | None:
+    spec = body.get("spec") or {}
+    written = spec.get("selector")
+    if written is None:
+        labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+        return LabelSelector(tuple(sorted(labels.items()))) if labels else None
+    if body.get("kind") == "ReplicationController":
+        return LabelSelector(tuple(sorted(written.items())))
+    return selector_of(
+        LabelSelectorWire(
+            written.get("matchLabels"),
+            tuple(
+                SelectorRequirementWire(row["key"], row["operator"], tuple(row.get("values") or ()))
+                for row in written.get("matchExpressions") or ()
+            ),
+        )
+    )
+
+
+def _owner(ref: ObjectRef, body: Body, template: Body) -> dict[str, Any]:
+    """A Deployment's pods belong to a ReplicaSet that is only a name here."""
+    if ref.kind != "Deployment":
+        return _reference(body["apiVersion"], ref.kind, ref.name, body["metadata"]["uid"])
+    name = f"{ref.name}-{_hash(template)[:8]}"
+    return _reference("apps/v1", "ReplicaSet", name, str(uuid.uuid5(_UIDS, f"{body['metadata']['uid']} {name}")))
+
+
+def _is_owned(workload: ObjectRef, pod: Body) -> bool:
+    """A pod of its own, or one without an owner, which the first to select it adopts."""
+    owner = next((owner for owner in pod["metadata"].get("ownerReferences") or () if owner.get("controller")), None)
+    if owner is None:
+        return True
+    name = str(owner.get("name", ""))
+    if workload.kind == "Deployment":
+        return owner.get("kind") == "ReplicaSet" and name.rpartition("-")[0] == workload.name
+    return (owner.get("kind"), name) == (workload.kind, workload.name)
+
+
+def _reference(api_version: str, kind: str, name: str, uid: str) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True}
+
+
+def _labels(body: Body) -> Mapping[str, str]:
+    labels: Mapping[str, str] = (body.get("metadata") or {}).get("labels") or {}
+    return labels
+
+
+def _last_in(workload: ObjectRef, pod: ObjectRef, body: Body) -> tuple[int, bool, str, str]:
+    """The order in which pods are kept: running ones, then the oldest; a StatefulSet's by number."""
+    number = pod.name.rpartition("-")[2]
+    return (
+        int(number) if workload.kind == "StatefulSet" and number.isdigit() else 0,
+        not (body.get("spec") or {}).get("nodeName"),
+        str(body["metadata"].get("creationTimestamp", "")),
+        pod.name,
+    )
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()

@@ -1,0 +1,188 @@
+"""What the embedded cluster's controllers share: the objects, the typed view of them, the time, timers and events.
+
+Time passes only in `advance`. What falls due happens in order and at its own instant, however far the clock jumped. So a test
+with a clock of its own sees the same as a demo in real time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any, Protocol
+
+from reconciler.cluster.embedded.market import Market
+from reconciler.cluster.embedded.store import Body, ObjectStore
+from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.resources import BY_KIND
+from reconciler.cluster.view import ViewStore
+from reconciler.manifests import node_pool
+from reconciler.manifests.kind import Origin
+from reconciler.model.errors import Transient
+from reconciler.model.nodes import Node, NodeClaim, NodePool
+from reconciler.model.pods import Pod
+from reconciler.model.refs import ObjectRef
+from reconciler.ports import Event
+
+MOST_ROUNDS = 1000
+"""Of all controllers in one instant; a handful is usual."""
+MOST_EVENTS = 2000
+"""As much as an event's hour of life keeps in a small cluster."""
+
+
+class Controller(Protocol):
+    """One of the loops of a cluster. notice: an object changed, remember it; reconcile: act on what was noticed."""
+
+    def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None: ...
+
+    def reconcile(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEvent:
+    """The same event again counts up and moves the time."""
+
+    event: Event
+    time: datetime
+    count: int = 1
+
+
+class _Picture:
+    """Nodes and claims by name, as long as they are the same."""
+
+    def __init__(self, nodes: tuple[Node, ...], claims: tuple[NodeClaim, ...]) -> None:
+        self.nodes_seen, self.claims_seen = nodes, claims
+        self.nodes = {node.name: node for node in nodes}
+        self.claims = {claim.name: claim for claim in claims}
+        self.claims_by_node = {claim.node_name: claim for claim in claims if claim.node_name}
+
+
+class World:
+    """Not thread-safe: the embedded cluster guards it."""
+
+    def __init__(
+        self, *, now: datetime, market: Market, inventory: InventoryParent, makes_namespaces: bool = False
+    ) -> None:
+        self.now = now
+        self.market = market
+        self.views = ViewStore(inventory, catalog=market.instance_types)
+        self.store = ObjectStore(lambda: self.now, self._noticed, makes_namespaces=makes_namespaces)
+        self.controllers: list[Controller] = []
+        self.events: dict[Event, RecordedEvent] = {}
+        self.view_changed = False
+        self._timers: list[tuple[datetime, int, Callable[[], None]]] = []
+        self._order = count()
+        self._pools: dict[str, tuple[Body, NodePool | None]] = {}
+        self._settled = True
+        self._seen = _Picture((), ())
+        self._busy: tuple[tuple[Pod, ...], set[str | None]] = ((), set())
+
+    def at(self, time: datetime, action: Callable[[], None]) -> None:
+        """Does it then; with the present time, in this very instant once everything else has settled."""
+        heapq.heappush(self._timers, (max(time, self.now), next(self._order), action))
+
+    @property
+    def next_timer(self) -> datetime | None:
+        return self._timers[0][0] if self._timers else None
+
+    def advance(self, to: datetime) -> None:
+        """Everything that becomes due until then, at its own instant. A clock that was set back takes the timers with it."""
+        if to < self.now - timedelta(seconds=1):
+            back = self.now - to
+            self._timers = [(time - back, order, action) for time, order, action in self._timers]
+            self.now = to
+        self.settle()
+        while self._timers and self._timers[0][0] <= to:
+            self.now = max(self.now, self._timers[0][0])
+            due = []
+            while self._timers and self._timers[0][0] <= self.now:
+                due.append(heapq.heappop(self._timers)[2])
+            for action in due:
+                action()
+            self.settle()
+        self.now = max(self.now, to)
+
+    def settle(self) -> None:
+        """Lets every controller act until none has anything left to do. Raises `Transient` when they never agree."""
+        for _ in range(MOST_ROUNDS):
+            if self._settled:
+                return
+            self._settled = True
+            for controller in self.controllers:
+                controller.reconcile()
+        raise Transient(
+            "the controllers of the embedded cluster undo each other's work",
+            hint="look for two workloads of the snapshot that are after the same pods",
+        )
+
+    def record(self, event: Event) -> None:
+        before = self.events.pop(event, RecordedEvent(event, self.now, 0))
+        self.events[event] = replace(before, time=self.now, count=before.count + 1)
+        while len(self.events) > MOST_EVENTS:
+            self.events.pop(next(iter(self.events)))
+
+    # The typed view, for controllers
+
+    def node(self, name: str) -> Node | None:
+        return self._picture().nodes.get(name)
+
+    def node_claim(self, name: str) -> NodeClaim | None:
+        return self._picture().claims.get(name)
+
+    def claim_of(self, node: str) -> NodeClaim | None:
+        return self._picture().claims_by_node.get(node)
+
+    def is_empty(self, node: str) -> bool:
+        """No pod is on it but daemons, which come and go with it."""
+        pods = self.views.view().pods
+        if self._busy[0] is not pods:
+            self._busy = (pods, {pod.node_name for pod in pods if not pod.is_daemon})
+        return node not in self._busy[1]
+
+    def _picture(self) -> _Picture:
+        view = self.views.view()
+        if self._seen.nodes_seen is not view.nodes or self._seen.claims_seen is not view.node_claims:
+            self._seen = _Picture(view.nodes, view.node_claims)
+        return self._seen
+
+    def node_pools(self) -> dict[str, NodePool]:
+        """By name, those that can be read."""
+        found = {ref.name: self._pool(ref, body) for ref, body in self.store.all("karpenter.sh", "NodePool")}
+        return {name: pool for name, pool in found.items() if pool is not None}
+
+    def _pool(self, ref: ObjectRef, body: Body) -> NodePool | None:
+        known = self._pools.get(ref.name)
+        if known is None or known[0] is not body:
+            known = self._pools[ref.name] = (body, node_pool.read(ref, body, Origin()))
+        return known[1]
+
+    def _noticed(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
+        self._settled = False
+        resource = BY_KIND.get((ref.group, ref.kind))
+        if resource is not None:
+            changed = (
+                self.views.remove(resource, ref.namespace, ref.name)
+                if after is None
+                else self.views.put(resource, after)
+            )
+            self.view_changed = self.view_changed or changed
+        for controller in self.controllers:
+            controller.notice(ref, before, after)
+
+
+def condition(kind: str, status: str, reason: str, message: str, time: str) -> Mapping[str, Any]:
+    """One row of status.conditions."""
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time}
+
+
+def set_condition(body: dict[str, Any], row: Mapping[str, Any]) -> None:
+    """Replaces the row of its type, or adds it; an equal status keeps its transition time."""
+    status = dict(body.get("status") or {})
+    rows = list(status.get("conditions") or ())
+    index = next((index for index, old in enumerate(rows) if old.get("type") == row["type"]), len(rows))
+    if index < len(rows) and rows[index].get("status") == row["status"]:
+        row = {**row, "lastTransitionTime": rows[index].get("lastTransitionTime", row["lastTransitionTime"])}
+    rows[index:] = [row, *rows[index + 1 :]]
+    body["status"] = {**status, "conditions": rows}

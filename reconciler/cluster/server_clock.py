@@ -1,0 +1,54 @@
+"""The API server's clock, as its answers tell it: ages of objects are by that clock, and this machine's may be wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from threading import Lock
+
+_STEADY = timedelta(seconds=3)
+"""A `Date` header has whole seconds and answers take their time: smaller differences say nothing."""
+
+
+def seconds_awake_or_asleep() -> float:
+    """Only forward, and on while the machine sleeps, which `time.monotonic` is not on Linux."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class ServerClock:
+    """Thread-safe. Between answers it goes on by the seconds that have passed, so that a clock that is set changes nothing."""
+
+    def __init__(
+        self,
+        *,
+        elapsed: Callable[[], float] = seconds_awake_or_asleep,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._elapsed = elapsed
+        self._now = now
+        self._lock = Lock()
+        self._heard: tuple[datetime, float] | None = None
+        self._skew = timedelta(0)
+
+    def hear(self, date: str | None) -> None:
+        """The `Date` header of an answer that has just come; what is no date says nothing."""
+        try:
+            told = parsedate_to_datetime(date or "").astimezone(UTC)
+        except ValueError:
+            return
+        with self._lock:
+            self._heard = (told, self._elapsed())
+
+    @property
+    def skew(self) -> timedelta:
+        """This machine's time less the server's, in whole seconds; the same as before while it is about the same."""
+        with self._lock:
+            if self._heard is None:
+                return timedelta(0)
+            told, at = self._heard
+            skew = self._now() - (told + timedelta(seconds=self._elapsed() - at))
+            if abs(skew - self._skew) > _STEADY:
+                self._skew = timedelta(0) if abs(skew) <= _STEADY else timedelta(seconds=round(skew.total_seconds()))
+            return self._skew

@@ -1,0 +1,1 @@
+"""Captured clusters: written by `headroom snapshot`, read back to plan against."""

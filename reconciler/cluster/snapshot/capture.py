@@ -1,0 +1,160 @@
+"""Takes a snapshot of a cluster: what planning needs and nothing else.
+
+Pods, templates and nodes are reduced to a list of fields that are known to matter. So environment variables, commands,
+images, foreign annotations and addresses never get in, and no list of secrets has to be complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from reconciler.cluster.resources import NODES, PODS, RESOURCES, WORKLOADS, Resource
+from reconciler.cluster.snapshot.files import CATALOG_FILE, file_of, write_snapshot
+from reconciler.cluster.snapshot.pods import pod_status
+from reconciler.cluster.snapshot.storage import ANNOTATIONS, reduced
+from reconciler.manifests.instance_types import instance_types_document
+from reconciler.model.nodes import InstanceType
+
+Json = Any
+
+_METADATA = (
+    "name",
+    "namespace",
+    "uid",
+    "generation",
+    "labels",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "ownerReferences",
+)
+_ANNOTATIONS = ("karpenter.sh/", "headroom.dev/", "autoscaling.x-k8s.io/", "cluster-autoscaler.kubernetes.io/")
+_CONTAINER = ("name", "resources", "ports", "restartPolicy")
+_VOLUME = ("name", "persistentVolumeClaim")
+_NODE_SPEC = ("taints", "providerID", "unschedulable")
+_NODE_STATUS = ("allocatable", "capacity")
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def capture(
+    read: Callable[[Resource], Iterable[Mapping[str, Any]]],
+    path: str | Path,
+    catalog: Iterable[InstanceType] = (),
+) -> dict[str, int]:
+    """Writes a folder or .tar.gz; the number of objects by plural. Equal clusters give equal bytes.
+
+    read: every object of a kind, none when the cluster has not the kind. Raises what `read` does, and `Invalid` when the
+    place cannot be written.
+    """
+    lists: dict[str, list[Json]] = {}
+    counts: dict[str, int] = {}
+    for resource in RESOURCES:
+        found = sorted((_cleaned(resource, item) for item in read(resource)), key=_place)
+        counts[resource.plural] = len(found)
+        lists.setdefault(file_of(resource), []).extend(found)
+    files = {name: _list(items) for name, items in lists.items() if items}
+    types = instance_types_document(catalog)
+    if types:
+        files[CATALOG_FILE] = _printed(types)
+    write_snapshot(path, files)
+    return counts
+
+
+def _place(item: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = item["metadata"]
+    return (metadata.get("namespace", ""), metadata["name"])
+
+
+def _list(items: list[Json]) -> bytes:
+    return _printed({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items})
+
+
+def _printed(document: Json) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def _cleaned(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
+    body = dict(item)
+    metadata = body.get("metadata") or {}
+    kind = {
+        "apiVersion": body.pop("apiVersion", "") or "/".join(filter(None, (resource.group, resource.versions[0]))),
+        "kind": resource.kind,
+    }
+    kept = _metadata(metadata)
+    managers = _managers(metadata.get("managedFields") or ())
+    if managers and (resource.declared or resource in WORKLOADS):
+        kept["managedFields"] = managers
+    if resource == NODES:
+        status = body.get("status") or {}
+        conditions = [_only(condition, ("type", "status")) for condition in status.get("conditions") or ()]
+        return {
+            **kind,
+            "metadata": kept,
+            "spec": _only(body.get("spec") or {}, _NODE_SPEC),
+            "status": {**_only(status, _NODE_STATUS), "conditions": conditions},
+        }
+    storage = reduced(resource, body)
+    if storage is not None:
+        return {**kind, "metadata": kept, **storage}
+    if resource == PODS:
+        body["status"] = pod_status(body)
+    if resource in WORKLOADS:
+        body["status"] = _only(body.get("status") or {}, ("replicas",))
+    body.pop("metadata", None)
+    body.pop("kind", None)
+    return {**kind, "metadata": kept, **{name: _without_secrets(value) for name, value in body.items()}}
+
+
+def _metadata(metadata: Mapping[str, Any]) -> dict[str, Json]:
+    kept = _only(metadata, _METADATA)
+    annotations = {
+        name: value
+        for name, value in (metadata.get("annotations") or {}).items()
+        if (name.startswith(_ANNOTATIONS) and name != _LAST_APPLIED) or name in ANNOTATIONS
+    }
+    return {**kept, "annotations": annotations} if annotations else kept
+
+
+def _without_secrets(value: Json) -> Json:
+    """Pod specs, wherever they stand (seed 000's Buffer has one inside), reduced to what scheduling looks at."""
+    if isinstance(value, list):
+        return [_without_secrets(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    cleaned: dict[str, Json] = {}
+    for name, inner in value.items():
+        if name in {"containers", "initContainers"} and isinstance(inner, list):
+            cleaned[name] = [_only(container, _CONTAINER) for container in inner]
+        elif name == "volumes" and isinstance(inner, list):
+            cleaned[name] = [_volume(volume) for volume in inner]
+        elif name == "metadata" and isinstance(inner, Mapping):
+            cleaned[name] = _metadata(inner)
+        elif name != "ephemeralContainers":
+            cleaned[name] = _without_secrets(inner)
+    return cleaned
+
+
+def _volume(volume: Mapping[str, Any]) -> dict[str, Json]:
+    return {**_only(volume, _VOLUME), **({"ephemeral": {}} if volume.get("ephemeral") else {})}
+
+
+def _managers(entries: Iterable[Mapping[str, Any]]) -> list[Json]:
+    """Who owns what, two levels deep, as far as headroom looks: deeper there are values among the keys."""
+    return [
+        {
+            **_only(entry, ("manager", "operation", "subresource")),
+            "fieldsV1": {
+                section: {name: {} for name in inner if name.startswith("f:")}
+                for section, inner in (entry.get("fieldsV1") or {}).items()
+                if section in {"f:spec", "f:status"}
+            },
+        }
+        for entry in entries
+    ]
+
+
+def _only(document: Mapping[str, Any], names: Iterable[str]) -> dict[str, Json]:
+    return {name: document[name] for name in names if name in document}

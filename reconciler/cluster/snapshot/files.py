@@ -1,0 +1,157 @@
+"""The files of a snapshot: a folder or a .tar.gz of it, with one List a kind."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from reconciler.cluster.decoding.decode import list_items, resource_in
+from reconciler.cluster.resources import RESOURCES, WORKLOADS, Resource
+from reconciler.manifests.instance_types import instance_types_from
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Code, Finding, Severity
+from reconciler.model.nodes import InstanceType
+
+WORKLOADS_FILE = "workloads.json"
+CATALOG_FILE = "instance_types.json"
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
+UNREAD_FILE = Code("unread-file", Severity.WARNING)
+_LISTS = (".json", ".yaml", ".yml")
+"""What may be meant as a list of objects; notes and pictures beside the lists are nobody's mistake."""
+_MOST_BYTES = 4 * 2**30  # unpacked; an archive that claims more is not a cluster
+_BY_FILE = {f"{resource.plural}.json": resource for resource in RESOURCES if resource not in WORKLOADS}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """objects: the items of each kind, unread; catalog: its instance types, () when there are none; findings: files with
+    names that are not read."""
+
+    objects: Mapping[Resource, list[msgspec.Raw]] = field(default_factory=dict)
+    catalog: tuple[InstanceType, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def file_of(resource: Resource) -> str:
+    """`pods.json`; kinds with a scale share `workloads.json`."""
+    return WORKLOADS_FILE if resource in WORKLOADS else f"{resource.plural}.json"
+
+
+def read_snapshot(path: str | Path) -> Snapshot:
+    """The objects and the catalog of a folder or archive. Raises `Invalid` naming the file."""
+    files, others = _read_files(Path(path))
+    objects: dict[Resource, list[msgspec.Raw]] = {}
+    catalog: tuple[InstanceType, ...] = ()
+    for name, data in sorted(files.items()):
+        try:
+            if name == CATALOG_FILE:
+                catalog = instance_types_from(msgspec.json.decode(data))
+            elif name == WORKLOADS_FILE:
+                for item in _items(data):
+                    objects.setdefault(_workload_kind(item), []).append(item)
+            else:
+                objects.setdefault(_BY_FILE[name], []).extend(_items(data))
+        except msgspec.MsgspecError as error:
+            raise Invalid(f"{path}: {name} is not JSON ({error})") from error
+        except Invalid as error:
+            raise Invalid(f"{path}: {name} {error.message}", hint=error.hint) from error
+    return Snapshot(objects, catalog, _unread(path, others))
+
+
+def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
+    """One finding on all files that look like lists of objects but are called otherwise than those that are read."""
+    unread = sorted({name for name in names if name.endswith(_LISTS) and not name.startswith(".")})
+    if not unread:
+        return ()
+    verb = "is" if len(unread) == 1 else "are"
+    kinds = ", ".join(workload.kind for workload in WORKLOADS)
+    hint = f"the files that are read are {', '.join(sorted(_known()))}; {WORKLOADS_FILE} is for {kinds}"
+    message = f"{path}: {', '.join(unread)} {verb} not read: no file of a snapshot is called so"
+    return (Finding(UNREAD_FILE.name, UNREAD_FILE.severity, message, hint=hint),)
+
+
+def write_snapshot(path: str | Path, files: Mapping[str, bytes]) -> None:
+    """A folder, or an archive when the name ends so; equal files give equal bytes. Raises `Invalid`."""
+    target = Path(path)
+    try:
+        if target.name.endswith(ARCHIVE_SUFFIXES):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(_archive(files))
+            return
+        target.mkdir(parents=True, exist_ok=True)
+        for name, data in sorted(files.items()):
+            (target / name).write_bytes(data)
+    except OSError as error:
+        raise Invalid(f"{path} cannot be written ({error.strerror})", hint="name another place with -o") from error
+
+
+def _items(data: bytes) -> list[msgspec.Raw]:
+    return list_items(data).items or []
+
+
+def _workload_kind(item: msgspec.Raw) -> Resource:
+    resource = resource_in(item)
+    if resource not in WORKLOADS:
+        kinds = ", ".join(workload.kind for workload in WORKLOADS)
+        raise Invalid("has an item of another kind", hint=f"each needs apiVersion and kind, one of {kinds}")
+    return resource
+
+
+def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
+    """Contents by name, and the names of the other files."""
+    try:
+        if path.is_dir():
+            there = {item.name for item in path.iterdir() if item.is_file()}
+            known = there.intersection(_known())
+            return {name: (path / name).read_bytes() for name in known}, list(there - known)
+        if path.is_file():
+            return _unpacked(path)
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (tarfile.TarError, EOFError) as error:
+        # tarfile tells of every compression that it tried, line by line
+        raise Invalid(f"{path}: is no .tar.gz archive ({str(error).splitlines()[0].rstrip(':')})") from error
+    raise Invalid(f"{path}: there is no such snapshot", hint="make one with `headroom snapshot -o PATH`")
+
+
+def _known() -> tuple[str, ...]:
+    return (*_BY_FILE, WORKLOADS_FILE, CATALOG_FILE)
+
+
+def _unpacked(path: Path) -> tuple[dict[str, bytes], list[str]]:
+    """Read from the archive without unpacking it, so that no path in it matters; a leading folder is let go."""
+    files: dict[str, bytes] = {}
+    others: list[str] = []
+    with tarfile.open(path, "r:*") as archive:
+        for member in archive:
+            name = PurePosixPath(member.name).name
+            if not member.isfile():
+                continue
+            if name not in _known():
+                others.append(name)
+                continue
+            if sum(map(len, files.values())) + member.size > _MOST_BYTES:
+                raise Invalid(f"{path}: is larger than any snapshot", hint="take it again with `headroom snapshot`")
+            content = archive.extractfile(member)
+            files[name] = content.read() if content is not None else b""
+    return files, others
+
+
+def _archive(files: Mapping[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    # No times or owners in it: the same cluster gives the same bytes.
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0, filename="") as stream,
+        tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name, data in sorted(files.items()):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return packed.getvalue()

@@ -1,0 +1,308 @@
+"""The daemon: decides when passes are made, one at a time, until it is stopped or settled.
+
+Three threads of its own: one makes passes, one polls the repository, and the caller's waits and looks at the clock each
+second. APScheduler's jobs only say that a poll, a tick or an edge is due. `timetable/agenda.py` has the rules of timing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from queue import Empty, SimpleQueue
+from time import monotonic
+
+from reconciler.daemon.edges import Edges
+from reconciler.daemon.failures import as_failure, tell
+from reconciler.daemon.jobs import Jobs
+from reconciler.daemon.signals import stopped_by_signals
+from reconciler.daemon.state import BrokenPass, DaemonState, Timing
+from reconciler.daemon.watchdog import Watchdog
+from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.timelines import Edge
+from reconciler.ports import Clock, PassResult
+from reconciler.telemetry.logs import logger
+from reconciler.telemetry.passes import failure_of, wrote
+from reconciler.timetable.agenda import Agenda, Trigger
+
+HEARTBEAT = 1.0
+"""Seconds between looks at the clock: APScheduler sleeps until its next job and would not notice one that is set."""
+SET_BACK = timedelta(seconds=1)
+"""A clock that jumps back by more than this was set; less is how clocks are kept right."""
+
+
+class Daemon:
+    """run_pass: one whole pass; it raises nothing but defects. poll_source: looks at the repository, True when there is
+    something new; raises `Failure`. on_result, on_poll: called after each (a poll in one word, with its seconds).
+
+    is_leader: only while it says so are passes made. next_edge: the first instant after a given one at which a pass must
+    be made whatever else happens (a schedule's edge); asked again after every pass.
+    """
+
+    def __init__(
+        self,
+        *,
+        run_pass: Callable[[Trigger], PassResult],
+        poll_source: Callable[[], bool],
+        clock: Clock,
+        timing: Timing | None = None,
+        on_result: Callable[[Trigger, PassResult], None] = lambda _trigger, _result: None,
+        on_poll: Callable[[str, float], None] = lambda _result, _seconds: None,
+        is_leader: Callable[[], bool] = lambda: True,
+        next_edge: Callable[[datetime], Edge | None] = lambda _after: None,
+        watchdog: Watchdog | None = None,
+    ) -> None:
+        self._run_pass = run_pass
+        self._poll_source = poll_source
+        self._clock = clock
+        self._on_result = on_result
+        self._on_poll = on_poll
+        self._is_leader = is_leader
+        timing = timing or Timing()
+        self._jobs = Jobs((self.poll_now, timing.poll), (lambda: self._want(Trigger.TICK), timing.tick))
+        self._edges = Edges(next_edge, clock, self._at_edge)
+        self._grace = timing.grace
+        self._log = logger()
+        self._agenda = Agenda(timing.pacing)
+        self._turn = threading.Condition()
+        self._poll_due = threading.Event()
+        self._stopping = threading.Event()
+        # The one queue that may be written to from a signal handler: its put is reentrant.
+        self._ending: SimpleQueue[int | None] = SimpleQueue()
+        self._leads = False
+        self._passes = 0
+        self._watchdog = watchdog or Watchdog()
+        self._under_way: Trigger | None = None
+        self._handled_request = ""
+        self._asked = ""
+        self._heartbeat = monotonic()
+        self._ready = False
+
+    # From any thread
+
+    def changed(self) -> None:
+        """The cluster changed: for `Cluster.start`."""
+        self._want(Trigger.CHANGE)
+
+    def request(self, requested_at: str) -> None:
+        """Somebody asks for a pass, by an annotation's value: the same value asks only once."""
+        with self._turn:
+            if not requested_at or requested_at in (self._asked, self._handled_request):
+                return
+            self._asked = requested_at
+        self._want(Trigger.REQUEST)
+
+    def poll_now(self) -> None:
+        """Look at the repository without waiting for the interval."""
+        self._poll_due.set()
+
+    def stop(self) -> None:
+        """End cleanly; safe to call from a signal handler."""
+        self._ending.put(None)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether a pass under way should end after the write that it is at."""
+        return self._stopping.is_set()
+
+    @property
+    def state(self) -> DaemonState:
+        next_edge = self._edges.next  # before the lock: an edge that comes takes both, in this order
+        with self._turn:
+            due = self._agenda.due()
+            return DaemonState(
+                leads=self._leads,
+                passes=self._passes,
+                under_way=self._under_way,
+                next_pass=due[0] if due else None,
+                next_trigger=due[1] if due else None,
+                handled_request=self._handled_request,
+                next_edge=next_edge,
+            )
+
+    def health(self) -> tuple[bool, str]:
+        """Whether the process is worth keeping, and why not."""
+        silence = monotonic() - self._heartbeat
+        if silence > 30 * HEARTBEAT:
+            return False, f"the daemon has not looked at the clock for {silence:.0f} s"
+        complaint = self._watchdog.complaint
+        return not complaint, complaint or "ok"
+
+    def readiness(self) -> tuple[bool, str]:
+        """Whether it does its work: a pass got as far as a plan, or another replica leads."""
+        if self._ready:
+            return True, "ok"
+        if not self._leads:
+            return True, "another replica leads"
+        return False, "no pass has made a plan yet"
+
+    # The caller's thread
+
+    def run(
+        self,
+        *,
+        until_settled: bool = False,
+        max_passes: int | None = None,
+        at_most: timedelta | None = None,
+    ) -> int:
+        """Makes passes until stopped; the exit code: 0, or 1 when it ended short of what was asked.
+
+        until_settled: end with 0 after a pass that left nothing to do, with 1 once a pass fails in a way that only a
+        person can mend. max_passes: end after so many, with 1 if the last one failed. at_most: end with 1 after that long.
+        SIGTERM and SIGINT end it within `grace`, a second one at once.
+        """
+        bounded = until_settled or max_passes is not None
+        give_up = None if at_most is None else monotonic() + at_most.total_seconds()
+        passes = threading.Thread(
+            target=self._make_passes, args=(until_settled, max_passes), name="passes", daemon=True
+        )
+        polls = threading.Thread(target=self._make_polls, name="polls", daemon=True)
+        with stopped_by_signals(self.stop), self._scheduled():
+            seen = self._clock.now()
+            self._watchdog.feed()
+            passes.start()
+            polls.start()
+            code = self._watch_clock(seen, give_up)
+            self._stopping.set()
+            with self._turn:
+                self._turn.notify_all()
+            self._poll_due.set()
+            self._wait_for(passes)
+        return int(bounded) if code is None else code
+
+    def _watch_clock(self, seen: datetime, give_up: float | None) -> int | None:
+        """Until somebody puts an exit code, or None for a stop, on the queue. seen: the time when it all began."""
+        while True:
+            self._watchdog.feed()
+            try:
+                return self._ending.get(timeout=HEARTBEAT)
+            except Empty:
+                self._heartbeat = monotonic()
+            now = self._clock.now()
+            if now < seen - SET_BACK:
+                self._log.warning("the clock was set back", by=str(seen - now))
+                with self._turn:
+                    self._agenda.set_back(seen - now, now)
+                    self._turn.notify_all()
+                self._jobs.plan()
+                self._edges.look_from(now)
+            self._edges.look()
+            seen = now
+            self._jobs.wake()
+            if give_up is not None and monotonic() >= give_up:
+                self._log.error("gave up: not settled in time")
+                return 1
+
+    def _wait_for(self, passes: threading.Thread) -> None:
+        """For the write under way. A pass that takes longer is left behind: a kill at any instant loses nothing."""
+        deadline = monotonic() + self._grace.total_seconds()
+        while passes.is_alive() and monotonic() < deadline:
+            passes.join(timeout=0.05)
+            if not self._ending.empty() and self._ending.get() is None:
+                return
+        if passes.is_alive():
+            self._log.warning("stopped in the middle of a pass", grace=str(self._grace))
+
+    @contextmanager
+    def _scheduled(self) -> Iterator[None]:
+        self._edges.start(self._jobs.start())
+        try:
+            yield
+        finally:
+            self._edges.stop()
+            self._jobs.stop()
+            self._watchdog.close()
+
+    # The polling thread
+
+    def _make_polls(self) -> None:
+        while True:
+            self._poll_due.wait()
+            self._poll_due.clear()
+            if self._stopping.is_set():
+                return
+            began = monotonic()
+            try:
+                news = self._poll_source()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next poll must still come
+                failure = as_failure(error, self._log)
+                tell(failure, "poll failed", self._log)
+                self._on_poll(type(failure).__name__.lower(), monotonic() - began)
+                continue
+            self._on_poll("changed" if news else "unchanged", monotonic() - began)
+            with self._turn:
+                now = self._clock.now()
+                if news:
+                    self._agenda.want(Trigger.COMMIT, now)
+                self._agenda.polled(now)
+                self._turn.notify_all()
+
+    # The thread that makes passes
+
+    def _make_passes(self, until_settled: bool, max_passes: int | None) -> None:  # noqa: FBT001 - run's own argument
+        while (trigger := self._next()) is not None:
+            result = self._one_pass(trigger)
+            if until_settled and result.settled:
+                self._ending.put(0)
+                return
+            if until_settled and isinstance(result.failure, Invalid | Stalled):
+                self._ending.put(1)
+                return
+            if until_settled and wrote(result):
+                self._want(Trigger.CHANGE)  # the pass that finds nothing left must come, seen change or not
+            if max_passes is not None and self._passes >= max_passes:
+                self._ending.put(int(until_settled or failure_of(result) is not None))
+                return
+
+    def _next(self) -> Trigger | None:
+        """Waits until a pass is due. None: the daemon stops."""
+        while not self._stopping.is_set():
+            leads = self._is_leader()
+            with self._turn:
+                now = self._clock.now()
+                if leads and not self._leads:
+                    self._agenda.want(Trigger.START, now)
+                self._leads = leads
+                due = self._agenda.due() if leads else None
+                if due is not None and due[0] <= now:
+                    self._agenda.begin()
+                    self._under_way = due[1]
+                    self._watchdog.progress("start")
+                    return due[1]
+                wait = HEARTBEAT if due is None else min(HEARTBEAT, (due[0] - now).total_seconds())
+                self._turn.wait(wait)
+        return None
+
+    def _one_pass(self, trigger: Trigger) -> PassResult:
+        asked = self._asked
+        began = self._clock.now()
+        try:
+            result = self._run_pass(trigger)
+        except Exception as error:  # noqa: BLE001 - a defect in one pass must not end the daemon
+            result = BrokenPass(as_failure(error, self._log))
+        failure = failure_of(result)
+        if failure is not None:
+            tell(failure, "pass failed", self._log, trigger=trigger.value)
+        with self._turn:
+            self._agenda.ended(self._clock.now(), failure)
+            self._passes += 1
+            self._under_way = None
+            self._watchdog.rest()
+            self._handled_request = asked
+            self._ready = self._ready or result.plan is not None
+        self._edges.look_from(began)  # not from now: an edge that a commit brought may have come during the pass
+        try:
+            self._on_result(trigger, result)
+        except Exception as error:  # noqa: BLE001 - telling about a pass must not end the daemon either
+            tell(as_failure(error, self._log), "could not tell about a pass", self._log)
+        return result
+
+    def _want(self, trigger: Trigger) -> None:
+        with self._turn:
+            self._agenda.want(trigger, self._clock.now())
+            self._turn.notify_all()
+
+    def _at_edge(self, edge: Edge) -> None:
+        self._log.info("edge", at=edge.at.isoformat(), of=edge.why)
+        self._want(Trigger.EDGE)

@@ -1,0 +1,59 @@
+"""APScheduler's jobs: they only say that a poll, a tick or an edge is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from apscheduler.schedulers.background import BackgroundScheduler
+
+JITTER = 0.05
+"""Of the poll interval, either way, so that many daemons do not ask a Git server all at once."""
+
+
+Job = tuple[Callable[[], None], timedelta]
+"""What is called, from the scheduler's thread, and how often."""
+
+
+class Jobs:
+    """poll and tick are called between `start` and `stop`."""
+
+    def __init__(self, poll: Job, tick: Job) -> None:
+        self._poll, self._poll_interval = poll
+        self._tick, self._tick_interval = tick
+        self._scheduler: BackgroundScheduler | None = None
+
+    def start(self) -> BackgroundScheduler:
+        """The scheduler, for jobs of others."""
+        from apscheduler.schedulers.background import BackgroundScheduler  # noqa: PLC0415 - 60 ms, for the daemon alone
+
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC, job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
+        )
+        self.plan()
+        self._scheduler.start()
+        return self._scheduler
+
+    def stop(self) -> None:
+        if self._scheduler is not None:
+            self._scheduler.shutdown(wait=False)
+            self._scheduler = None
+
+    def plan(self) -> None:
+        """Sets every job from now on; after a clock was set back they would lie as far ahead as it jumped."""
+        if self._scheduler is None:
+            return
+        poll, tick = self._poll_interval.total_seconds(), self._tick_interval.total_seconds()
+        jobs: tuple[tuple[Callable[[], None], str, dict[str, Any]], ...] = (
+            (self._poll, "poll", {"seconds": poll, "jitter": poll * JITTER}),
+            (self._tick, "tick", {"seconds": tick}),
+        )
+        for job, name, interval in jobs:
+            self._scheduler.add_job(job, "interval", id=name, replace_existing=True, **interval)
+
+    def wake(self) -> None:
+        """Makes the scheduler look at the clock: it sleeps until its next job and would not notice one that was set."""
+        if self._scheduler is not None:
+            self._scheduler.wakeup()

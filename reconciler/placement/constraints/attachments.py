@@ -1,0 +1,235 @@
+"""What pods attach, judged before anything is placed: volumes and devices become alternatives of node requirements and
+countable resources of their shapes.
+
+Only demands that name claims are looked at: pending pods, and chunks with templates of resource claims.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from reconciler.model.demand import ChunkGroup
+from reconciler.model.nodes import Node
+from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.view import ClusterView
+from reconciler.placement.amounts import ATTACHABLE, DEVICES
+from reconciler.placement.constraints.dynamic_resources import has_claims, with_devices
+from reconciler.placement.constraints.volume_limits import VolumesToCome, plenty
+from reconciler.placement.constraints.volumes import ANYWHERE, Obstacle, Volumes
+from reconciler.placement.nodes.samples import pool_types_of, with_least, young_nodes
+from reconciler.placement.offers.pool_offers import Observed, PoolType
+from reconciler.placement.problem import Problem
+from reconciler.placement.reasons.claims import place_words
+from reconciler.placement.requirements import Requirements
+
+_NONE = Resources()
+_MOST_ALTERNATIVES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The same problem with everything attachable said in terms of shapes, labels and resources.
+
+    observed: what new nodes will attach and which devices they will have, by NodePool and instance type.
+    """
+
+    problem: Problem
+    observed: Observed = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+
+
+def with_attachments(problem: Problem) -> Attached:
+    """The very same problem when no demand has anything to attach."""
+    shapes = {id(group.shape): group.shape for demand in problem.demands for group in demand.groups}
+    if not any(map(_attaches, shapes.values())):
+        return Attached(problem)
+    pool_types = list(pool_types_of(problem.node_pools, problem.instance_types))
+    attached = _with_volumes(problem, pool_types)
+    equipped = with_devices(attached.problem, pool_types)
+    observed = {key: attached.observed.get(key, _NONE) + equipped.observed.get(key, _NONE) for key in pool_types}
+    return Attached(
+        replace(problem, view=equipped.view, demands=equipped.demands),
+        observed,
+        (*attached.assumptions, *equipped.sentences),
+    )
+
+
+def _attaches(shape: PodShape) -> bool:
+    return bool(shape.volume_claims) or has_claims(shape)
+
+
+def _with_volumes(problem: Problem, pool_types: Sequence[PoolType]) -> Attached:
+    if not any(group.shape.volume_claims for demand in problem.demands for group in demand.groups):
+        return Attached(problem)
+    judge = _Judge(problem)
+    # In the order in which pods are placed: a claim for one pod goes to the first.
+    order = sorted(problem.demands, key=lambda demand: (-demand.priority, demand.ref))
+    judged = {id(demand): demand.with_shapes(judge.shape) for demand in order}
+    demands = [judged[id(demand)] for demand in problem.demands]
+    drivers = sorted(judge.drivers)
+    if not drivers:
+        return Attached(replace(problem, demands=demands), assumptions=judge.assumptions())
+    to_come = VolumesToCome(problem.view, pool_types, drivers)
+    view = _with_limits(problem.view, drivers, to_come.limits, judge.attached)
+    return Attached(
+        replace(problem, view=view, demands=demands), to_come.limits, (*to_come.assumptions, *judge.assumptions())
+    )
+
+
+class _Judge:
+    """Judges shapes with volume claims.
+
+    drivers: those whose volumes some node limits and some pod needs; attached: by node the volumes that its pods use, each with its
+    driver.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._volumes = Volumes(problem.view.storage)
+        self._limited = {driver for node in problem.view.storage.limits for driver, _ in node.limits}
+        self.drivers: set[str] = set()
+        self.attached: dict[str, dict[str, str]] = {}
+        self._judged: dict[int, PodShape] = {}
+        """By identity of the shape, which its demand keeps."""
+        self._taken: set[str] = set()
+        """Claims for one pod that some pod has."""
+        self._users: Counter[tuple[str, str]] = Counter()
+        for pod in problem.view.pods:
+            if pod.node_name is not None and pod.shape.volume_claims:
+                self._run(pod.node_name, pod.shape)
+        for demand in problem.demands:
+            for group in demand.groups:
+                self._users.update(dict.fromkeys(claims_of(group.shape), group.count))
+
+    def _run(self, node: str, shape: PodShape) -> None:
+        there = self.attached.setdefault(node, {})
+        for claim in claims_of(shape):
+            there[self._volumes.volume(*claim)] = self._volumes.driver(*claim)
+        self._taken.update(self._claims_for_one_pod(shape))
+
+    def _claims_for_one_pod(self, shape: PodShape) -> list[str]:
+        """Claims with access mode ReadWriteOncePod."""
+        claims = (self._volumes.claim(*claim) for claim in claims_of(shape))
+        return [str(claim) for claim in claims if claim is not None and claim.is_for_one_pod]
+
+    def shape(self, group: ChunkGroup) -> PodShape:
+        if not group.shape.volume_claims:
+            return group.shape
+        for claim in self._claims_for_one_pod(group.shape):
+            if claim in self._taken:
+                return _without_claims(group.shape, f"{claim} is ReadWriteOncePod and another pod uses it")
+            self._taken.add(claim)
+        key = id(group.shape)
+        if key not in self._judged:
+            self._judged[key] = self._placed(group.shape)
+        return self._judged[key]
+
+    def _placed(self, shape: PodShape) -> PodShape:
+        """With where its volumes can be, and what they count for on a node, in place of its claims."""
+        try:
+            by_claim = self._places_by_claim(shape)
+            places = _together(by_claim)
+        except Obstacle as obstacle:
+            return _without_claims(shape, str(obstacle))
+        terms = () if NodeSelectorTerm() in places else tuple(dict.fromkeys(places))
+        return replace(
+            shape,
+            attachment_terms=terms,
+            attachment_places=tuple(
+                (claim, found) for claim, found in by_claim.items() if NodeSelectorTerm() not in found
+            ),
+            requests=shape.requests + self._volumes_of(shape),
+            volume_claims=(),
+            ephemeral_claims=(),
+        )
+
+    def _places_by_claim(self, shape: PodShape) -> dict[str, tuple[NodeSelectorTerm, ...]]:
+        found = {}
+        made_for = dict(shape.ephemeral_claims)
+        for name in shape.volume_claims:
+            claim = f"PersistentVolumeClaim/{shape.namespace}/{name}"
+            found[claim] = self._volumes.places(shape.namespace, name, made_for.get(name))
+        return found
+
+    def _volumes_of(self, shape: PodShape) -> Resources:
+        """Of claims that come to the same volume one counts."""
+        drivers = {
+            self._volumes.volume(*claim): driver
+            for claim in claims_of(shape)
+            if (driver := self._volumes.driver(*claim)) in self._limited
+        }
+        self.drivers.update(drivers.values())
+        counts = Counter(drivers.values())
+        return Resources.of((ATTACHABLE + driver, count) for driver, count in counts.items())
+
+    def assumptions(self) -> tuple[str, ...]:
+        competing = (
+            f"volumes of storage class {name} lie ready in a fixed number: that two claims want the same one is not judged"
+            for name in sorted(self._volumes.competing)
+        )
+        shared = (
+            f"{self._volumes.claim(*claim)} has no volume yet and {count} pods use it: that all of them must reach it is not judged"
+            for claim, count in sorted(self._users.items())
+            if count > 1 and self._volumes.waits(*claim)
+        )
+        return (*competing, *shared)
+
+
+def _without_claims(shape: PodShape, obstacle: str) -> PodShape:
+    return replace(shape, obstacle=obstacle, volume_claims=(), ephemeral_claims=())
+
+
+def claims_of(shape: PodShape) -> list[tuple[str, str]]:
+    """Namespace and name of each claim."""
+    return [(shape.namespace, name) for name in shape.volume_claims]
+
+
+def _together(by_claim: Mapping[str, tuple[NodeSelectorTerm, ...]]) -> tuple[NodeSelectorTerm, ...]:
+    """Where all of the claims can be used. Raises `Obstacle`."""
+    together: tuple[NodeSelectorTerm, ...] = ANYWHERE
+    for places in by_claim.values():
+        together = tuple(_joined(together, places))[:_MOST_ALTERNATIVES]
+        if not together:
+            where = "; ".join(f"{claim} {words}" for claim, found in by_claim.items() if (words := place_words(found)))
+            raise Obstacle(f"its volumes are in places that have no node in common: {where}")
+    return together
+
+
+def _joined(places: Iterable[NodeSelectorTerm], more: Iterable[NodeSelectorTerm]) -> Iterable[NodeSelectorTerm]:
+    """Both together, wherever they do not rule each other out."""
+    others = list(more)
+    for place in places:
+        for other in others:
+            if Requirements.of(place.expressions).conflict(Requirements.of(other.expressions)) is None:
+                expressions = dict.fromkeys((*place.expressions, *other.expressions))
+                yield NodeSelectorTerm(tuple(expressions), tuple(dict.fromkeys((*place.fields, *other.fields))))
+
+
+def _with_limits(
+    view: ClusterView, drivers: Sequence[str], observed: Observed, attached: Mapping[str, Mapping[str, str]]
+) -> ClusterView:
+    """Nodes that limit a driver's volumes have what is left of that, those that come up what nodes like them show, all others
+    plenty. attached: by node, volumes with their drivers."""
+    limits = {item.node: dict(item.limits) for item in view.storage.limits}
+    young = young_nodes(view)
+
+    def left(node: Node) -> Resources:
+        own = Counter(attached.get(node.name, {}).values())
+        to_come = observed.get(young[node.name], plenty(drivers)) if node.name in young else plenty(drivers)
+        known = {driver: to_come.get(ATTACHABLE + driver) for driver in drivers} | limits.get(node.name, {})
+        return Resources.of((ATTACHABLE + driver, max(0, known[driver] - own[driver])) for driver in drivers)
+
+    return replace(
+        view,
+        nodes=tuple(replace(node, allocatable=node.allocatable + left(node)) for node in view.nodes),
+        node_claims=with_least(view, observed, plenty(drivers)),
+    )
+
+
+def without_attachable(requests: Resources) -> Resources:
+    """What a NodeClaim may ask for: no instance type is sold with a number of volumes."""
+    return Resources.of(
+        (name, amount) for name, amount in requests.amounts if not name.startswith((ATTACHABLE, DEVICES))
+    )

@@ -1,0 +1,60 @@
+"""The rules between pods that a shape is under, and what is kept for all shapes of its equivalence class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.pods import PodShape
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
+from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.constraints.topology_spread import SpreadRule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstraintSet:
+    """rules: the shape's own and those of pods that keep it off; on_labels, on_hosts: those of them on labels other than the
+    hostname, and on the hostname; keys: those labels, with others on which somebody counts the chunks.
+
+    spread, host_spread: those that spread, and those of them on the hostname; affinity, host_affinity: those that ask for
+    affinity, of each; shared: whether where chunks go changes where more may go;
+    by_domain: whether any rule looks at more than whether something counts where they go.
+    """
+
+    rules: tuple[Rule, ...]
+    keys: tuple[str, ...]
+    on_labels: tuple[Rule, ...]
+    on_hosts: tuple[Rule, ...]
+    spread: tuple[SpreadRule, ...]
+    host_spread: tuple[SpreadRule, ...]
+    affinity: tuple[AffinityRule, ...]
+    host_affinity: tuple[AffinityRule, ...]
+    shared: bool
+    by_domain: bool
+
+
+def constraint_set_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -> ConstraintSet:
+    on_labels = tuple(rule for rule in rules if rule.key != HOSTNAME_LABEL)
+    on_hosts = tuple(rule for rule in rules if rule.key == HOSTNAME_LABEL)
+    return ConstraintSet(
+        rules=rules,
+        keys=tuple(sorted({*deciding_keys, *(rule.key for rule in on_labels)})),
+        on_labels=on_labels,
+        on_hosts=on_hosts,
+        spread=tuple(rule for rule in rules if isinstance(rule, SpreadRule)),
+        host_spread=tuple(rule for rule in on_hosts if isinstance(rule, SpreadRule)),
+        affinity=tuple(rule for rule in on_labels if isinstance(rule, AffinityRule)),
+        host_affinity=tuple(rule for rule in on_hosts if isinstance(rule, AffinityRule)),
+        shared=any(rule.counts_itself and not isinstance(rule, AffinityRule) for rule in on_labels),
+        by_domain=any(not isinstance(rule, AntiAffinityRule) for rule in rules),
+    )
+
+
+@dataclass(slots=True)
+class EquivalenceClass:
+    """What was computed for all shapes of the class. constraint_sets: with and without chunks only."""
+
+    shape: PodShape
+    constraint_sets: dict[bool, ConstraintSet] = field(default_factory=dict)
+    deciding_keys: tuple[str, ...] | None = None
+    counts_of: tuple[int, ...] | None = None

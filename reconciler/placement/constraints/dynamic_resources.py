@@ -1,0 +1,290 @@
+"""Resource claims (DRA) as countable resources: so many devices of a class asked for, so many free on a node.
+
+Counting is exact where a class selects by driver and plain attributes, its devices are taken whole, each is one node's own, and no
+two classes that are asked for share only some of their devices. Everything else is not judged, and said so. A node to be made
+has as many as every node of its instance type in its NodePool has; where those differ, or none is up, it is not known, and none is
+made for claims.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.model.demand import Demand
+from reconciler.model.devices import ClaimSpec, Device, DeviceName, Devices, ResourceClaim, ResourceSlice
+from reconciler.model.nodes import Node
+from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import ClusterView
+from reconciler.placement.amounts import DEVICES
+from reconciler.placement.constraints.volumes import Obstacle
+from reconciler.placement.needs import NODE_NAME_FIELD
+from reconciler.placement.nodes.samples import sample_nodes, with_least, young_nodes
+from reconciler.placement.offers.pool_offers import Observed, PoolType
+from reconciler.placement.problem import Problem
+
+NO_KIND: PoolType = ("", "")
+
+
+class _NotJudgedError(Exception):
+    """Why a claim cannot be counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equipped:
+    """observed: devices that new nodes will have, by NodePool and instance type; sentences: what was not judged."""
+
+    view: ClusterView
+    demands: Sequence[Demand]
+    observed: Observed
+    sentences: tuple[str, ...] = ()
+
+
+def with_devices(problem: Problem, kinds: Sequence[PoolType]) -> Equipped:
+    """The same world with claims said in terms of resources; the very same objects when no demand has a claim. kinds: what new
+    nodes there may be."""
+    view, demands = problem.view, problem.demands
+    if not any(has_claims(group.shape) for demand in demands for group in demand.groups):
+        return Equipped(view, demands, {})
+    demands, made = _with_own_claims(demands, view.devices)
+    judge = _Judge(view, demands, made)
+    judged = [demand.with_shapes(lambda group: judge.shape(group.shape)) for demand in demands]
+    sentences = tuple(sorted(judge.sentences))
+    if not judge.counted:
+        return Equipped(view, judged, {}, sentences)
+    observed, young = judge.observed(view, kinds), young_nodes(view)
+    nodes = tuple(judge.equipped(node, observed.get(young.get(node.name, NO_KIND))) for node in view.nodes)
+    claims = with_least(view, observed, Resources())
+    return Equipped(replace(view, nodes=nodes, node_claims=claims), judged, observed, sentences)
+
+
+def has_claims(shape: PodShape) -> bool:
+    """Of any of the three sorts."""
+    return bool(shape.resource_claims or shape.resource_claim_templates or shape.generated_claims)
+
+
+def _with_own_claims(
+    demands: Sequence[Demand], devices: Devices
+) -> tuple[Sequence[Demand], dict[tuple[str, str], str]]:
+    """Claims made for a pod are like those it names; beside the demands, by namespace and name, the templates they are from.
+
+    One that is not there, or is not this pod's, Kubernetes' controller makes anew from the template, and so the template
+    counts; of a claim that is there kube-scheduler asks for no template.
+    """
+    made: dict[tuple[str, str], str] = {}
+    owners = {(item.namespace, item.name): item.owner for item in devices.claims}
+
+    def resolved(shape: PodShape) -> PodShape:
+        if not shape.generated_claims:
+            return shape
+        claims, templates = dict.fromkeys(shape.resource_claims), list(shape.resource_claim_templates)
+        for item in shape.generated_claims:
+            if owners.get((shape.namespace, item.name)) == item.owner:
+                claims[item.name] = None
+                made[shape.namespace, item.name] = item.template
+            else:
+                templates.append(item.template)
+        return replace(
+            shape, resource_claims=tuple(claims), resource_claim_templates=tuple(templates), generated_claims=()
+        )
+
+    return [demand.with_shapes(lambda group: resolved(group.shape)) for demand in demands], made
+
+
+class _Judge:
+    """counted: classes that were counted; sentences: what was not."""
+
+    def __init__(self, view: ClusterView, demands: Sequence[Demand], made: Mapping[tuple[str, str], str]) -> None:
+        devices = view.devices
+        self._made = made
+        self._classes = {item.name: item for item in devices.classes}
+        self._claims = {(item.namespace, item.name): item for item in devices.claims}
+        self._templates = {(item.namespace, item.name): item.spec for item in devices.templates}
+        self._slices = list(_in_force(devices))
+        self._taken = {device for claim in devices.claims for device in claim.allocated}
+        self._node_of = {_name(item, device): item.node for item in self._slices for device in item.devices}
+        self._uncountable = {
+            _name(item, device)
+            for item in self._slices
+            for device in item.devices
+            if not device.simple or not item.node
+        }
+        self._users: dict[tuple[str, str], int] = {}
+        shapes = [(group.shape, group.count) for demand in demands for group in demand.groups]
+        for shape, count in (*shapes, *((pod.shape, 1) for pod in view.pods if pod.node_name is not None)):
+            for name in shape.resource_claims:
+                self._users[shape.namespace, name] = self._users.get((shape.namespace, name), 0) + count
+        self._publishing = frozenset(self._node_of.values())
+        self._selected: dict[str, frozenset[DeviceName]] = {}
+        self._all: dict[str, Mapping[str, int]] = {}
+        """How many devices of a class are on each node; and of those free ones."""
+        self._free: dict[str, Mapping[str, int]] = {}
+        self._used = {
+            request.device_class for shape, _ in shapes for spec in self._specs(shape) for request in spec.requests
+        }
+        self.counted: set[str] = set()
+        self.sentences: set[str] = set()
+
+    def _specs(self, shape: PodShape) -> Iterable[ClaimSpec]:
+        for name in shape.resource_claim_templates:
+            if (shape.namespace, name) in self._templates:
+                yield self._templates[shape.namespace, name]
+        for name in shape.resource_claims:
+            if (shape.namespace, name) in self._claims:
+                yield self._claims[shape.namespace, name].spec
+
+    def shape(self, shape: PodShape) -> PodShape:
+        """Of several claims those that can be judged are; the names of the others stay."""
+        if not has_claims(shape):
+            return shape
+        amounts: dict[str, int] = {}
+        terms, places = shape.attachment_terms, list(shape.attachment_places)
+        left: list[str] = []
+        try:
+            wanted = list(self._wanted(shape))
+        except Obstacle as obstacle:
+            return replace(shape, resource_claims=(), resource_claim_templates=(), obstacle=str(obstacle))
+        for name, what, asked in wanted:
+            try:
+                if isinstance(asked, ResourceClaim):
+                    node = self._node_with(what, asked)
+                    terms = _joined(terms, node)
+                    places.append((what, _joined((), node)))
+                else:
+                    self._count(what, asked, amounts)
+            except _NotJudgedError as why:
+                self.sentences.add(str(why))
+                left.append(name)
+        requests = shape.requests + Resources.of(amounts)
+        return replace(
+            shape,
+            requests=requests,
+            attachment_terms=terms,
+            attachment_places=tuple(places),
+            resource_claims=tuple(left),
+            resource_claim_templates=(),
+        )
+
+    def _wanted(self, shape: PodShape) -> Iterable[tuple[str, str, ClaimSpec | ResourceClaim]]:
+        """Name, name in full, and the claim if it has its devices, else what is asked for. Raises `Obstacle` for what must be
+        there and is not, however little else can be judged."""
+        for name in shape.resource_claim_templates:
+            spec = self._templates.get((shape.namespace, name))
+            what = f"ResourceClaimTemplate/{shape.namespace}/{name}"
+            yield name, what, self._with_classes(what, spec)
+        for name in shape.resource_claims:
+            claim = self._claims.get((shape.namespace, name))
+            what = f"ResourceClaim/{shape.namespace}/{name}"
+            if claim is not None and claim.allocated:
+                yield name, what, claim
+                continue
+            spec = self._with_classes(what, None if claim is None else claim.spec)
+            if self._users[shape.namespace, name] > 1:
+                self.sentences.add(f"{what} is shared by several pods: which devices they get is not judged")
+                spec = replace(spec, simple=False)
+            elif (shape.namespace, name) in self._made:
+                # Pods of one template stay alike, and what is said of their claims is said once.
+                template = self._made[shape.namespace, name]
+                yield template, f"ResourceClaimTemplate/{shape.namespace}/{template}", spec
+                continue
+            yield name, what, spec
+
+    def _with_classes(self, what: str, spec: ClaimSpec | None) -> ClaimSpec:
+        if spec is None:
+            raise Obstacle(f"{what} is not there")
+        for request in spec.requests if spec.simple else ():
+            if request.device_class not in self._classes:
+                raise Obstacle(f"{what}: there is no DeviceClass {request.device_class}")
+        return spec
+
+    def _node_with(self, what: str, claim: ResourceClaim) -> str:
+        nodes = {self._node_of.get(device, "") for device in claim.allocated}
+        if len(nodes) != 1 or "" in nodes:
+            raise _NotJudgedError(f"{what} has devices of no one node: where its pods may be is not judged")
+        return nodes.pop()
+
+    def _count(self, what: str, spec: ClaimSpec, amounts: dict[str, int]) -> None:
+        if not spec.simple:
+            raise _NotJudgedError(f"{what} asks for more than a number of devices: it is not judged")
+        found = {request: self._counted_as(request.device_class) for request in spec.requests}
+        for request, name in found.items():
+            self.counted.add(name)
+            amounts[DEVICES + name] = amounts.get(DEVICES + name, 0) + request.count
+
+    def _counted_as(self, name: str) -> str:
+        """The name under which the class's devices are counted: the first of those that select the very same."""
+        own = self._select(name)
+        alike = name
+        for other in sorted(self._used & self._classes.keys()):
+            theirs = self._selected_by(other) if self._classes[other].is_simple else None
+            if theirs == own:
+                alike = min(alike, other)
+            elif theirs and own & theirs:
+                raise _NotJudgedError(
+                    f"DeviceClasses {name} and {other} share some of their devices: they are not judged"
+                )
+        return alike
+
+    def _select(self, name: str) -> frozenset[DeviceName]:
+        """The class's devices, where they can be counted."""
+        if not self._classes[name].is_simple:
+            raise _NotJudgedError(f"DeviceClass {name} selects by more than driver and attributes: it is not judged")
+        own = self._selected_by(name)
+        if own & self._uncountable:
+            raise _NotJudgedError(
+                f"DeviceClass {name} has devices that are shared, tainted or no node's own: it is not judged"
+            )
+        return own
+
+    def _selected_by(self, name: str) -> frozenset[DeviceName]:
+        """Only to be asked of a simple class."""
+        if name not in self._selected:
+            names = [
+                _name(item, device)
+                for item in self._slices
+                for device in item.devices
+                if self._classes[name].selects(item.driver, device)
+            ]
+            self._selected[name] = frozenset(names)
+            self._all[name] = Counter(self._node_of[device] for device in names)
+            self._free[name] = Counter(self._node_of[device] for device in names if device not in self._taken)
+        return self._selected[name]
+
+    def equipped(self, node: Node, to_come: Resources | None) -> Node:
+        """The node with the devices it has free. to_come: what it is going to have, of a node that is coming up and has none yet."""
+        free = Resources.of((DEVICES + name, self._free[name].get(node.name, 0)) for name in self.counted)
+        if to_come and node.name not in self._publishing:
+            free = to_come
+        return replace(node, allocatable=node.allocatable + free)
+
+    def observed(self, view: ClusterView, kinds: Sequence[PoolType]) -> Observed:
+        """Of kinds of which nodes are up that all have the same number of devices of each class, taken or not."""
+        seen: dict[PoolType, set[Resources]] = {}
+        for example in sample_nodes(view):
+            every = Resources.of((DEVICES + name, self._all[name].get(example.name, 0)) for name in self.counted)
+            seen.setdefault((example.pool, example.instance_type), set()).add(every)
+        return {kind: next(iter(seen[kind])) for kind in kinds if len(seen.get(kind, ())) == 1}
+
+
+def _name(item: ResourceSlice, device: Device) -> DeviceName:
+    return (item.driver, item.pool, device.name)
+
+
+def _in_force(devices: Devices) -> Iterable[ResourceSlice]:
+    """Slices of each pool's newest generation, where all of them are there."""
+    pools: dict[tuple[str, str], list[ResourceSlice]] = {}
+    for item in devices.slices:
+        pools.setdefault((item.driver, item.pool), []).append(item)
+    for members in pools.values():
+        newest = max(item.generation for item in members)
+        present = [item for item in members if item.generation == newest]
+        if len(present) >= present[0].slices:
+            yield from present
+
+
+def _joined(terms: tuple[NodeSelectorTerm, ...], node: str) -> tuple[NodeSelectorTerm, ...]:
+    here = Requirement(NODE_NAME_FIELD, Operator.IN, (node,))
+    return tuple(replace(term, fields=(*term.fields, here)) for term in terms or (NodeSelectorTerm(),))

@@ -1,0 +1,143 @@
+"""What each NodePool's limits still allow.
+
+Usage is counted by the capacities of the catalogue's types where they are known, since some providers report less than a
+node has; a NodeClaim whose type is open counts as the largest it may become. Nodes on their way out count until gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodeClaim, NodePool
+from reconciler.model.quantity import Resources
+from reconciler.model.view import ClusterView
+from reconciler.placement.requirements import Requirements
+
+NODES = "nodes"
+"""The limit on the number of nodes, beside resources."""
+NOTHING = Resources()
+NO_RESERVATIONS: Mapping[str, int] = {}
+RESERVATION_MARK = "\0"
+"""Between a NodePool's name and a reservation's, in the name of the account for both; no object's name has it."""
+
+Accounts = tuple[dict[str, dict[str, int]], dict[str, int]]
+"""What each pool uses by resource, and how many nodes are taken of each reservation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """The limit that is in the way: how much it allows in all and how much of that is used."""
+
+    resource: str
+    limit: int
+    used: int
+
+
+class PoolLimits:
+    """Running account of every pool's limits; what an attempt charged is charged back."""
+
+    def __init__(
+        self,
+        pools: Sequence[NodePool],
+        view: ClusterView,
+        instance_types: Sequence[InstanceType],
+        reservations: Mapping[str, int] = NO_RESERVATIONS,
+    ) -> None:
+        """reservations: nodes left of each. A pool is named as `reservations.account_name` has it where one is meant."""
+        self._reserved = dict(reservations)
+        self._taken = dict.fromkeys(reservations, 0)
+        self._limits = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
+        types = {kind.name: kind for kind in instance_types}
+        used = _usage(view, types, frozenset(self._limits))
+        self._used = {name: dict(used[name].amounts) for name in self._limits}
+
+    def is_limited(self, pool: str) -> bool:
+        name, mark, _ = pool.partition(RESERVATION_MARK)
+        return bool(mark) or name in self._limits
+
+    def left(self, pool: str) -> dict[str, int]:
+        """By limited resource what may still be used of it; below 0 where it is over the limit."""
+        name, _, _ = pool.partition(RESERVATION_MARK)
+        used = self._used.get(name, {})
+        return {resource: limit - used.get(resource, 0) for resource, limit in self._limits.get(name, {}).items()}
+
+    def allows_node(self, pool: str) -> bool:
+        """Whether the number of nodes is not in the way of one more, whatever it is."""
+        return self.shortage(pool, NOTHING) is None
+
+    def nodes_left(self, pool: str) -> int | None:
+        """How many more nodes a reservation and the limit on their number leave; None for no such limit."""
+        name, _, reservation = pool.partition(RESERVATION_MARK)
+        left = [self.left(name)[NODES]] if NODES in self._limits.get(name, {}) else []
+        if reservation:
+            left.append(self._reserved[reservation] - self._taken[reservation])
+        return min(left, default=None)
+
+    def shortage(
+        self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1
+    ) -> Shortage | None:
+        """The first limit, by name, that `nodes` more nodes of capacity `more` (replacing `instead_of`) would break."""
+        pool, _, reservation = pool.partition(RESERVATION_MARK)
+        if reservation and nodes > 0 and self._taken[reservation] + nodes > self._reserved[reservation]:
+            return Shortage(f"{reservation} nodes", self._reserved[reservation], self._taken[reservation])
+        limits = self._limits.get(pool)
+        if limits is None:
+            return None
+        for name in sorted(limits):
+            wanted = nodes if name == NODES else more.get(name) - instead_of.get(name)
+            # A pool that is over its limit may still take a node that needs none of that resource.
+            if wanted > 0 and self._used[pool].get(name, 0) + wanted > limits[name]:
+                return Shortage(name, limits[name], self._used[pool].get(name, 0))
+        return None
+
+    def accounts(self) -> Accounts:
+        """What is used now, to come back to with `restore`."""
+        return {name: dict(used) for name, used in self._used.items()}, dict(self._taken)
+
+    def restore(self, accounts: Accounts) -> None:
+        used, taken = accounts
+        self._used = {name: dict(amounts) for name, amounts in used.items()}
+        self._taken = dict(taken)
+
+    def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
+        pool, _, reservation = pool.partition(RESERVATION_MARK)
+        if reservation:
+            self._taken[reservation] += nodes
+        used = self._used.get(pool)
+        if used is None:
+            return
+        used[NODES] = used.get(NODES, 0) + nodes
+        for name, amount in (more - instead_of).amounts:
+            used[name] = used.get(name, 0) + amount
+
+
+def _usage(view: ClusterView, types: Mapping[str, InstanceType], pools: frozenset[str]) -> dict[str, Resources]:
+    usage: dict[str, list[Resources]] = {name: [] for name in pools}
+    if not pools:
+        return {}
+    for machine in view.machines:
+        if machine.node_pool in pools:
+            usage[machine.node_pool].append(_capacity(machine, types))
+    return {name: Resources.total((*lists, Resources.of({NODES: len(lists)}))) for name, lists in usage.items()}
+
+
+def _capacity(machine: Machine, types: Mapping[str, InstanceType]) -> Resources:
+    node, claim = machine.node, machine.node_claim
+    if node is None:
+        return Resources() if claim is None else _claim_capacity(claim, types)
+    instance_type = types.get(machine.label(INSTANCE_TYPE_LABEL) or "")
+    capacity = node.capacity.at_least(node.allocatable)
+    if claim is not None:
+        capacity = capacity.at_least(claim.capacity)
+    return capacity if instance_type is None else capacity.at_least(instance_type.capacity)
+
+
+def _claim_capacity(claim: NodeClaim, types: Mapping[str, InstanceType]) -> Resources:
+    asked = Requirements.of(claim.requirements).both(Requirements.labels(claim.labels)).get(INSTANCE_TYPE_LABEL)
+    capacity = claim.capacity.at_least(claim.requests)
+    for kind in types.values():
+        if asked is not None and asked.allows(kind.name):
+            capacity = capacity.at_least(kind.capacity)
+    return capacity

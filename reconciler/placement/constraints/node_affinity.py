@@ -1,0 +1,87 @@
+"""Node selectors, node affinity and nodes asked for by name, on nodes that exist: kube-scheduler's plugins NodeAffinity and NodeName.
+
+What new nodes are asked for in these words is in `offers/compatibility.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from reconciler.placement.amounts import PLENTY, Amounts, Numbers
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint import Stateless
+from reconciler.placement.label_table import Cell, LabelTable, Mask
+from reconciler.placement.needs import NodeTerm
+from reconciler.placement.reasons.phrases import MATCHES_NOTHING, instead_words, listed, suggestion
+from reconciler.placement.requirements import WELL_KNOWN, Values
+
+_MOST_LOOKED_AT = 200
+"""Nodes among which the one with the fewest wrong labels is looked for."""
+
+
+class NodeAffinity(Stateless):
+    """names, labels: of existing bins; table: those labels as columns."""
+
+    def __init__(self, names: Sequence[str], table: LabelTable) -> None:
+        self._names = names
+        self._table = table
+        self._masks: dict[tuple[NodeTerm, ...], Mask] = {}
+        self.alone = False
+        """Whether there is nothing but these nodes, so that a misspelt label is worth a suggestion."""
+
+    def concerns(self, batch: Batch) -> bool:
+        del batch
+        return True  # a term that matches nothing keeps a pod off every node
+
+    def meeting(self, terms: tuple[NodeTerm, ...]) -> Mask:
+        """Bins that one of these alternatives accepts; taints and room are not looked at."""
+        mask = self._masks.get(terms)
+        if mask is None:
+            mask = np.zeros(len(self._names), dtype=np.bool_)
+            for term in terms:
+                fits = self._table.matching(term.literal)
+                for _, values in term.names.entries:
+                    fits = fits & np.array([values.allows(name) for name in self._names], dtype=np.bool_)
+                mask |= fits
+            self._masks[terms] = mask
+        return mask
+
+    def most(self, batch: Batch, bins: Numbers) -> Amounts:
+        return np.where(self.meeting(batch.needs.terms)[bins], PLENTY, 0)
+
+    def cause(self, batch: Batch, number: int) -> str:
+        del batch, number
+        return "node labels"
+
+    def reason(self, batch: Batch, bins: Sequence[int]) -> str:
+        """What the node with the fewest wrong labels has, or lacks."""
+        if not batch.needs.terms:
+            return MATCHES_NOTHING
+        judged = [(number, term) for number in bins[:_MOST_LOOKED_AT] for term in batch.needs.terms]
+        misses = [self._wrong_labels(number, term) for number, term in judged]
+        fewest = min(misses, key=len)
+        number, term = judged[misses.index(fewest)]
+        labels = self._table.row(number)
+        missing = [key for key, _ in term.literal.entries if labels.get(key) is None]
+        near = suggestion(missing[0], self._table.keys | WELL_KNOWN) if missing and self.alone else ""
+        return f"{self._names[number]} {listed(fewest)}{near}"
+
+    def _wrong_labels(self, number: int, term: NodeTerm) -> list[str]:
+        labels = self._table.row(number)
+        wrong = [words for key, values in term.literal.entries if (words := _wrong_label(key, labels.get(key), values))]
+        found = [f"has {words}" if index == 0 else words for index, words in enumerate(wrong)]
+        if not all(values.allows(self._names[number]) for _, values in term.names.entries):
+            found.append("is not the node that is asked for by name")
+        return found
+
+
+def _wrong_label(key: str, cell: Cell, values: Values) -> str:
+    """What is wrong with the label, "" when nothing is."""
+    possible = cell if isinstance(cell, tuple) else (cell,)
+    if all(values.allows(value) for value in possible):
+        return ""
+    if cell is None:
+        return f"no label {key}"
+    return f"{key}={' or '.join(map(str, possible))}, {instead_words(values)}"

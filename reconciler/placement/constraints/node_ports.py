@@ -1,0 +1,66 @@
+"""Host ports: kube-scheduler's plugin NodePorts. Two pods that want the same port of the same address share no node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from reconciler.model.pods import HostPort
+from reconciler.placement.amounts import Amounts, Numbers
+from reconciler.placement.batches import Batch
+from reconciler.placement.reasons.phrases import ports_words
+
+_UNSPECIFIED = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - how Kubernetes writes "every address", nothing is bound
+
+
+def ports_clash(wanted: Sequence[HostPort], used: Sequence[HostPort]) -> bool:
+    """Whether some port of both is the same: protocol and number, on the same address or where either takes all."""
+    return any(
+        one.port == other.port
+        and one.protocol == other.protocol
+        and (one.address == other.address or one.address in _UNSPECIFIED or other.address in _UNSPECIFIED)
+        for one in wanted
+        for other in used
+    )
+
+
+class NodePorts:
+    """names: of existing bins; used: ports that pods use there, by number of bin."""
+
+    def __init__(self, names: Sequence[str], used: Mapping[int, tuple[HostPort, ...]]) -> None:
+        self._names = names
+        self._used = dict(used)
+
+    def used(self, number: int) -> tuple[HostPort, ...]:
+        return self._used.get(number, ())
+
+    def concerns(self, batch: Batch) -> bool:
+        return bool(batch.needs.shape.host_ports)
+
+    def most(self, batch: Batch, bins: Numbers) -> Amounts:
+        """Of equal chunks one at most."""
+        wanted = batch.needs.shape.host_ports
+        return np.array([not ports_clash(wanted, self.used(number)) for number in bins.tolist()], dtype=np.int64)
+
+    def open(self, number: int, ports: tuple[HostPort, ...]) -> None:
+        """A planned node has this number from now on, with ports that daemons will use."""
+        if ports or number in self._used:
+            self._used[number] = ports
+
+    def reserve(self, batch: Batch, number: int, count: int) -> None:
+        del count
+        self._used[number] = (*self.used(number), *batch.needs.shape.host_ports)
+
+    def unreserve(self, batch: Batch, number: int, count: int) -> None:
+        del count
+        self._used[number] = self.used(number)[: -len(batch.needs.shape.host_ports)]
+
+    def cause(self, batch: Batch, number: int) -> str:
+        del batch, number
+        return "host port taken"
+
+    def reason(self, batch: Batch, bins: Sequence[int]) -> str:
+        first = bins[0]
+        taken = [port for port in batch.needs.shape.host_ports if ports_clash((port,), self.used(first))]
+        return f"{self._names[first]} has host port {ports_words(taken)} in use"

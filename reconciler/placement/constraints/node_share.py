@@ -1,0 +1,50 @@
+"""The setting `placement.chunksPerNode`: at most so many chunks of one demand on a node, so that losing it loses no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from reconciler.model.refs import ObjectRef
+from reconciler.placement.amounts import Amounts, Numbers
+from reconciler.placement.batches import Batch
+
+
+class NodeShare:
+    """names: of existing bins; limit: chunks of one demand on a node, None for no limit."""
+
+    def __init__(self, names: Sequence[str], limit: int | None) -> None:
+        self._names = names
+        self.limit = limit
+        self._held: dict[ObjectRef, dict[int, int]] = {}
+        """Chunks by demand and number of bin."""
+
+    def concerns(self, batch: Batch) -> bool:
+        del batch
+        return self.limit is not None
+
+    def most(self, batch: Batch, bins: Numbers) -> Amounts:
+        assert self.limit is not None
+        held = self._held.get(batch.demand, {})
+        most = np.full(len(bins), self.limit, dtype=np.int64)
+        for place in np.flatnonzero(np.isin(bins, list(held))).tolist() if held else ():
+            most[place] = max(0, self.limit - held[int(bins[place])])
+        return most
+
+    def reserve(self, batch: Batch, number: int, count: int) -> None:
+        held = self._held.setdefault(batch.demand, {})
+        held[number] = held.get(number, 0) + count
+
+    def unreserve(self, batch: Batch, number: int, count: int) -> None:
+        self.reserve(batch, number, -count)
+
+    def cause(self, batch: Batch, number: int) -> str:
+        del batch, number
+        return "share of a node"
+
+    def reason(self, batch: Batch, bins: Sequence[int]) -> str:
+        del batch
+        return (
+            f"{self._names[bins[0]]} has as many chunks of one demand as placement.chunksPerNode allows: {self.limit}"
+        )

@@ -1,0 +1,49 @@
+"""Nodes that take no pods: cordoned, going away, not ready, or about to be replaced. kube-scheduler's plugin NodeUnschedulable, and what
+Karpenter adds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from reconciler.placement.amounts import PLENTY, Amounts, Numbers
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint import Stateless
+from reconciler.placement.reasons.phrases import listed
+
+
+class NodeUnschedulable(Stateless):
+    """names: of existing bins; unavailable: why each takes nothing, "" where it does."""
+
+    def __init__(self, names: Sequence[str], unavailable: Sequence[str]) -> None:
+        self._names = names
+        self._unavailable = unavailable
+        self._most: Amounts = np.array([0 if why else PLENTY for why in unavailable], dtype=np.int64)
+
+    def concerns(self, batch: Batch) -> bool:
+        del batch
+        return True
+
+    def most(self, batch: Batch, bins: Numbers) -> Amounts:
+        del batch
+        return self._most[bins]
+
+    def cause(self, batch: Batch, number: int) -> str:
+        del batch, number
+        return "node not available"
+
+    def reason(self, batch: Batch, bins: Sequence[int]) -> str:
+        """Each reason with the first node that has it: `node-1 is cordoned, node-2 and 3 others are not ready`."""
+        del batch
+        counts = Counter(self._unavailable[number] for number in bins)
+        first = {self._unavailable[number]: self._names[number] for number in reversed(bins)}
+        return listed(_those(first[why], count - 1, why) for why, count in counts.most_common())
+
+
+def _those(name: str, others: int, why: str) -> str:
+    if not others:
+        return f"{name} {why}"
+    plural = f"are{why.removeprefix('is')}" if why.startswith("is ") else why
+    return f"{name} and {others} other{'s' if others > 1 else ''} {plural}"

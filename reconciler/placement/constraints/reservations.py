@@ -1,0 +1,112 @@
+"""Capacity reservations: offerings of capacity type `reserved`, of which a number of nodes is left.
+
+Each reservation that a NodePool may use becomes a pool of its own beside it: the same template, only the reservation's
+offerings, and a limit on nodes. So everything that knows limits knows reservations. A node planned in one asks for it by
+name, as Karpenter's own NodeClaims do, and for nothing else: its price is the reservation's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, NODEPOOL_LABEL, NodePool
+from reconciler.model.placement import PlannedNode
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import ClusterView
+from reconciler.placement.constraints.limits import RESERVATION_MARK
+from reconciler.placement.label_table import Mask
+from reconciler.placement.offers.offerings import RESERVED, Offerings
+from reconciler.placement.offers.pool_offers import PoolOffers
+from reconciler.placement.requirements import Requirements
+
+
+def account_name(pool: str, reservation: str) -> str:
+    return f"{pool}{RESERVATION_MARK}{reservation}"
+
+
+def is_reservation(offers: PoolOffers) -> bool:
+    """Whether these offers stand for a reservation beside a NodePool."""
+    return RESERVATION_MARK in offers.pool.name
+
+
+@dataclass(frozen=True, slots=True)
+class Reservations:
+    """What is left of each reservation, in nodes, by its name."""
+
+    left: dict[str, int]
+
+    def names_of(self, offers: PoolOffers) -> list[str]:
+        rows = np.flatnonzero(offers.rows).tolist()
+        return sorted({offers.offerings.reservations[row] for row in rows} & self.left.keys())
+
+
+def reservations_of(catalogue: Offerings, view: ClusterView) -> Reservations:
+    """NodeClaims that ask for reserved capacity and are not launched yet have a node each of what they may take: whoever
+    tells how much is left cannot know of them."""
+    left = dict(catalogue.reserved)
+    if not left:
+        return Reservations(left)
+    for claim in view.node_claims:
+        asked = Requirements.of(claim.requirements).both(Requirements.labels(claim.labels))
+        kinds = asked.get(CAPACITY_TYPE_LABEL)
+        if kinds is None or kinds.single != RESERVED or claim.condition("Launched") == "True" or claim.deleting:
+            continue
+        rows = np.flatnonzero(catalogue.table.matching(asked.only(catalogue.table.keys))).tolist()
+        for name in {catalogue.reservations[row] for row in rows} & left.keys():
+            left[name] = max(0, left[name] - 1)
+    return Reservations(left)
+
+
+def with_reservations(offers: PoolOffers, reservations: Reservations) -> list[PoolOffers]:
+    """The pool without reserved offerings, then one for each reservation it may use."""
+    reserved = _rows(offers.offerings)
+    if not (offers.rows & reserved).any():
+        return [offers]
+    plain = replace(offers, rows=offers.rows & ~reserved, reserved=offers.rows & reserved, _known={})
+    return [plain, *(_reservation(offers, name) for name in reservations.names_of(offers))]
+
+
+def _rows(catalogue: Offerings, name: str | None = None) -> Mask:
+    return np.array([item != "" if name is None else item == name for item in catalogue.reservations], dtype=np.bool_)
+
+
+def _reservation(offers: PoolOffers, name: str) -> PoolOffers:
+    rows = offers.rows & _rows(offers.offerings, name)
+    first = int(np.flatnonzero(rows)[0])
+    asked = [Requirement(CAPACITY_TYPE_LABEL, Operator.IN, (RESERVED,))]
+    key = offers.offerings.reservation_keys[first]
+    if key:
+        asked.append(Requirement(key, Operator.IN, (name,)))
+    template = offers.pool.template
+    pool = replace(
+        offers.pool,
+        name=account_name(offers.pool.name, name),
+        template=replace(template, requirements=(*map(_without_minimum, template.requirements), *asked)),
+    )
+    both = offers.template.both(Requirements.of(asked))
+    return replace(offers, pool=pool, rows=rows, template=both, whole=offers, _known={})
+
+
+def _without_minimum(requirement: Requirement) -> Requirement:
+    """A reservation leaves no choice: the API server would refuse a list of one that asks for more, and a provider its launch."""
+    return replace(requirement, min_values=None)
+
+
+def in_its_pool(planned: PlannedNode) -> PlannedNode:
+    """A planned node under its NodePool's own name."""
+    pool, mark, _ = planned.node_pool.partition(RESERVATION_MARK)
+    if not mark:
+        return planned
+    requirements = tuple(
+        replace(item, values=(pool,)) if item.key == NODEPOOL_LABEL else item for item in planned.requirements
+    )
+    return replace(planned, node_pool=pool, requirements=requirements)
+
+
+def usable_offers(every: Sequence[PoolOffers], pools: Sequence[NodePool], left: Reservations) -> list[PoolOffers]:
+    """The offers of these pools, each followed by its reservations'."""
+    names = {pool.name for pool in pools}
+    return [item for offers in every if offers.pool.name in names for item in with_reservations(offers, left)]

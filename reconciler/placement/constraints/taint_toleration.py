@@ -1,0 +1,63 @@
+"""Taints and tolerations: kube-scheduler's plugin TaintToleration. NoSchedule and NoExecute keep a pod off that does not tolerate them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from reconciler.model.requirements import Taint, Toleration
+from reconciler.placement.amounts import PLENTY, Amounts, Numbers
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint import Stateless
+from reconciler.placement.label_table import Mask
+from reconciler.placement.reasons.phrases import taint_words
+
+_BLOCKING = frozenset({"NoSchedule", "NoExecute"})
+
+
+def tolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, soft_taints: bool = True) -> bool:
+    """Whether every taint that keeps pods off is tolerated; soft_taints False: PreferNoSchedule keeps off too."""
+    return all(
+        any(toleration.tolerates(taint) for toleration in tolerations)
+        for taint in taints
+        if taint.effect in _BLOCKING or not soft_taints
+    )
+
+
+class TaintToleration(Stateless):
+    """names, taints: of existing bins."""
+
+    def __init__(self, names: Sequence[str], taints: Sequence[tuple[Taint, ...]]) -> None:
+        self._names = names
+        self._taints = taints
+        self._masks: dict[tuple[Toleration, ...], Mask] = {}
+
+    def concerns(self, batch: Batch) -> bool:
+        del batch
+        return True
+
+    def tolerating(self, tolerations: tuple[Toleration, ...]) -> Mask:
+        """Bins all of whose taints are tolerated."""
+        mask = self._masks.get(tolerations)
+        if mask is None:
+            judged = {taints: tolerated(taints, tolerations) for taints in set(self._taints)}
+            mask = self._masks[tolerations] = np.array([judged[taints] for taints in self._taints], dtype=np.bool_)
+        return mask
+
+    def most(self, batch: Batch, bins: Numbers) -> Amounts:
+        return np.where(self.tolerating(batch.needs.shape.tolerations)[bins], PLENTY, 0)
+
+    def cause(self, batch: Batch, number: int) -> str:
+        del batch, number
+        return "node taints"
+
+    def reason(self, batch: Batch, bins: Sequence[int]) -> str:
+        """The node with the fewest taints that are in the way."""
+        tolerations = batch.needs.shape.tolerations
+        missed = {
+            self._names[number]: [taint for taint in self._taints[number] if not tolerated((taint,), tolerations)]
+            for number in bins
+        }
+        name = min(missed, key=lambda item: len(missed[item]))
+        return f"{name} {taint_words(missed[name], tolerations)}"

@@ -1,0 +1,62 @@
+"""How many volumes of each CSI driver nodes to be made will attach, as nodes that are there tell it.
+
+A driver tells it in its node's CSINode once the node is up, and it goes by the instance type and the driver's own settings. So it
+is what nodes of the same type say, of the same NodePool where it has any; else the least on the NodePool's nodes. Of nodes that
+differ the least counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reconciler.model.quantity import Resources
+from reconciler.model.view import ClusterView
+from reconciler.placement.amounts import ATTACHABLE
+from reconciler.placement.nodes.samples import sample_nodes
+from reconciler.placement.offers.pool_offers import Observed, PoolType
+
+_UNLIMITED = 2**40
+
+
+class VolumesToCome:
+    """limits: of each NodePool and type, by driver, plenty where nothing is known; assumptions: what they were guessed from."""
+
+    def __init__(self, view: ClusterView, kinds: Sequence[PoolType], drivers: Sequence[str]) -> None:
+        self._seen: dict[tuple[str, str, str], int] = {}
+        said = {item.node: dict(item.limits) for item in view.storage.limits}
+        for example in sample_nodes(view):
+            for driver, limit in said.get(example.name, {}).items():
+                for pool, kind in (
+                    (example.pool, example.instance_type),
+                    ("", example.instance_type),
+                    (example.pool, ""),
+                ):
+                    key = (driver, pool, kind)
+                    self._seen[key] = min(self._seen.get(key, limit), limit)
+        self._guesses: set[str] = set()
+        self.limits: Observed = {
+            kind: Resources.of((ATTACHABLE + driver, self._limit(driver, *kind)) for driver in drivers)
+            for kind in kinds
+        }
+        self.assumptions = tuple(sorted(self._guesses))
+
+    def _limit(self, driver: str, pool: str, kind: str) -> int:
+        of_its_kind = self._seen.get((driver, pool, kind), self._seen.get((driver, "", kind)))
+        if of_its_kind is not None:
+            return of_its_kind
+        least = self._seen.get((driver, pool, ""))
+        if least is None:
+            self._guesses.add(
+                f"how many volumes of {driver} a new node of NodePool {pool} can have attached is not known where no node of its "
+                "type is up: as many as its pods need"
+            )
+            return _UNLIMITED
+        self._guesses.add(
+            f"how many volumes of {driver} a new node of NodePool {pool} can have attached is not known where no node of its type "
+            f"is up: no more than {least}, the least on the nodes it has"
+        )
+        return least
+
+
+def plenty(drivers: Iterable[str]) -> Resources:
+    return Resources.of((ATTACHABLE + driver, _UNLIMITED) for driver in drivers)

@@ -1,0 +1,126 @@
+"""Whether spread constraints hold for what has been placed, and what to expect when they come not to.
+
+A demand that is placed later may bring nodes in a domain that nobody else looked at, which is then the emptiest one. Chunks
+that count but are under no such rule may come after those that are, and may well raise the emptiest domain before: so there
+is an order in which kube-scheduler takes them all when, in each domain that is used, all but those are within maxSkew of the
+least that count anywhere in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.topology_counters import Domain
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.host_caps import least_on_hosts
+from reconciler.placement.engine.state import JournalEntry, Saved, State
+
+_Family = tuple[int, int, tuple[object, ...]]
+"""Most skew, least domains, and what counts, wherever."""
+
+
+class Balance:
+    """What counts where, worked out once for as long as nothing more is placed."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._least: dict[tuple[int, int], int] = {}
+        self._loose: dict[SpreadRule, dict[Domain, int]] = {}
+        self._coming: dict[int, list[tuple[JournalEntry, Domain]]] | None = None
+        """By counter what counts in it: for labels with its domain, for hostnames wherever it is."""
+        self._families: dict[_Family, int] = {}
+        self._brought: dict[tuple[int, bool], set[int]] = {}
+        """Families of rules that shapes bring, by equivalence class and whether only chunks count."""
+
+    def unbalanced(self, rules: Sequence[SpreadRule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
+        """Those that do not hold for the chunks that are under them on these bins. hosts: hostname rules too."""
+        judged = [rule for rule in rules if hosts or rule.key != HOSTNAME_LABEL]
+        return [rule for rule in judged if bins and not self.holds(rule, bins)]
+
+    def holds(self, rule: SpreadRule, bins: Collection[int]) -> bool:
+        """For chunks that are under it on some bins."""
+        used = {self._state.decided(number, rule.key) for number in bins}
+        counter = self._state.topology.counters[rule.counter]
+        counts = {domain: counter.count(domain) for domain in used if domain is not None}
+        if None in used:
+            return False
+        most = max(counts.values())
+        if most <= rule.bound(0) or most <= rule.bound(self._least_of(rule)):
+            return True
+        loose = self._loose_of(rule)
+        return all(count - loose.get(domain, 0) <= rule.bound(self._least_of(rule)) for domain, count in counts.items())
+
+    def _least_of(self, rule: SpreadRule) -> int:
+        key = (rule.counter, rule.min_domains)
+        if key not in self._least:
+            self._least[key] = self._least_now(rule)
+        return self._least[key]
+
+    def _least_now(self, rule: SpreadRule) -> int:
+        if rule.key == HOSTNAME_LABEL:
+            return least_on_hosts(self._state, rule)
+        counter = self._state.topology.counters[rule.counter]
+        domains = self._state.topology.existing_domains(rule)
+        domains = domains | self._state.planned_domains(rule.key, counter.counted.inclusion)
+        return rule.least(map(counter.count, domains), len(domains))
+
+    def _loose_of(self, rule: SpreadRule) -> dict[Domain, int]:
+        """What chunks that do not bring this rule themselves add to its counter. Those that bring it for other nodes (by their
+        selectors) are not at liberty either to come when it suits."""
+        if rule not in self._loose:
+            family = self._family(rule)
+            counts: dict[Domain, int] = {}
+            for put, domain in self._coming_to(rule.counter):
+                if family not in self._brought_by(put.batch):
+                    counts[domain] = counts.get(domain, 0) + put.count
+            self._loose[rule] = counts
+        return self._loose[rule]
+
+    def _brought_by(self, batch: Batch) -> set[int]:
+        key = (batch.needs.equivalence_class, batch.keeps_minimum)
+        known = self._brought.get(key)
+        if known is None:
+            rules = self._state.topology.own_rules(batch.needs, chunks_only=batch.keeps_minimum)
+            known = self._brought[key] = {self._family(rule) for rule in rules if isinstance(rule, SpreadRule)}
+        return known
+
+    def _family(self, rule: SpreadRule) -> int:
+        """The same number for rules that differ at most in which nodes they look at, and in whether bound pods count."""
+        counted = self._state.topology.counters[rule.counter].counted
+        family = (rule.max_skew, rule.min_domains, counted.anywhere)
+        return self._families.setdefault(family, len(self._families))
+
+    def _coming_to(self, counter: int) -> Sequence[tuple[JournalEntry, Domain]]:
+        if self._coming is None:
+            self._coming = {}
+            for put in self._state.entries():
+                for position, domain in put.touched.labels:
+                    self._coming.setdefault(position, []).append((put, domain))
+                for position in put.touched.hosts:
+                    host = self._state.decided(put.bin, HOSTNAME_LABEL)
+                    assert host is not None
+                    self._coming.setdefault(position, []).append((put, host))
+        return self._coming.get(counter, ())
+
+
+def unbalanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> list[SpreadRule]:
+    """Spread rules on other labels than the hostname that do not hold for chunks of the batch placed since then."""
+    bins = {put.bin for put in state.entries(since) if put.batch.number == batch.number}
+    return Balance(state).unbalanced(rules, bins, hosts=False)
+
+
+def expect_planned(state: State, rules: Iterable[SpreadRule]) -> None:
+    """Makes the domains of the nodes planned now count for these rules from the start, for another attempt."""
+    for rule in rules:
+        inclusion = state.topology.counters[rule.counter].counted.inclusion
+        known = state.topology.expected.setdefault(rule.counter, set())
+        if rule.key == HOSTNAME_LABEL:
+            known.add(_NEW_HOST)
+        else:
+            known |= state.planned_domains(rule.key, inclusion)
+
+
+_NEW_HOST: Domain = -1
+"""Stands for a node that will be there, empty at first: numbers of bins begin at 0."""

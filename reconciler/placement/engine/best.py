@@ -1,0 +1,102 @@
+"""The best of several placements, where there are few enough chunks to look twice.
+
+Many chunks are placed in their order, without looking back (see pack), which now and then finds no place, or a dearer one,
+where another order or another zone would do. Where few have to move, that answer is compared with every other way (see
+search); where some more have, with that of other orders (see orders). The first of equal answers stays. Large placements are
+placed once, so that nothing of this costs them anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.amounts import PLENTY
+from reconciler.placement.batches import Batch
+from reconciler.placement.engine.combinations import Combination
+from reconciler.placement.engine.destinations import closed_to
+from reconciler.placement.engine.orders import other_orders
+from reconciler.placement.engine.pack import Packer
+from reconciler.placement.engine.score import score_of
+from reconciler.placement.engine.search import Search, Step
+from reconciler.placement.engine.sequence import can_come_one_by_one
+from reconciler.placement.engine.state import State
+
+MOST_CHUNKS = 8
+"""Chunks that do not stay where they were, for which all ways are looked at."""
+MOST_BINS = 50
+"""Existing bins up to which that is done: each is one more destination for each chunk."""
+MOST_ORDERED = 200
+"""Chunks that do not stay where they were, for which other orders are tried."""
+MOST_PAIRS = 2000
+"""Batches times bins up to which they are."""
+
+
+def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
+    """Places all batches; returns how many chunks of each found no place, by batch number (those with some)."""
+    packer = Packer(state, batches)
+    saved = state.save()
+    closed = _closed(state, batches)
+    missing = packer.place_all()
+    bins = state.base + state.planned.count
+    # Preferences are given up in an order of their own, which price must not change.
+    if packer.moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS or any(item.preferences for item in batches):
+        return missing
+    if not missing and not state.planned.count:
+        return missing
+    known = score_of(state, batches, missing)
+    if closed is not None:
+        constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
+        if not can_come_one_by_one(state, state.entries(saved), constraint_sets, closed):
+            known = replace(known, price=PLENTY)
+    state.start_again(saved)
+    left = packer.place_settled()
+    chosen: Sequence[Batch] = batches
+    if sum(left.values()) <= MOST_CHUNKS and state.base <= MOST_BINS:
+        search = Search(state, packer, batches, better_than=known)
+        steps = search.best(left)
+        if steps is not None:
+            return _carried_out(state, steps, search, packer)
+    elif sum(left.values()) <= MOST_ORDERED:
+        for order in other_orders(state, batches, missing):
+            state.start_again(saved)
+            found = score_of(state, batches, Packer(state, order).place_all())
+            if found < known:
+                known, chosen = found, order
+    state.start_again(saved)
+    packer = Packer(state, chosen)
+    return _with_the_last(state, packer, batches, packer.place_all())
+
+
+def _closed(state: State, batches: Sequence[Batch]) -> dict[int, dict[Combination, int]] | None:
+    """Where no node can be made, by number of batch, in a placement so small that every way will be looked at anyway; None where
+    it makes no difference.
+
+    With limits the packer may use up in one zone what another zone needs, and then do without that one: better than no place,
+    but worse than any way that is as balanced as it can be.
+    """
+    if not state.limited or sum(batch.count for batch in batches) > MOST_CHUNKS or state.base > MOST_BINS:
+        return None
+    if any(batch.waits or batch.preferences for batch in batches):
+        return None
+    if not any(rule.key != HOSTNAME_LABEL for batch in batches for rule in state.constraints(batch).spread):
+        return None
+    return {batch.number: closed_to(state, batch, state.constraints(batch)) for batch in batches}
+
+
+def _with_the_last(state: State, packer: Packer, batches: Sequence[Batch], missing: dict[int, int]) -> dict[int, int]:
+    """Every way is looked at for the few that found no place, with all others where they are now: as the next pass would."""
+    left = {number: count for number, count in missing.items() if not batches[number].waits}
+    if not 0 < sum(left.values()) <= MOST_CHUNKS or state.base + state.planned.count > MOST_BINS:
+        return missing
+    search = Search(state, packer, batches, better_than=score_of(state, batches, missing))
+    steps = search.best(left)
+    return missing if steps is None else _carried_out(state, steps, search, packer)
+
+
+def _carried_out(state: State, steps: Sequence[Step], search: Search, packer: Packer) -> dict[int, int]:
+    """The search always counts a host that is still to come; the packer knows when none can be made any more."""
+    for step in steps:
+        step.destination.put(state)
+    return packer.place_rest(search.missing) if search.missing else {}

@@ -1,0 +1,185 @@
+"""Every place that one more chunk may go to: existing bins, planned nodes, and new nodes by domain.
+
+What the rest of the package decides by rules of thumb is laid open here for a few chunks, with the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.engine.combinations import Combination, combinations_of
+from reconciler.placement.engine.domain_shares import Shares
+from reconciler.placement.engine.fill import existing_fits, most_with_minimums
+from reconciler.placement.engine.grow import grow, growable
+from reconciler.placement.engine.host_caps import Task, host_caps
+from reconciler.placement.engine.open import by_weight, empty_node, most_on_new
+from reconciler.placement.engine.size_options import options_of
+from reconciler.placement.engine.state import State
+from reconciler.placement.needs import RelaxationStep
+from reconciler.placement.offers.node_sizes import Options
+from reconciler.placement.offers.node_templates import NodeTemplate
+from reconciler.placement.requirements import ANYWHERE, Requirements
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """bin: existing bins by their number, planned ones after them, one past the last for a new node; extra: what it adds to
+    the price, in billionths of a USD an hour; template: of the node from then on; kind: number of a new node's instance type."""
+
+    batch: Batch
+    bin: int
+    extra: int
+    template: NodeTemplate | None = None
+    kind: int | None = None
+
+    def put(self, state: State) -> None:
+        """Places one chunk."""
+        batch = self.batch
+        if self.template is None:
+            state.put_existing(batch, self.bin, 1)
+        elif self.kind is None:
+            grow(state, batch, self.bin - state.base, self.template, 1)
+        else:
+            state.open_planned(batch, self.template, (1,))
+            state.charge(self.template.offers.pool.name, state.charged(self.bin - state.base))
+
+
+def destinations_of(
+    state: State,
+    batch: Batch,
+    constraints: ConstraintSet,
+    *,
+    closed: Mapping[Combination, int],
+    in_any_order: bool = False,
+) -> list[Destination]:
+    """For one chunk, as things are; existing bins first, in the order in which they are preferred. closed, in_any_order: see
+    `Shares.allowed`."""
+    domains = _domains(state, batch, constraints, closed, in_any_order=in_any_order)
+    task = Task(
+        batch,
+        ANYWHERE,
+        constraints,
+        bare=bool(state.planned.count),
+        single=bool(state.topology.bootstrapping(constraints.host_affinity)),
+    )
+    found = list(_existing(state, task, constraints.keys, domains))
+    if batch.opens_nodes and not batch.needs.shape.resource_claims:
+        for relaxation in batch.needs.relaxations:
+            new = [*_planned(state, task, relaxation, domains), *_new(state, task, relaxation, domains)]
+            if new:
+                return found + new
+    return found
+
+
+def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Combination, int]:
+    """Combinations of topology domains in which some NodePool makes nodes, but none now that takes a chunk of this batch: for
+    their taints, their sizes or their limits. Each with 0, the number of chunks that it takes."""
+    if not constraints.spread or not constraints.keys:
+        return {}
+    state.weights = state.weights or by_weight(state)
+    closed = {}
+    for item in combinations_of(state, batch, constraints.keys):
+        if item.makeable:
+            task = Task(batch, item.where, constraints, bare=True, single=False)
+            sizes = (
+                options_of(state, task, relaxation, pools)
+                for relaxation in batch.needs.relaxations
+                for pools in state.weights
+            )
+            if not any(options.chunks.any() for options in sizes):
+                closed[item] = 0
+    return closed
+
+
+def _domains(
+    state: State, batch: Batch, constraints: ConstraintSet, closed: Mapping[Combination, int], *, in_any_order: bool
+) -> list[Combination] | None:
+    """Where rules on labels other than the hostname allow a chunk; None: anywhere, since nothing depends on it."""
+    if not constraints.keys:
+        return None
+    judged: Sequence[Rule] = constraints.on_labels
+    combinations = combinations_of(state, batch, constraints.keys)
+    bootstrapping = state.topology.bootstrapping(constraints.affinity)
+    if bootstrapping:
+        together = {rule.key for rule in bootstrapping}
+        judged = [rule for rule in judged if rule not in bootstrapping]
+        combinations = [item for item in combinations if None not in {item.value(key) for key in together}]
+    return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed(closed, in_any_order=in_any_order)
+
+
+def _wheres(domains: Sequence[Combination] | None) -> list[Requirements]:
+    return [ANYWHERE] if domains is None else [item.where for item in domains]
+
+
+def _existing(
+    state: State, task: Task, keys: Sequence[str], domains: Sequence[Combination] | None
+) -> Iterator[Destination]:
+    fits = existing_fits(state, task)
+    if fits is None:
+        return
+    allowed = None if domains is None else {tuple(item.value(key) for key in keys) for item in domains}
+    able = np.flatnonzero(fits > 0)
+    order = able[np.lexsort((able, state.fullness[able], state.bins.rank[able]))]
+    for number in order.tolist():
+        labels = state.bins.origins[number].labels
+        if allowed is None or tuple(labels.get(key) for key in keys) in allowed:
+            yield Destination(task.batch, number, 0)
+
+
+def _planned(
+    state: State, task: Task, relaxation: RelaxationStep, domains: Sequence[Combination] | None
+) -> Iterator[Destination]:
+    planned, batch = state.planned, task.batch
+    if not planned.count:
+        return
+    caps = host_caps(state, task)
+    on_all = caps.on(state.topology.hosts.table, state.base, planned.count)
+    taken = state.taken(batch)
+    for where in _wheres(domains):
+        joined = state.compatibilities.get(batch.needs, relaxation, where).joined()
+        for index in range(planned.count):
+            number = int(joined[planned.template[index]])
+            if number < 0 or (on_all is not None and on_all[index] < 1) or (len(caps.more) and caps.more[index] < 1):
+                continue
+            template = growable(state, index, state.templates.list[number])
+            free = template.room - taken[index]
+            able = (free >= batch.needs.request).all(axis=1) & (template.room >= planned.used[index]).all(axis=1)
+            if able.any() and most_with_minimums(state, template, index, batch, 1):
+                extra = int(template.type_prices[able.argmax()] - planned.price[index])
+                yield Destination(batch, state.base + index, extra, template=template)
+
+
+def _new(
+    state: State, task: Task, relaxation: RelaxationStep, domains: Sequence[Combination] | None
+) -> Iterator[Destination]:
+    """The cheapest type of each pool among the heaviest that can make a node, in each domain."""
+    state.weights = state.weights or by_weight(state)
+    for where in _wheres(domains):
+        placed = Task(task.batch, where, task.constraints, bare=True, single=task.single)
+        for pools in state.weights:
+            options = options_of(state, placed, relaxation, pools)
+            found = _cheapest_of_pools(state, task.batch, options)
+            yield from found
+            if found:
+                break
+
+
+def _cheapest_of_pools(state: State, batch: Batch, options: Options) -> list[Destination]:
+    cheapest: dict[int, Destination] = {}
+    for place in np.flatnonzero(options.chunks).tolist():
+        kind, price = int(options.types[place]), int(options.prices[place])
+        pool = int(state.templates.pool_of[kind])
+        known = cheapest.get(pool)
+        if known is not None and known.extra <= price:
+            continue
+        template = empty_node(state, pool, options)
+        if most_on_new(template, batch, 1):
+            number = state.base + state.planned.count
+            cheapest[pool] = Destination(batch, number, price, template, kind - state.templates.type_base[pool])
+    return list(cheapest.values())

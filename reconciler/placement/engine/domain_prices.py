@@ -1,0 +1,89 @@
+"""Which topology domains new nodes for some chunks cost least in.
+
+Most catalogues sell a type for the same in all zones, on demand at least: that is found out once for all that ask for the same nodes,
+and then the order of the domains stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.engine.combinations import Combination
+from reconciler.placement.engine.host_caps import Task
+from reconciler.placement.engine.open import by_weight
+from reconciler.placement.engine.size_options import options_of
+from reconciler.placement.engine.state import State
+from reconciler.placement.offers.node_sizes import Options, mix_price
+from reconciler.placement.requirements import Requirements
+
+Cost = tuple[int, int, int]
+"""Number of the relaxation step, of the pools by weight, and billionths of a USD an hour: what is preferred comes first."""
+NOWHERE: Cost = (PLENTY, PLENTY, PLENTY)
+
+
+class DomainPrices:
+    """For chunks of one batch; per_node: most of one demand on a node."""
+
+    def __init__(self, state: State, batch: Batch, constraints: ConstraintSet) -> None:
+        self._state = state
+        self._batch = batch
+        self._constraints = constraints
+        state.weights = state.weights or by_weight(state)
+
+    def differ(self, combinations: Sequence[Combination]) -> bool:
+        """Whether some type is dearer in some of them than in others, or not to be had."""
+        needs = self._batch.needs
+        key = (id(needs.relaxations), id(needs.shape.tolerations), id(combinations))
+        known = self._state.dear_domains.get(key)
+        if known is None:
+            found = self._differ(combinations)
+            known = self._state.dear_domains[key] = (needs, combinations, found)
+        return known[2]
+
+    def _differ(self, combinations: Sequence[Combination]) -> bool:
+        makeable = [item for item in combinations if item.makeable]
+        for relaxation in self._batch.needs.relaxations:
+            prices = [
+                self._state.compatibilities.get(self._batch.needs, relaxation, item.where).least_prices
+                for item in makeable
+            ]
+            if any(not np.array_equal(prices[0], other) for other in prices[1:]):
+                return True
+        return False
+
+    def cheapest_first(self, combinations: Sequence[Combination], count: int) -> Sequence[Combination]:
+        """In the order of what new nodes for so many chunks would cost there; equals stay as they are."""
+        if len(combinations) < 2 or not self.differ(combinations):  # noqa: PLR2004 - two that could differ
+            return combinations
+        return sorted(combinations, key=lambda item: self.cost(item.where, count))
+
+    def cost(self, where: Requirements, count: int) -> Cost:
+        """Of the cheapest mix of new nodes for so many chunks, without a look at what else is on them."""
+        for at, options in self._options(where):
+            mix = options.mix(count)
+            if mix:
+                return (*at, mix_price(mix, options.prices))
+        return NOWHERE
+
+    def cost_of_all(self, where: Requirements, together: Amounts) -> Cost:
+        """Of new nodes of one type that together have room for so much, one at least."""
+        rooms = self._state.templates.room
+        for at, options in self._options(where):
+            able = np.flatnonzero(options.chunks)
+            if len(able):
+                parts = (together / np.maximum(rooms[options.types[able]], 1)).max(axis=1)
+                return (*at, int((options.prices[able] * np.maximum(parts, 1.0)).min()))
+        return NOWHERE
+
+    def _options(self, where: Requirements) -> list[tuple[tuple[int, int], Options]]:
+        task = Task(self._batch, where, self._constraints, bare=True, single=False)
+        return [
+            ((number, weight), options_of(self._state, task, relaxation, pools))
+            for number, relaxation in enumerate(self._batch.needs.relaxations)
+            for weight, pools in enumerate(self._state.weights)
+        ]

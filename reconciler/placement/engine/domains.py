@@ -1,0 +1,176 @@
+"""Chunks over topology domains (zones and the like): which share each domain gets.
+
+Shares are first computed as if every domain had room, and then tried. A domain that takes less than its share is capped at what it
+takes, and the shares are computed again: so the skew is right for what is placed in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.engine.combinations import Combination, combinations_of
+from reconciler.placement.engine.domain_prices import Cost, DomainPrices
+from reconciler.placement.engine.domain_shares import Shares
+from reconciler.placement.engine.state import State
+from reconciler.placement.requirements import Requirements, Values
+
+Fill = Callable[[Requirements, int, bool], int]
+"""Places a number of chunks where the requirements say; the flag: new nodes may be made."""
+
+
+def place_over_domains(
+    state: State,
+    batch: Batch,
+    constraints: ConstraintSet,
+    fill: Fill,
+    *,
+    count: int,
+    opening: bool,
+    others: Sequence[Batch] = (),
+) -> int:
+    """Places up to `count` chunks under rules on labels, existing bins before new nodes, and those where they cost least. others: all
+    that are placed, of whom some may have to follow them."""
+    prices = DomainPrices(state, batch, constraints)
+    bootstrapping = state.topology.bootstrapping(constraints.affinity) if constraints.affinity else ()
+    if bootstrapping:
+        return _first_together(
+            state, batch, constraints, bootstrapping, fill, count=count, opening=opening, prices=prices, others=others
+        )
+    combinations: Sequence[Combination] = combinations_of(state, batch, constraints.keys)
+    if opening:
+        combinations = prices.cheapest_first(combinations, count)
+    if not constraints.shared:
+        return _place_freely(state, constraints.on_labels, combinations, fill, count=count, opening=opening)
+    return _place_in_shares(state, constraints.on_labels, combinations, fill, count=count, opening=opening)
+
+
+def _first_together(
+    state: State,
+    batch: Batch,
+    constraints: ConstraintSet,
+    bootstrapping: Collection[Rule],
+    fill: Fill,
+    *,
+    count: int,
+    opening: bool,
+    prices: DomainPrices,
+    others: Sequence[Batch],
+) -> int:
+    """The self-affinity bootstrap: pods that must be together and are nowhere yet go to the domain that takes most of them. Of equals it is
+    the one where they, and those that have to follow them, cost least. bootstrapping: the rules that say so."""
+    together = {rule.key for rule in bootstrapping}
+    rules = [rule for rule in constraints.on_labels if rule not in bootstrapping]
+    place_others = _place_in_shares if constraints.shared else _place_freely
+    groups: dict[tuple[str | None, ...], list[Combination]] = {}
+    combinations = combinations_of(state, batch, constraints.keys)
+    for combination in combinations:
+        values = tuple(combination.value(key) for key in sorted(together))
+        if None not in values:
+            groups.setdefault(values, []).append(combination)
+    all_alike = not opening or not prices.differ(combinations)
+    following = None if all_alike else _following(state, batch, constraints, others)
+    best: tuple[tuple[int, ...], list[Combination]] = ((0,), [])
+    for group in groups.values():
+        saved, before = state.save(), _price(state)
+        placed = place_others(state, rules, group, fill, count=count, opening=opening)
+        if placed == count and all_alike:
+            return placed
+        score: tuple[int, ...] = (-placed,)
+        if not all_alike:
+            score = (-placed, *_cost_together(prices, group, count, following, _price(state) - before))
+        state.put_back(saved)
+        if placed and score < best[0]:
+            best = (score, group)
+    return place_others(state, rules, best[1], fill, count=count, opening=opening) if best[1] else 0
+
+
+def _following(state: State, batch: Batch, constraints: ConstraintSet, others: Sequence[Batch]) -> Amounts | None:
+    """What all that must be in the same domain ask for together; None where there is nobody else."""
+    wanted = {rule.counter for rule in constraints.affinity}
+    found = [item for item in others if wanted & {rule.counter for rule in state.constraints(item).affinity}]
+    if all(item.number == batch.number for item in found):
+        return None
+    return np.asarray(sum(item.needs.request * item.count for item in found), dtype=np.int64)
+
+
+def _cost_together(
+    prices: DomainPrices, group: Sequence[Combination], count: int, following: Amounts | None, extra: int
+) -> Cost:
+    """extra: what the chunks themselves came to cost."""
+    if following is None:
+        relaxation, weight, _ = min(prices.cost(item.where, count) for item in group)
+        return (relaxation, weight, extra)
+    return min(prices.cost_of_all(item.where, following) for item in group)
+
+
+def _price(state: State) -> int:
+    return int(state.planned.price[: state.planned.count].sum())
+
+
+def _place_in_shares(
+    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
+) -> int:
+    caps: dict[Combination, int] = {}
+    for _ in range(2 * len(combinations) + 2):
+        saved = state.save()
+        shares = Shares(state, rules, combinations, opening=opening).distribute(count, caps)
+        short = False
+        for combination, share in sorted(shares.items(), key=lambda item: combinations.index(item[0])):
+            placed = fill(combination.where, share, opening)
+            if placed < share:
+                caps[combination] = placed
+                short = True
+        if not short:
+            placed = sum(shares.values())
+            if placed == count or not caps:
+                return placed
+            # What a domain took was found out while others took more of what all have together, such as a pool's limit.
+            return placed + _place_one_by_one(state, rules, combinations, fill, count=count - placed, opening=opening)
+        state.put_back(saved)
+    return _place_one_by_one(state, rules, combinations, fill, count=count, opening=opening)
+
+
+def _place_one_by_one(
+    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
+) -> int:
+    """When domains compete for the same room (a pool's limit), so that shares do not settle: each chunk where it may go."""
+    placed, full = 0, dict[Combination, int]()
+    while placed < count:
+        shares = Shares(state, rules, combinations, opening=opening).distribute(1, full)
+        if not shares:
+            break
+        combination = next(iter(shares))
+        if fill(combination.where, 1, opening):
+            placed += 1
+        else:
+            full[combination] = 0
+    return placed
+
+
+def _place_freely(
+    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
+) -> int:
+    """Rules that the chunks themselves do not change: allowed domains take as many as fit."""
+    allowed = Shares(state, rules, combinations, opening=opening).open_now() if rules else combinations
+    if not allowed:
+        return 0
+    placed = 0
+    if state.base:
+        where = Requirements.joined(
+            (key, _all_of({combination.value(key) for combination in allowed})) for key, _ in allowed[0].values
+        )
+        placed = fill(where, count, False)
+    for combination in allowed if opening else ():
+        if placed < count:
+            placed += fill(combination.where, count - placed, True)
+    return placed
+
+
+def _all_of(values: set[str | None]) -> Values:
+    return Values(frozenset(value for value in values if value is not None), absent=None in values)

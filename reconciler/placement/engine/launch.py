@@ -1,0 +1,243 @@
+"""What a planned node is asked for in the end: types, zones, capacity types, labels, requests.
+
+Whoever launches it may take any listed type in any listed zone and capacity type, so each combination must hold what the
+node is for, be available now, and stay inside the pool's limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import add
+from typing import NamedTuple
+
+import numpy as np
+
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, ZONE_LABEL
+from reconciler.model.placement import Holding, PlannedNode
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Requirement
+from reconciler.placement.constraints.attachments import without_attachable
+from reconciler.placement.constraints.limits import NOTHING
+from reconciler.placement.constraints.min_values import largest_of
+from reconciler.placement.engine.state import State
+from reconciler.placement.label_table import Mask
+from reconciler.placement.nodes.planned import PlannedBin
+from reconciler.placement.offers.listings import listable, sold_in
+from reconciler.placement.offers.node_templates import NodeTemplate
+from reconciler.placement.offers.offerings import NANODOLLARS
+from reconciler.placement.offers.pool_offers import PoolOffers, node_class_label
+from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values, one_of
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What is asked for, whatever the node holds. daemons: what they take on the largest of the types; largest: resource by
+    resource, which a pool with limits is charged for; meets_minimums: whether enough is left open for the pool's minValues."""
+
+    instance_types: tuple[str, ...]
+    zones: tuple[str, ...]
+    capacity_types: tuple[str, ...]
+    price: float
+    price_known: bool
+    requirements: tuple[Requirement, ...]
+    labels: tuple[tuple[str, str], ...]
+    daemons: tuple[int, ...]
+    largest: Resources
+    meets_minimums: bool
+
+
+class Offered(NamedTuple):
+    """A planned node, and whether enough is left open for its pool's minValues."""
+
+    node: PlannedNode
+    meets_minimums: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """rows: what of its pool's catalogue a node may list, beside what holds it; primary: the cheapest of them."""
+
+    rows: Mask
+    primary: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The requirements that all nodes of a node template share. asked: of labels, by their pool and their chunks; labels: see `_labels`; said:
+    labels that the NodeClaim has, so that they need not be asked for."""
+
+    asked: Requirements
+    labels: dict[str, str]
+    said: frozenset[str]
+
+
+class Offerer:
+    """Makes the planned nodes of one placement; nodes that may be bought as the same are worked out once. most_types: to list for
+    a node."""
+
+    def __init__(self, state: State, most_types: int) -> None:
+        self.most_types = most_types
+        self._state = state
+        planned = state.planned
+        self._template: list[int] = planned.template[: planned.count].tolist()
+        self._place: list[int] = planned.place[: planned.count].tolist()
+        self._type: list[int] = planned.type[: planned.count].tolist()
+        self._used: list[list[int]] = planned.used[: planned.count].tolist()
+        self._words: dict[int, _Words] = {}
+        self._known: dict[tuple[object, ...], Offer] = {}
+        self._holding: dict[int, list[bytes]] = {}
+        """By pool, which of its types hold what is on each planned node."""
+        self._requests: dict[tuple[int, ...], Resources] = {}
+
+    def planned_node(self, index: int, holdings: tuple[Holding, ...], narrowed: Narrowed | None = None) -> Offered:
+        """Charges the pool for larger alternatives."""
+        template = self._state.templates.list[self._template[index]]
+        offer = self._offer(index, template, narrowed)
+        asked = tuple(map(add, self._used[index], offer.daemons))
+        requests = self._requests.get(asked)
+        if requests is None:
+            requests = self._requests[asked] = without_attachable(self._state.columns.resources(asked))
+        node = PlannedNode(
+            node_pool=template.offers.pool.name,
+            instance_types=offer.instance_types,
+            zones=offer.zones,
+            capacity_types=offer.capacity_types,
+            price=offer.price,
+            requests=requests,
+            requirements=offer.requirements,
+            holdings=holdings,
+            labels=offer.labels,
+            price_known=offer.price_known,
+        )
+        return Offered(node, offer.meets_minimums)
+
+    def _offer(self, index: int, template: NodeTemplate, narrowed: Narrowed | None) -> Offer:
+        state, offers, pool = self._state, template.offers, template.pool
+        is_limited = pool in state.limited
+        charged = state.charged(index) if is_limited else NOTHING
+        allowed = state.running_limits.larger_types(pool, charged) if is_limited else None
+        key = (
+            template.number,
+            self._place[index],
+            self._types_holding(pool)[index],
+            None if narrowed is None else (narrowed.primary, narrowed.rows.tobytes()),
+            None if allowed is None else allowed.tobytes(),
+        )
+        offer = self._known.get(key)
+        if offer is None:
+            offer = self._known[key] = _offer_of(
+                *(offers, self._bin(index, narrowed), self._words_of(template), self.most_types),
+                held=self._type[index] - state.templates.type_base[pool],
+                allowed=allowed,
+            )
+        if is_limited:
+            state.limits.charge(offers.pool.name, offer.largest, charged, nodes=0)
+        return offer
+
+    def _words_of(self, template: NodeTemplate) -> _Words:
+        words = self._words.get(template.number)
+        if words is None:
+            pool = template.offers.pool
+            asked = Requirements.of(pool.template.requirements).both(Requirements.labels([(NODEPOOL_LABEL, pool.name)]))
+            said = {*dict(pool.template.labels), HOSTNAME_LABEL, node_class_label(pool)}
+            labels = _labels(template.offers, template.own)
+            words = _Words(asked.both(template.wanted), labels, frozenset(said - labels.keys()))
+            self._words[template.number] = words
+        return words
+
+    def _bin(self, index: int, narrowed: Narrowed | None) -> PlannedBin:
+        found = self._state.planned.bin(index)
+        return found if narrowed is None else replace(found, rows=found.rows & narrowed.rows, primary=narrowed.primary)
+
+    def _types_holding(self, pool: int) -> list[bytes]:
+        if pool not in self._holding:
+            used = self._state.planned.used[: self._state.planned.count]
+            room = self._state.offers[pool].room
+            holds = np.ones((len(used), len(room)), dtype=np.bool_)
+            for resource in range(used.shape[1]):
+                holds &= room[None, :, resource] >= used[:, resource, None]
+            self._holding[pool] = [bytes(row) for row in np.packbits(holds, axis=1)]
+        return self._holding[pool]
+
+
+def _offer_of(
+    offers: PoolOffers, planned: PlannedBin, words: _Words, most_types: int, *, held: int, allowed: Mask | None
+) -> Offer:
+    """held: the type that the node would be bought as; allowed: types that its limits leave, None for all."""
+    best: tuple[tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
+    for listed_rows, (zones, capacity_types) in listable(offers, planned.rows, planned.primary):
+        rows, sold = sold_in(offers, listed_rows, (zones, capacity_types))
+        kinds = _kinds(offers, rows, sold, planned.primary, allowed, most=most_types)
+        listed = rows & offers.offerings.rows_of(kinds)
+        best = best or (zones, capacity_types, kinds, listed)
+        if offers.meets_minimums(listed):
+            best = (zones, capacity_types, kinds, listed)
+            break
+    assert best is not None
+    zones, capacity_types, kinds, listed = best
+    priced = bool(offers.priced[listed].all())
+    return Offer(
+        instance_types=tuple(offers.offerings.types[kind].name for kind in kinds),
+        zones=zones,
+        capacity_types=capacity_types,
+        price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
+        requirements=_requirements(words, _decided(offers, kinds, zones, capacity_types)),
+        labels=tuple(sorted(words.labels.items())),
+        price_known=priced,
+        daemons=tuple(offers.daemon_load[kinds].max(axis=0).tolist()),
+        largest=NOTHING if allowed is None else largest_of(offers, (held, *kinds)),
+        meets_minimums=offers.meets_minimums(listed),
+    )
+
+
+def _kinds(
+    offers: PoolOffers, rows: Mask, sold: Sequence[int], primary: int, allowed: Mask | None, *, most: int
+) -> list[int]:
+    """Of types that are sold in all of the places, cheapest first, those that limits allow; more than `most` only where minValues
+    ask for more."""
+    catalogue = offers.offerings
+    chosen = list(sold)
+    if allowed is not None:
+        own = int(catalogue.types_of[primary])
+        chosen = [kind for kind in chosen if kind == own or allowed[kind]]
+    few = chosen[:most]
+    if len(few) < len(chosen) and not offers.meets_minimums(rows & catalogue.rows_of(few)):
+        return chosen
+    return few
+
+
+def _labels(offers: PoolOffers, own: Requirements) -> dict[str, str]:
+    """own: labels that the catalogue does not judge. One concrete value for every label that the pool asks for and the catalogue does not decide."""
+    fixed = dict(offers.pool.template.labels)
+    wanted = {STABLE_KEYS.get(item.key, item.key) for item in offers.pool.template.requirements}
+    labels = {}
+    for key, values in own.entries:
+        value = values.example()
+        if key in wanted and key not in fixed and key != HOSTNAME_LABEL and value is not None:
+            labels[key] = value
+    return labels
+
+
+def _decided(
+    offers: PoolOffers, kinds: Sequence[int], zones: Sequence[str], capacity_types: Sequence[str]
+) -> dict[str, Values]:
+    return {
+        INSTANCE_TYPE_LABEL: one_of(*(offers.offerings.types[kind].name for kind in kinds)),
+        ZONE_LABEL: one_of(*zones),
+        CAPACITY_TYPE_LABEL: one_of(*capacity_types),
+    }
+
+
+def _requirements(words: _Words, decided: Mapping[str, Values]) -> tuple[Requirement, ...]:
+    """Pool and chunks together, with what was decided in place of what was left open; sorted by label. What a label of
+    the NodeClaim says already is not said again."""
+    settled = {**decided, **{key: one_of(value) for key, value in words.labels.items()}}
+    capacity_types = words.asked.get(CAPACITY_TYPE_LABEL)
+    listed = decided[CAPACITY_TYPE_LABEL]
+    asked = words.asked
+    if capacity_types is not None and (capacity_types.min_values or 0) > len(listed.names):
+        # Reserved capacity counted too, but is asked for apart; the API server refuses fewer values than minValues.
+        asked = asked.without(frozenset({CAPACITY_TYPE_LABEL}))
+    merged = asked.both(Requirements(tuple(sorted(settled.items())))).without(frozenset(words.said - decided.keys()))
+    return tuple(requirement for key, values in merged.entries for requirement in values.requirements(key))

@@ -1,0 +1,260 @@
+"""The loops over planned nodes that most time goes to, written so that they can be compiled. Nothing in them allocates.
+
+Arguments, by name:
+
+- marks, loads: planned nodes, in columns: what each is, and by part and resource what is on it
+- spans, line, room: node templates: where each begins and ends in the line of their types; room by type
+- joined: by number of a node template that of the one after the chunks came, -1: they may not come; bought_as: by row, whether a node
+  that is one may take them and stay it
+- request, part, counted: what a chunk asks for, the part as which it counts, and the part that counts against the room for it
+- hosts, base, rules, more: on the hostname: counts, the column of the first planned node, rules; caps by node, empty for none
+- capacities, spare: by type and limited resource; what is left of each by pool
+- found: to write to, in columns
+"""
+
+from __future__ import annotations
+
+from reconciler.placement.engine.arrays import (
+    AFFINITY,
+    ANTI_AFFINITY_ITSELF,
+    BOUND,
+    COUNTS,
+    EMPTY,
+    FITS,
+    HOST_ROW,
+    KIND,
+    LEAN,
+    MINIMUM,
+    NODES,
+    NOW_TEMPLATE,
+    PLACE,
+    PLENTY,
+    PRICE,
+    ROW,
+    RULE_CODE,
+    RUNNING,
+    SPREAD_ITSELF,
+    SPREAD_OTHERS,
+    START,
+    TEMPLATE,
+    TYPE_PRICES,
+    TYPE_ROWS,
+    TYPES,
+    USED,
+    WAS_PLACE,
+    WAS_TEMPLATE,
+    Flags,
+    Numbers,
+)
+
+
+def allowed(code: int, bound: int, counted: int) -> int:
+    """How many more chunks a rule between pods lets come to a domain in which so many pods count."""
+    if code == SPREAD_ITSELF:
+        return max(0, bound - counted)
+    if code == SPREAD_OTHERS:
+        return PLENTY if counted <= bound else 0
+    if code == AFFINITY:
+        return PLENTY if counted > 0 else 0
+    if counted > 0:
+        return 0
+    return 1 if code == ANTI_AFFINITY_ITSELF else PLENTY
+
+
+def cap_on(hosts: Numbers, column: int, rules: Numbers) -> int:
+    """The most chunks that all of the rules on the hostname let come to one bin."""
+    cap = PLENTY
+    for rule in range(rules.shape[1]):
+        counted = hosts[rules[HOST_ROW, rule], column]
+        cap = min(cap, allowed(rules[RULE_CODE, rule], rules[BOUND, rule], counted))
+    return cap
+
+
+def fits_in(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
+    room: Numbers, kind: int, taken: Numbers, node: int, request: Numbers, most: int
+) -> int:
+    """As `times`, up to `most`; division only where it is called for."""
+    for column in range(len(request)):
+        if request[column] > 0:
+            free = room[kind, column] - taken[node, column]
+            if free < request[column]:
+                return 0
+            if most > 1:
+                most = min(most, free // request[column])
+    return most
+
+
+def holds(room: Numbers, kind: int, used: Numbers, node: int) -> bool:
+    for column in range(room.shape[1]):  # noqa: SIM110 - generators are slow once compiled
+        if room[kind, column] < used[node, column]:
+            return False
+    return True
+
+
+def is_within(  # noqa: PLR0917 - as above
+    capacities: Numbers, spare: Numbers, pool: int, then: int, charges: Numbers, charge: int
+) -> bool:
+    """Whether the limits of its pool let a node become one of type `then`. charges, charge: the row of what it counts for now."""
+    for column in range(capacities.shape[1]):
+        more = capacities[then, column] - charges[charge, column]
+        if more > 0 and more > spare[pool, column]:
+            return False
+    return True
+
+
+def set_place(  # noqa: PLR0917 - as above
+    marks: Numbers, node: int, number: int, at: int, start: int, line: Numbers
+) -> None:
+    """From now on a node is of template `number`, of the type at this place in the line."""
+    marks[TEMPLATE, node], marks[PLACE, node], marks[KIND, node] = number, at - start, line[TYPES, at]
+    marks[ROW, node], marks[PRICE, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at]
+
+
+def put_one(  # noqa: PLR0917 - as above
+    node: int,
+    count: int,
+    number: int,
+    request: Numbers,
+    part: int,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
+    room: Numbers,
+) -> None:
+    """Chunks come to one node, which is of template `number` from now on."""
+    for column in range(len(request)):
+        loads[part, node, column] += request[column] * count
+        empty, minimum, running = loads[EMPTY, node, column], loads[MINIMUM, node, column], loads[RUNNING, node, column]
+        loads[LEAN, node, column] = empty + minimum
+        loads[USED, node, column] = empty + max(running, minimum)
+    used, start = loads[USED], spans[START, number]
+    at = start
+    if marks[TEMPLATE, node] == number and holds(room, line[TYPES, start + marks[PLACE, node]], used, node):
+        at = start + marks[PLACE, node]
+    else:
+        while not holds(room, line[TYPES, at], used, node):
+            at += 1
+    set_place(marks, node, number, at, start, line)
+
+
+def put(  # noqa: PLR0917 - as above
+    nodes: Numbers,
+    counts: Numbers,
+    was: Numbers,
+    number: int,
+    request: Numbers,
+    part: int,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
+    room: Numbers,
+) -> None:
+    """Chunks come to these nodes, which are of template `number` from now on. was: template and type that they were of before."""
+    for position in range(len(nodes)):
+        node = nodes[position]
+        was[0, position], was[1, position] = marks[TEMPLATE, node], marks[PLACE, node]
+        put_one(node, counts[position], number, request, part, marks, loads, spans, line, room)
+
+
+def put_found(  # noqa: PLR0917 - as above
+    found: Numbers,
+    position: int,
+    node: int,
+    count: int,
+    number: int,
+    request: Numbers,
+    part: int,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
+    room: Numbers,
+) -> None:
+    """As `put_one`, and writes down what was done."""
+    found[NODES, position], found[COUNTS, position], found[NOW_TEMPLATE, position] = node, count, number
+    found[WAS_TEMPLATE, position], found[WAS_PLACE, position] = marks[TEMPLATE, node], marks[PLACE, node]
+    put_one(node, count, number, request, part, marks, loads, spans, line, room)
+
+
+def take_back(  # noqa: PLR0917 - as above
+    node: int,
+    count: int,
+    number: int,
+    place: int,
+    request: Numbers,
+    part: int,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
+    room: Numbers,
+) -> None:
+    """Takes chunks away from a node, which is of the node template and the type again that it was of before."""
+    put_one(node, -count, number, request, part, marks, loads, spans, line, room)
+    set_place(marks, node, number, spans[START, number] + place, spans[START, number], line)
+
+
+def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
+    found: Numbers,
+    marks: Numbers,
+    loads: Numbers,
+    room: Numbers,
+    joined: Numbers,
+    bought_as: Flags,
+    request: Numbers,
+    counted: int,
+    hosts: Numbers,
+    base: int,
+    rules: Numbers,
+    more: Numbers,
+    planned: int,
+    count: int,
+    single: bool,  # noqa: FBT001 - compiled code takes no keywords
+) -> int:
+    """Of the `planned` nodes those that take chunks as they are: the one that takes all that is left and fewest beyond, else the one
+    that takes most; the first of equals. Returns how many. single: one node at most."""
+    fits, template, kind, row, taken = found[FITS], marks[TEMPLATE], marks[KIND], marks[ROW], loads[counted]
+    best, least = -1, PLENTY
+    uncapped = count == 1 and rules.shape[1] == 0 and len(more) == 0
+    for node in range(planned):
+        fits[node] = 0
+        if joined[template[node]] < 0 or not bought_as[row[node]]:
+            continue
+        amount = fits_in(room, kind[node], taken, node, request, least if uncapped else PLENTY)
+        if amount <= 0 or (uncapped and amount >= least):
+            continue
+        amount = min(amount, cap_on(hosts, base + node, rules))
+        if len(more) > 0:
+            amount = min(amount, more[node])
+        if amount <= 0:
+            continue
+        fits[node] = amount
+        if amount < least:
+            best, least = node, amount
+            if count == 1 and amount == 1:
+                break
+    if count == 1:
+        found[NODES, 0], found[COUNTS, 0] = best, 1
+        return 1 if best >= 0 else 0
+    number = 0
+    while count > 0:
+        best, least, largest, most = -1, PLENTY, -1, 0
+        for node in range(planned):
+            amount = fits[node]
+            if count <= amount < least:
+                best, least = node, amount
+            if amount > most:
+                largest, most = node, amount
+        if best >= 0:
+            largest, most = best, count
+        if largest < 0:
+            break
+        found[NODES, number], found[COUNTS, number] = largest, most
+        fits[largest] = 0
+        number += 1
+        count -= most
+        if single:
+            break
+    return number

@@ -1,0 +1,195 @@
+"""New nodes for chunks that found no room, and larger sizes for nodes already planned.
+
+The heaviest NodePool that can take a chunk wins; among equals the cheapest mix of sizes for all that is left, then the
+pool's name, then the type's. A planned node is made larger when that costs no more than another node would.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+
+from reconciler.placement.amounts import PLENTY
+from reconciler.placement.batches import Batch
+from reconciler.placement.engine.arrays import NEXT_LIMITED, NEXT_NOTE, ROUNDING
+from reconciler.placement.engine.fill import fill_planned, most_with_minimums
+from reconciler.placement.engine.grow import cheapest_growth, grow, template_within_limits
+from reconciler.placement.engine.host_caps import Task
+from reconciler.placement.engine.serve import serve
+from reconciler.placement.engine.size_options import options_of
+from reconciler.placement.engine.state import State
+from reconciler.placement.needs import RelaxationStep
+from reconciler.placement.offers.node_sizes import Mix, Options, mix_price
+from reconciler.placement.offers.node_templates import NodeTemplate
+
+
+def make_nodes(state: State, task: Task, count: int) -> int:
+    """Places up to `count` chunks on planned and new nodes; returns how many."""
+    placed = 0
+    state.expect_work(count)
+    in_steps = task.single or state.minimums
+    from_pools = _in_steps if in_steps else _in_strides
+    state.weights = state.weights or by_weight(state)
+    for relaxation in task.batch.needs.relaxations:
+        for number, pools in enumerate(state.weights):
+            placed += from_pools(state, task, relaxation, pools, count - placed, filling=not number)
+            if placed == count or (task.single and placed):
+                return placed
+    return placed
+
+
+def join_planned(state: State, task: Task, count: int) -> int:
+    """Places up to `count` chunks on nodes that are planned already, larger ones where need be; returns how many. For chunks for
+    which no node can be made any more."""
+    placed = 0
+    state.weights = state.weights or by_weight(state)
+    for relaxation in task.batch.needs.relaxations:
+        for pools in state.weights:
+            placed += _joining(state, task, relaxation, pools, count - placed)
+            if placed == count or (task.single and placed):
+                return placed
+    return placed
+
+
+def _joining(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int) -> int:
+    """With each step the emptiest host may hold more, which lets a spread constraint allow more on all of them."""
+    placed = 0
+    state.expect_work(count)
+    while placed < count and not (task.single and placed):
+        left = count - placed
+        step = fill_planned(state, task, relaxation, left)
+        step = step or _enlarge(state, task, relaxation, pools, count=left, price=PLENTY)
+        placed += step
+        if not step:
+            break
+    return placed
+
+
+def by_weight(state: State) -> list[tuple[int, ...]]:
+    """Numbers of pools, those of equal weight together, heaviest first and then by name."""
+    order = sorted(range(len(state.offers)), key=lambda number: _weight_order(state, number))
+    return [tuple(group) for _, group in groupby(order, key=lambda number: -state.offers[number].pool.weight)]
+
+
+def _weight_order(state: State, number: int) -> tuple[int, str]:
+    pool = state.offers[number].pool
+    return (-pool.weight, pool.name)
+
+
+def _in_steps(
+    state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int, *, filling: bool
+) -> int:
+    """filling: planned nodes of whatever pool may take chunks as they are."""
+    placed = fill_planned(state, task, relaxation, count) if filling else 0
+    while placed < count and not (task.single and placed):
+        options = options_of(state, task, relaxation, pools)
+        mix, price = _priced_mix(options, count - placed, single=task.single)
+        step = _enlarge(state, task, relaxation, pools, count=count - placed, price=price)
+        step = step or _open(state, task, options, mix)
+        placed += step
+        if not step:
+            break
+    return placed
+
+
+def _in_strides(
+    state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int, *, filling: bool
+) -> int:
+    """The same, with as much at once as can be."""
+    placed = 0
+    while placed < count:
+        options = options_of(state, task, relaxation, pools)
+        step, following = serve(state, task, pools, count - placed, options=options, filling=filling)
+        placed, filling = placed + step, False
+        if placed == count or following == NEXT_NOTE:
+            continue
+        left, step = count - placed, 0
+        if following == NEXT_LIMITED:
+            step = _enlarge(
+                state, task, relaxation, pools, count=left, price=mix_price(options.mix(left), options.prices)
+            )
+        placed += step or _open(state, task, options, options.mix(left))
+        if placed == count - left:
+            break
+    return placed
+
+
+def _priced_mix(options: Options, count: int, *, single: bool) -> tuple[Mix, int]:
+    """The cheapest nodes for the chunks, and what they cost together (more than anything when there are none)."""
+    mix = _single(options, count) if single else options.mix(count)
+    return mix, mix_price(mix, options.prices) if mix else PLENTY
+
+
+def _single(options: Options, count: int) -> Mix:
+    """One node that holds most of them, the cheapest of those."""
+    amounts = np.minimum(options.chunks, count)
+    most = int(amounts.max(initial=0))
+    if not most:
+        return []
+    best = np.flatnonzero(amounts == most)
+    return [(int(best[options.prices[best].argmin()]), most)]
+
+
+def _open(state: State, task: Task, options: Options, mix: Mix) -> int:
+    """Makes the nodes of the mix until a limit stops it; returns how many chunks they hold."""
+    placed = 0
+    for place, alike in groupby(mix, key=itemgetter(0)):
+        amounts = [amount for _, amount in alike]
+        kind = int(options.types[place])
+        pool = int(state.templates.pool_of[kind])
+        offers = state.offers[pool]
+        if pool not in state.limited:
+            if pool not in options.empty_nodes:
+                options.empty_nodes[pool] = empty_node(state, pool, options)
+            state.open_planned(task.batch, options.empty_nodes[pool], amounts)
+            if len(mix) == 1:
+                options.note_new(amounts[0], options.empty_nodes[pool])
+            placed += sum(amounts)
+            continue
+        capacity = offers.capacities[kind - state.templates.type_base[pool]]
+        for amount in amounts:
+            if state.limits.shortage(offers.pool.name, capacity) is not None:
+                return placed
+            template = empty_node(state, pool, options)
+            held = most_on_new(template, task.batch, amount)
+            if held:
+                state.open_planned(task.batch, template, (held,))
+                state.charge(offers.pool.name, state.charged(state.planned.count - 1))
+                placed += held
+            if held < amount:
+                return placed
+    return placed
+
+
+def most_on_new(template: NodeTemplate, batch: Batch, amount: int) -> int:
+    """The most chunks, up to `amount`, of which an empty node may hold so many that enough of what is within the pool's limits
+    is left open for its minValues."""
+    while amount and template.offers.minimums and template.least(batch.needs.request * amount) is None:
+        amount -= 1
+    return amount
+
+
+def empty_node(state: State, pool: int, options: Options) -> NodeTemplate:
+    """What a new node of the pool is to be, for chunks that have these options."""
+    offers = state.offers[pool]
+    compatibility = options.compatibility
+    rows = compatibility.rows(pool)
+    if pool in state.limited:
+        rows = rows & state.running_limits.new_types(pool)[offers.offerings.types_of]
+    return state.templates.get(pool, rows, offers.own_labels(compatibility.wanted), compatibility.wanted)
+
+
+def _enlarge(
+    state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], *, count: int, price: int
+) -> int:
+    """Makes one planned node larger if that is no dearer than `price` for all that is left, chunk for chunk."""
+    growth = cheapest_growth(state, task, relaxation, pools, count, limit=(price / count) * (1 + ROUNDING) + ROUNDING)
+    if growth is None:
+        return 0
+    template = template_within_limits(state, task.batch, growth)
+    amount = most_with_minimums(state, template, growth.index, task.batch, growth.chunks)
+    if amount:
+        grow(state, task.batch, growth.index, template, amount)
+    return amount

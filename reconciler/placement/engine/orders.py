@@ -1,0 +1,62 @@
+"""Other orders for batches of equal priority, in which more of them may find a place, or a cheaper one.
+
+Demands that are placed as a whole stay together, and so do pending pods, whose order is the right one for what is there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain, groupby, permutations, product
+
+import numpy as np
+
+from reconciler.placement.batches import Batch, rank_of
+from reconciler.placement.engine.state import State
+
+Key = Callable[[Batch], float]
+MOST_ORDERS = 24
+"""All orders of four batches: up to so many all of them are tried, so that the answer does not depend on names."""
+
+
+def other_orders(state: State, batches: Sequence[Batch], missing: Collection[int]) -> Iterator[list[Batch]]:
+    """All there are, where those are few. Else those that found no place first; the largest first; those under most rules first; each
+    only if it is new."""
+    ranks = [list(_wholes(equals)) for _, equals in groupby(batches, key=rank_of)]
+    if math.prod(math.factorial(len(wholes)) for wholes in ranks) <= MOST_ORDERS:
+        # The first of all is the order they are in.
+        for chosen in [*product(*map(permutations, ranks))][1:]:
+            yield list(chain.from_iterable(chain.from_iterable(chosen)))
+        return
+    largest = np.maximum(state.templates.room.max(axis=0, initial=1), 1)
+
+    def share(batch: Batch) -> float:
+        return float((batch.needs.request / largest).max(initial=0))
+
+    known = [list(batches)]
+    keys: tuple[Key, ...] = (
+        lambda batch: -float(batch.number in missing),
+        lambda batch: -share(batch),
+        lambda batch: -len(state.constraints(batch).rules) - share(batch) / 2,
+    )
+    for key in keys:
+        order = [batch for wholes in ranks for whole in _ordered(wholes, key) for batch in whole]
+        if order not in known:
+            known.append(order)
+            yield order
+
+
+def _wholes(equals: Iterable[Batch]) -> list[list[Batch]]:
+    """Batches that are placed one by one, and those that are placed as a whole, together."""
+    wholes: list[list[Batch]] = []
+    for batch in equals:
+        if wholes and batch.whole is not None and batch.whole == wholes[-1][0].whole:
+            wholes[-1].append(batch)
+        else:
+            wholes.append([batch])
+    return wholes
+
+
+def _ordered(wholes: Sequence[list[Batch]], key: Key) -> list[list[Batch]]:
+    """Equals stay in their order."""
+    return sorted(wholes, key=lambda whole: min(key(batch) for batch in whole))

@@ -1,0 +1,327 @@
+"""Places batch after batch: who was there before, then bins that are there, then new nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from reconciler.placement.batches import Batch, rank_of
+from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.balance import Balance, expect_planned
+from reconciler.placement.engine.domains import place_over_domains
+from reconciler.placement.engine.fill import fill_existing, has_room
+from reconciler.placement.engine.host_caps import Task
+from reconciler.placement.engine.open import join_planned, make_nodes
+from reconciler.placement.engine.retainer import Staying
+from reconciler.placement.engine.state import Saved, State
+from reconciler.placement.requirements import ANYWHERE, Requirements
+
+_ATTEMPTS = 4
+
+
+class Packer:
+    """Places batches into a state. per_node: most chunks of one demand on a node, None for no limit."""
+
+    def __init__(self, state: State, batches: Sequence[Batch]) -> None:
+        self._state = state
+        self._batches = batches
+        self._staying = Staying(state, batches, self.broken)
+        self._unplaced: dict[int, int] = {}
+        self._refused: dict[int, tuple[int, ...]] = {}
+        """What counted under the spread constraints of batches with chunks that found no place, when they last found none."""
+        self.moving = 0
+        """Chunks that did not stay where they were, when all were placed last; pods that wait for room are left aside."""
+
+    def place_all(self) -> dict[int, int]:
+        """Places all batches so that spread constraints hold for everything together; returns how many chunks of each found
+        no place, by batch number (those with some).
+
+        Nodes made for one demand may unbalance another that was placed before. Then all is placed again with those nodes'
+        domains expected; a demand that is still off balance after a few attempts is left out.
+        """
+        saved = self._state.save()
+        left_out: frozenset[int] = frozenset()
+        for attempt in range(_ATTEMPTS + len(self._batches)):
+            self.moving = 0
+            self._unplaced = {item.number: item.count for item in self._batches if item.number in left_out}
+            self._place([item for item in self._batches if item.number not in left_out])
+            broken = self.broken()
+            if not broken:
+                break
+            for rules in broken.values():
+                expect_planned(self._state, rules)
+            if attempt >= _ATTEMPTS:
+                last = next(item for item in self._batches if item.number == max(broken))
+                left_out |= {item.number for item in self._batches if item is last or _same_whole(item, last)}
+            self._state.put_back(saved)
+        self._place_refused(left_out)
+        return self._unplaced
+
+    @property
+    def unplaced(self) -> dict[int, int]:
+        """Chunks that found no place so far, by batch number."""
+        return dict(self._unplaced)
+
+    def place_settled(self) -> dict[int, int]:
+        """Places only what is no matter of choice: pending pods that take what room there is, and chunks that stay where they
+        were. Returns how many chunks of each other batch are left."""
+        self._unplaced = {}
+        self._place([item for item in self._batches if item.waits])
+        left: dict[int, int] = {}
+        others = [item for item in self._batches if not item.waits]
+        steady = self._staying.all_of(others)
+        for _, equals in groupby(others, key=rank_of):
+            rank = list(equals)
+            stayed = steady or self._staying.rank(rank)
+            left |= {batch.number: batch.count - stayed[batch.number] for batch in rank}
+        return {number: count for number, count in left.items() if count}
+
+    def place_rest(self, missing: Mapping[int, int]) -> dict[int, int]:
+        """Of chunks that another way to place the others left without a place, by batch number, those that have one all the same,
+        with nobody else moved; returns how many still have none."""
+        self._unplaced = dict(missing)
+        self._place_refused(missing.keys())
+        return self._unplaced
+
+    def broken(self) -> dict[int, list[SpreadRule]]:
+        """Spread rules that do not hold for what is placed now, by batch number."""
+        # Pending pods that go on what is there are bound before any new node comes.
+        later = [item for item in self._batches if item.needs.shape.topology_spread and not item.waits]
+        spread = {item.number: constraints for item in later if (constraints := self._state.constraints(item)).spread}
+        together: dict[ConstraintSet, set[int]] = {}
+        for put in self._state.entries():
+            if put.batch.number in spread:
+                together.setdefault(spread[put.batch.number], set()).add(put.bin)
+        under: dict[SpreadRule, set[int]] = {}
+        for constraints, used in together.items():
+            for rule in constraints.spread:
+                under.setdefault(rule, set()).update(used)
+        balance = Balance(self._state)
+        # A rule that holds for all that are under it holds for each; most do.
+        if all(balance.holds(rule, used) for rule, used in under.items()):
+            return {}
+        bins: dict[int, set[int]] = {}
+        for put in self._state.entries():
+            bins.setdefault(put.batch.number, set()).add(put.bin)
+        broken = {
+            number: balance.unbalanced(constraints.spread, bins.get(number, ()), hosts=True)
+            for number, constraints in spread.items()
+        }
+        return {number: found for number, found in broken.items() if found}
+
+    def _place(self, batches: Sequence[Batch]) -> None:
+        """Of each priority those that were placed before stay first, so that what is new makes nobody move."""
+        steady: dict[int, int] | None = None
+        for (after_pods, _), equals in groupby(batches, key=rank_of):
+            rank = list(equals)
+            if after_pods and steady is None:
+                steady = self._staying.all_of([item for item in batches if not item.pods])
+            stayed = steady or self._staying.rank(rank)
+            self.moving += sum(item.count - stayed[item.number] for item in rank if not item.waits)
+            for whole, members in groupby(rank, key=lambda batch: batch.whole):
+                if whole is not None:
+                    self._place_whole(list(members), stayed)
+                    continue
+                for batch in members:
+                    wanted = batch.count - stayed[batch.number]
+                    self._note(batch, wanted - self._place_batch(batch, wanted))
+            self._try_again(rank)
+        self._try_again(batches)
+
+    def _place_refused(self, left_out: Collection[int]) -> None:
+        """Another chance for chunks that had to expect nodes of others, empty at first, or were left out: all of those are there
+        now, with what is on them. What would unbalance somebody else is given up again."""
+        expected = self._state.topology.expected
+        again = [
+            item
+            for item in self._batches
+            if item.number in self._unplaced and not item.waits
+            if item.number in left_out or any(rule.counter in expected for rule in self._state.constraints(item).spread)
+        ]
+        expected.clear()
+        saved, unplaced = self._state.save(), self.unplaced
+        while again:
+            for item in again:
+                self._refused.pop(item.number, None)
+            self._try_again(again)
+            broken = self.broken()
+            if not broken:
+                return
+            to_blame = self._to_blame(broken, saved)
+            self._state.put_back(saved)
+            self._unplaced = dict(unplaced)
+            again = [item for item in again if item.number not in to_blame] if to_blame else []
+
+    def _to_blame(self, broken: Mapping[int, Sequence[SpreadRule]], since: Saved) -> set[int]:
+        """Batches whose chunks came since then and made nodes, or are under a rule that does not hold, or count in it."""
+        counters = {rule.counter for rules in broken.values() for rule in rules}
+        return {
+            put.batch.number
+            for put in self._state.entries(since)
+            if put.batch.number in broken
+            or (put.bin >= self._state.base and put.was < 0)
+            or not counters.isdisjoint(self._state.topology.counts_of(put.batch.needs))
+        }
+
+    def _note(self, batch: Batch, missing: int) -> None:
+        if missing:
+            self._unplaced[batch.number] = missing
+            self._refused[batch.number] = self._around(batch)
+        else:
+            self._unplaced.pop(batch.number, None)
+
+    def _around(self, batch: Batch) -> tuple[int, ...]:
+        """What has to change before chunks may go where spread constraints did not let them."""
+        spread = self._state.constraints(batch).spread
+        counters = self._state.topology.counters
+        return (self._state.planned.count, *(counters[rule.counter].total for rule in spread)) if spread else ()
+
+    def _has_another_chance(self, batch: Batch) -> bool:
+        """Pods that it has affinity to may have come meanwhile; and where more pods count, spread may let more come."""
+        if batch.needs.shape.pod_affinity:
+            return True
+        return not batch.waits and self._refused.get(batch.number) != self._around(batch)
+
+    def _place_whole(self, batches: Sequence[Batch], stayed: dict[int, int]) -> bool:
+        """All chunks of a demand or none; returns whether all."""
+        if all(stayed[batch.number] == batch.count for batch in batches):
+            return True
+        saved = self._state.save()
+        # Those with affinity may stand before the pods that they have it to.
+        affinity_last = sorted(batches, key=lambda batch: bool(batch.needs.shape.pod_affinity))
+        for order in (batches, affinity_last) if affinity_last != list(batches) else (batches,):
+            if self._place_each(order):
+                for item in batches:
+                    self._note(item, 0)
+                return True
+            self._state.put_back(saved)
+        for item in batches:
+            self._note(item, item.count)
+        return False
+
+    def _place_each(self, batches: Sequence[Batch]) -> bool:
+        """Until one has chunks left over."""
+        for batch in batches:
+            wanted = batch.count - self._staying.one(batch)
+            if self._place_batch(batch, wanted) < wanted:
+                return False
+        return True
+
+    def _try_again(self, batches: Sequence[Batch]) -> None:
+        """Chunks that found no place, as long as that of others may help them, until none comes of it."""
+        progress = True
+        while progress:
+            progress = False
+            for whole, members in groupby(batches, key=lambda batch: batch.whole):
+                lonely = [batch for batch in members if batch.number in self._unplaced]
+                hopeful = [batch for batch in lonely if self._has_another_chance(batch)]
+                if hopeful and whole is not None:
+                    progress = self._place_whole(lonely, dict.fromkeys(self._unplaced, 0)) or progress
+                    continue
+                for batch in hopeful:
+                    missing = self._unplaced[batch.number]
+                    placed = self._place_batch(batch, missing)
+                    progress = progress or placed > 0
+                    self._note(batch, missing - placed)
+
+    def _place_batch(self, batch: Batch, count: int) -> int:
+        """Places up to `count` chunks of one batch; returns how many.
+
+        First without new nodes. Only if that is not enough they are placed again with them, since a node yet to come is an
+        empty domain that spread constraints look at.
+        """
+        state = self._state
+        constraints = state.constraints(batch)
+        saved = state.save() if constraints.by_domain else None
+        placed = self._place_on(batch, constraints, count, opening=False) if has_room(state, batch) else 0
+        if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
+            return placed
+        if saved is not None and placed:
+            state.put_back(saved)
+            placed = 0
+        else:
+            placed += self._place_preferred(batch, count - placed)
+        placed += self._place_on(batch, constraints, count - placed, opening=True)
+        step = 1 if constraints.host_spread else 0
+        while step and placed < count:
+            step = self._place_on(batch, constraints, count - placed, opening=True, settled=True)
+            placed += step
+        return placed
+
+    def _place_preferred(self, batch: Batch, count: int) -> int:
+        """Chunks that find no room, on new nodes that meet what they would rather have, as far as any can."""
+        placed = 0
+        for needs in batch.preferences:
+            firmer = replace(batch, needs=needs, preferences=())
+            if placed < count:
+                constraints = self._state.constraints(firmer)
+                # That nobody is near whom it would rather be makes no chunk the first of those near whom it has to be.
+                if self._nobody_yet(constraints) and not self._nobody_yet(self._state.constraints(batch)):
+                    continue
+                placed += self._place_on(firmer, constraints, count - placed, opening=True)
+        return placed
+
+    def _nobody_yet(self, constraints: ConstraintSet) -> bool:
+        """Of those that pods ask for themselves."""
+        affinity = (*constraints.affinity, *constraints.host_affinity)
+        return self._state.topology.nobody_yet(affinity)
+
+    def _place_on(
+        self, batch: Batch, constraints: ConstraintSet, count: int, *, opening: bool, settled: bool = False
+    ) -> int:
+        """settled: no node can be made for these chunks any more, so that spread over hosts starts at what those hold that are
+        there or planned."""
+
+        def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
+            task = Task(batch, where, constraints, bare=may_open and not settled, single=False)
+            return _fill(self._state, task, amount, opening=may_open)
+
+        if constraints.keys:
+            return place_over_domains(
+                *(self._state, batch, constraints, fill),
+                count=count,
+                opening=opening,
+                others=self._batches,
+            )
+        return fill(ANYWHERE, count, opening)
+
+
+def _same_whole(one: Batch, other: Batch) -> bool:
+    return one.whole is not None and one.whole == other.whole
+
+
+def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
+    affinity = task.constraints.host_affinity
+    placed = 0
+    if affinity and state.topology.bootstrapping(affinity):
+        placed = _first_on_a_host(state, task, count, opening=opening)
+        if not placed or not state.bins.hostnames.sharing:
+            return placed
+    settled = opening and not task.bare
+    while placed < count:
+        # With each round the emptiest host may hold more, which lets a spread constraint allow more on all of them.
+        step = fill_existing(state, task, count - placed)
+        step += join_planned(state, task, count - placed - step) if settled else 0
+        placed += step
+        if not step or not task.constraints.on_hosts:
+            break
+    if opening and task.bare and placed < count:
+        placed += make_nodes(state, task, count - placed)
+    return placed
+
+
+def _first_on_a_host(state: State, task: Task, count: int, *, opening: bool) -> int:
+    """Pods that want to share a host and have none yet: the one node that takes most of them."""
+    alone = replace(task, single=True)
+    saved = state.save()
+    placed = fill_existing(state, alone, count)
+    if placed == count or not opening:
+        return placed
+    state.put_back(saved)
+    made = make_nodes(state, alone, count) if task.bare else join_planned(state, alone, count)
+    if made >= placed:
+        return made
+    state.put_back(saved)
+    return fill_existing(state, alone, count)

@@ -1,0 +1,65 @@
+"""Compiles the loops of kernel before anybody waits for them, into numba's cache: `python -m reconciler.placement.engine.precompile`.
+
+Called when the image is built. What it does is a placement just large enough for the loops, so that they are compiled for
+the very kinds of arrays that every other placement hands to them.
+"""
+
+from __future__ import annotations
+
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.nodes import (
+    INSTANCE_TYPE_LABEL,
+    InstanceType,
+    NodeClaimTemplate,
+    NodeClassRef,
+    NodePool,
+    Offering,
+)
+from reconciler.model.placement import Placement
+from reconciler.model.pods import PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import ClusterView
+from reconciler.placement.engine.kernel import WORTH_COMPILING
+from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
+
+
+def compile_ahead() -> list[Placement]:
+    """Places many different groups, some of which make nodes larger that are planned for others: in a pool without minValues,
+    and in one with some, where other loops are used."""
+    types = [
+        InstanceType(
+            name=f"size-{cpu}",
+            architecture="amd64",
+            operating_systems=("linux",),
+            capacity=Resources.parse({"cpu": str(cpu), "memory": f"{4 * cpu}Gi", "pods": "110"}),
+            overhead=Resources(),
+            offerings=(Offering("zone", "on-demand", cpu / 20),),
+        )
+        for cpu in (2, 4, 8)
+    ]
+    node_class = NodeClassRef("example.com", "NodeClass", "default")
+    two_types = Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, min_values=2)
+    templates = [NodeClaimTemplate(node_class=node_class, requirements=kept) for kept in ((), (two_types,))]
+    demands = [
+        Demand(
+            ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "default", f"group-{number:03}"),
+            (ChunkGroup(_shape(f"{300 + 7 * number}m", f"{number + 1}Mi"), 3),),
+        )
+        for number in range(WORTH_COMPILING)
+    ]
+    # Its first half is placed, and taken back since the second fits nowhere.
+    halves = (ChunkGroup(_shape("10m", "1Mi"), 1), ChunkGroup(_shape("100", "1Gi"), 1))
+    impossible = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "default", "impossible")
+    demands.append(Demand(impossible, halves, whole=True))
+    return [place(Problem(ClusterView(), [NodePool("general", template)], types, demands)) for template in templates]
+
+
+def _shape(cpu: str, memory: str) -> PodShape:
+    return PodShape("default", Resources.parse({"cpu": cpu, "memory": memory, "pods": "1"}))
+
+
+if __name__ == "__main__":
+    compile_ahead()

@@ -1,0 +1,117 @@
+"""Chunks stay where they were, as far as they still fit: so that an unchanged cluster gives an unchanged plan.
+
+What a bin held is read from its annotation; nothing is remembered anywhere else. A bin that is held but does not say for
+whom is only preferred (see fill).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.placement import read_holdings
+from reconciler.placement.amounts import PLENTY
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
+from reconciler.placement.constraints.topology_rules import Rule, allowed_in
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.balance import unbalanced
+from reconciler.placement.engine.fill import fill_existing
+from reconciler.placement.engine.host_caps import Task
+from reconciler.placement.engine.state import State
+from reconciler.placement.requirements import Requirements
+
+Stays = dict[tuple[str, int], list[tuple[int, int]]]
+"""By demand and group: bins and how many chunks each held."""
+
+
+def stays_of(state: State) -> Stays:
+    stays: Stays = {}
+    for number, words in state.bins.holding.items():
+        for key, count in read_holdings(words).items():
+            stays.setdefault(key, []).append((number, count))
+    return stays
+
+
+def stays_for(stays: Stays, batch: Batch) -> int:
+    """How many chunks of a batch were placed before."""
+    return 0 if batch.pods else sum(count for _, count in stays.get(stay_key(batch), []))
+
+
+def stay_key(batch: Batch) -> tuple[str, int]:
+    """By which what it held is known."""
+    member = batch.members[0]
+    return str(member.demand), member.group
+
+
+def stay(
+    state: State,
+    batch: Batch,
+    constraints: ConstraintSet,
+    stays: Stays,
+    *,
+    loosely: bool = False,
+) -> int:
+    """Places chunks where the batch's demand had them; returns how many. None stay if that would break a spread rule, which
+    can only be judged over all of them. loosely: spread is not looked at, since the caller will judge it over all batches."""
+    if loosely:
+        constraints = replace(constraints, spread=(), host_spread=(), on_hosts=_others(constraints.on_hosts))
+    known = stays.get(stay_key(batch), [])
+    if batch.pods or not known:
+        return 0
+    rules = constraints.rules
+    saved = state.save()
+    placed, step, left = 0, 1, dict(known)
+    while step:
+        # With each round the emptiest host may hold more, which lets a spread constraint allow more on all of them.
+        step = 0
+        for number, count in left.items():
+            only = np.zeros(state.base, dtype=np.bool_)
+            only[number] = True
+            amount = min(count, batch.count - placed - step, _allowed(state, batch, rules, number))
+            if amount > 0:
+                first = _bootstrapping(state, rules)
+                task = Task(batch, Requirements(), constraints, bare=False, single=bool(first))
+                stayed = fill_existing(state, task, amount, only)
+                left[number] -= stayed
+                step += stayed
+        placed += step
+        if not constraints.host_spread:
+            break
+    if unbalanced(state, batch, constraints.spread, since=saved):
+        state.put_back(saved)
+        return 0
+    return placed
+
+
+def _others(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules if not isinstance(rule, SpreadRule))
+
+
+def _bootstrapping(state: State, rules: Sequence[Rule]) -> tuple[AffinityRule, ...]:
+    return state.topology.bootstrapping([rule for rule in rules if isinstance(rule, AffinityRule)])
+
+
+def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:
+    """By rules on labels other than the hostname, spread apart; none on a bin whose domain is not decided yet."""
+    labels = state.bins.origins[number].labels
+    if any(isinstance(labels.get(key), tuple) for key in state.topology.deciding_keys(batch.needs)):
+        return 0
+    allowed = PLENTY
+    first = _bootstrapping(state, rules)
+    for rule in rules:
+        if rule.key == HOSTNAME_LABEL:
+            continue
+        cell = labels.get(rule.key)
+        if isinstance(cell, tuple):
+            return 0
+        if cell is None:
+            allowed = 0 if isinstance(rule, SpreadRule | AffinityRule) else allowed
+        elif not isinstance(rule, SpreadRule):
+            counted = state.topology.counters[rule.counter].count(cell)
+            allowed = min(allowed, allowed_in(rule, counted, 0, first=rule in first))
+    return allowed

@@ -1,0 +1,48 @@
+"""An order in which all chunks can stay where they were, one bin of one batch after the other.
+
+A pod with affinity to its own kind may come alone only while it is the first. What came in an order that went back and forth
+between demands (one of these, then those, then the others of these beside them) can only be found again in such an order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.placement.batches import Batch
+from reconciler.placement.engine.retain import Stays, stay, stay_key, stays_for
+from reconciler.placement.engine.state import State
+
+_MOST_PIECES = 6
+"""Bins that batches were on, up to which orders are looked for: there are as many as sets of these."""
+
+
+def stay_in_pieces(
+    state: State,
+    batches: Sequence[Batch],
+    stays: Stays,
+) -> bool:
+    """Places all chunks of these batches where they were, whole; False, with the state as it was, when no order was found or
+    none is looked for: where no pod has affinity the order of batches decides all."""
+    pieces = [(batch, number, count) for batch in batches for number, count in stays.get(stay_key(batch), ())]
+    constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
+    if len(pieces) > _MOST_PIECES or any(stays_for(stays, batch) > batch.count for batch in batches):
+        return False
+    if not any(constraints.affinity or constraints.host_affinity for constraints in constraint_sets.values()):
+        return False
+    tried: set[frozenset[int]] = set()
+
+    def settle(left: frozenset[int]) -> bool:
+        if not left:
+            return True
+        tried.add(left)
+        for index in sorted(left):
+            batch, number, count = pieces[index]
+            saved = state.save()
+            only = {stay_key(batch): [(number, count)]}
+            stayed = stay(state, batch, constraint_sets[batch.number], only)
+            if stayed == count and left - {index} not in tried and settle(left - {index}):
+                return True
+            state.put_back(saved)
+        return False
+
+    return settle(frozenset(range(len(pieces))))

@@ -1,0 +1,122 @@
+"""Which chunks stay where they were when something is placed anew, for all batches together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import islice, permutations
+
+from reconciler.placement.batches import Batch, rank_of
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.retain import stay, stays_for, stays_of
+from reconciler.placement.engine.retain_order import stay_in_pieces
+from reconciler.placement.engine.state import State
+
+_MOST_REORDERED = 4
+"""Batches that were there before, up to which all orders are tried in which they may stay."""
+
+
+class Staying:
+    """What bins held before, and who of it stays. broken: the spread constraints that do not hold for all that is placed, by
+    batch; per_node: most chunks of one demand on a node, None for no limit."""
+
+    def __init__(
+        self,
+        state: State,
+        batches: Sequence[Batch],
+        broken: Callable[[], dict[int, list[SpreadRule]]],
+    ) -> None:
+        self._state = state
+        self._batches = batches
+        self._broken = broken
+        self._stays = stays_of(state)
+
+    def all_of(self, batches: Sequence[Batch]) -> dict[int, int]:
+        """How many chunks of each batch stay, where nothing is new and all can: then chunks of a higher priority may have affinity
+        to others, beside which they came. Empty, with the state as it was, where somebody has to move or to come."""
+        if not self._stays or any(stays_for(self._stays, item) < item.count for item in batches):
+            return {}
+        saved = self._state.save()
+        stayed = self._in_best_order(batches, ())
+        if all(stayed[item.number] == item.count for item in batches):
+            return stayed
+        self._state.put_back(saved)
+        return {}
+
+    def rank(self, rank: Sequence[Batch]) -> dict[int, int]:
+        """How many chunks of each batch stay where they were; a demand that is placed as a whole stays as a whole."""
+        moving: set[int | None] = set()
+        while True:
+            if not self._stays:
+                return dict.fromkeys((batch.number for batch in rank), 0)
+            saved = self._state.save()
+            stayed = self._in_best_order(rank, moving)
+            partly = {
+                batch.whole
+                for batch in rank
+                if batch.whole is not None and batch.whole not in moving and stayed[batch.number] < batch.count
+                if any(stayed[other.number] for other in rank if other.whole == batch.whole)
+            }
+            if not partly:
+                return stayed
+            self._state.put_back(saved)
+            moving |= partly
+
+    def _in_best_order(self, rank: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
+        """What came in one order may not be able to stay in another: while some have to move and they are few, other orders
+        are tried."""
+        saved = self._state.save()
+        best, stayed = rank, self._in_order(rank, moving)
+        known = {item.number: min(item.count, stays_for(self._stays, item)) for item in rank}
+        held = [item for item in rank if known[item.number]]
+        if any(stayed[item.number] < known[item.number] and self._state.constraints(item).spread for item in held):
+            self._state.put_back(saved)
+            loosely = self._in_order(rank, moving, loosely=True)
+            if sum(loosely.values()) == sum(known.values()) and self._is_balanced(rank):
+                return loosely
+            self._state.put_back(saved)
+            stayed = self._in_order(rank, moving)
+        if not 1 < len(held) <= _MOST_REORDERED or sum(stayed.values()) >= sum(known.values()):
+            return stayed
+        most = sum(stayed.values())
+        for order in islice(permutations(held), 1, None):
+            self._state.put_back(saved)
+            now = sum(self._in_order(order, moving).values())
+            if now > most:
+                most, best = now, order
+            if most == sum(known.values()):
+                break
+        self._state.put_back(saved)
+        if most < sum(known.values()):
+            pieces = [item for item in held if item.whole is None or item.whole not in moving]
+            if stay_in_pieces(self._state, pieces, self._stays):
+                return dict.fromkeys(stayed, 0) | {item.number: known[item.number] for item in pieces}
+        return dict.fromkeys(stayed, 0) | self._in_order(best, moving)
+
+    def _is_balanced(self, rank: Sequence[Batch]) -> bool:
+        """Whether all spread constraints hold, in the end. Chunks that count may have come after those whose constraint would not
+        let these come after them, and so may those of lower priorities, which are counted in here if need be: as long as nobody
+        turned out not to stay (see Packer.place_all)."""
+        if not self._broken():
+            return True
+        lower = [item for item in self._batches if rank_of(item) > rank_of(rank[-1]) and stays_for(self._stays, item)]
+        if not lower or self._state.topology.expected:
+            return False
+        saved = self._state.save()
+        self._in_order(lower, (), loosely=True)
+        balanced = not self._broken()
+        self._state.put_back(saved)
+        return balanced
+
+    def _in_order(
+        self, order: Sequence[Batch], moving: Collection[int | None], *, loosely: bool = False
+    ) -> dict[int, int]:
+        stayed = {batch.number: 0 for batch in order}
+        for _ in range(2):  # those with affinity may come before the pods that they have it to
+            for batch in order:
+                if not stayed[batch.number] and (batch.whole is None or batch.whole not in moving):
+                    stayed[batch.number] = self.one(batch, loosely=loosely)
+        return stayed
+
+    def one(self, batch: Batch, *, loosely: bool = False) -> int:
+        constraints = self._state.constraints(batch)
+        return stay(self._state, batch, constraints, self._stays, loosely=loosely)

@@ -1,0 +1,27 @@
+"""How good a placement is, so that several can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.placement.batches import Batch
+from reconciler.placement.engine.state import State
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Score:
+    """What a placement is judged by, best first. missing: chunks without a place, by priority, highest first; price: of new
+    nodes, in billionths of a USD an hour; nodes: new ones."""
+
+    missing: tuple[int, ...]
+    price: int
+    nodes: int
+
+
+def score_of(state: State, batches: Sequence[Batch], missing: Mapping[int, int]) -> Score:
+    by_priority = dict.fromkeys(sorted({(batch.pods, batch.priority) for batch in batches}, reverse=True), 0)
+    for batch in batches:
+        by_priority[batch.pods, batch.priority] += missing.get(batch.number, 0)
+    count = state.planned.count
+    return Score(tuple(by_priority.values()), int(state.planned.price[:count].sum()), count)

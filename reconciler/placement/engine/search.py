@@ -1,0 +1,209 @@
+"""Every way to place a few chunks, and the best of them.
+
+Depth first, one chunk at a time, in any order, to any destination; a way is left as soon as it cannot become better than the
+best known. The work is bounded by a number of ways, not by time, so that equal input gives an equal answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.amounts import PLENTY
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.balance import expect_planned
+from reconciler.placement.engine.destinations import Destination, closed_to, destinations_of
+from reconciler.placement.engine.open import by_weight
+from reconciler.placement.engine.pack import Packer
+from reconciler.placement.engine.score import Score, score_of
+from reconciler.placement.engine.sequence import can_come_one_by_one
+from reconciler.placement.engine.state import State
+
+MOST_WAYS = 1500
+"""Partial ways that are looked at, at most; a few hundredths of a millisecond each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    batch: Batch
+    destination: Destination
+
+
+class Search:
+    """All ways to place a few chunks into a state. better_than: the answer to beat. missing: what the best way leaves."""
+
+    def __init__(self, state: State, packer: Packer, batches: Sequence[Batch], *, better_than: Score) -> None:
+        self.missing: dict[int, int] = {}
+        self._state = state
+        self._packer = packer
+        self._batches = batches
+        self._best = better_than
+        self._best_steps: list[Step] | None = None
+        self._steps: list[Step] = []
+        self._constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
+        self._closed = {batch.number: closed_to(state, batch, self._constraint_sets[batch.number]) for batch in batches}
+        self._in_any_order = False
+        state.weights = state.weights or by_weight(state)
+        self._takes_turns = bool(state.limited) and len(state.weights) > 1
+        """Whether a chunk may find a heavier NodePool at its limit because another came before it."""
+        self._over_hosts = [
+            rule
+            for constraints in self._constraint_sets.values()
+            for rule in constraints.on_hosts
+            if isinstance(rule, SpreadRule)
+        ]
+        self._kinds = self._kinds_of_batches()
+        self._rate = _least_prices(state)
+        self._without = packer.unplaced
+        self._seen: set[tuple[object, ...]] = set()
+        self._root = state.save()
+
+    def best(self, left: dict[int, int]) -> list[Step] | None:
+        """The steps of a better way, None when none was found; the state is left as it was. left: chunks by batch."""
+        self._root = self._state.save()
+        self._explore(Counter(left))
+        if self._is_order_decisive(left):
+            self._in_any_order = True
+            self._seen.clear()
+            self._explore(Counter(left))
+        return self._best_steps
+
+    def _is_order_decisive(self, left: Collection[int]) -> bool:
+        """Whether spread may keep chunks from taking what a limit leaves of the heaviest NodePool in the order that is cheapest.
+        Chunks with affinity have to come after its pods anyway."""
+        constraint_sets = [self._constraint_sets[number] for number in left]
+        return (
+            self._takes_turns
+            and any(rule.key != HOSTNAME_LABEL for constraints in constraint_sets for rule in constraints.spread)
+            and not any(constraints.affinity or constraints.host_affinity for constraints in constraint_sets)
+        )
+
+    def _kinds_of_batches(self) -> dict[int, int]:
+        """By batch number that of the first whose chunks are the same to all rules."""
+        known: dict[tuple[object, ...], int] = {}
+        kinds = {}
+        for batch in self._batches:
+            alike: tuple[object, ...] = (
+                *(batch.needs.shape, batch.pods, batch.keeps_minimum, batch.opens_nodes, batch.priority),
+                batch.number if batch.whole is not None or self._state.per_node is not None else None,
+            )
+            kinds[batch.number] = known.setdefault(alike, batch.number)
+        return kinds
+
+    def _explore(self, left: Counter[int]) -> None:
+        saved = self._state.save()
+        self._judge(left)
+        for step in self._following(left):
+            if len(self._seen) >= MOST_WAYS:
+                return
+            if self._is_hopeless(left, step.destination.extra):
+                continue
+            step.destination.put(self._state)
+            self._steps.append(step)
+            left[step.batch.number] -= 1
+            key = self._key()
+            if key not in self._seen:
+                self._seen.add(key)
+                self._explore(left)
+            left[step.batch.number] += 1
+            self._steps.pop()
+            self._state.put_back(saved)
+
+    def _judge(self, left: Counter[int]) -> None:
+        missing = {number: count for number, count in {**self._without, **left}.items() if count}
+        outcome = score_of(self._state, self._batches, missing)
+        if outcome < self._best and self._is_whole(left) and self._is_balanced():
+            self._best, self._best_steps, self.missing = outcome, list(self._steps), missing
+
+    def _is_balanced(self) -> bool:
+        """Where nodes are made a host may always be yet to come, as Karpenter has it: spread over hosts starts at none."""
+        topology = self._state.topology
+        if self._state.planned.count:
+            expect_planned(self._state, self._over_hosts)
+        broken = self._packer.broken()
+        topology.expected.clear()
+        if broken or not self._in_any_order:
+            return not broken
+        return can_come_one_by_one(self._state, self._state.entries(self._root), self._constraint_sets, self._closed)
+
+    def _is_whole(self, left: Counter[int]) -> bool:
+        """Whether demands that are placed as a whole are all there or not at all."""
+        short = {batch.whole for batch in self._batches if batch.whole is not None and left[batch.number]}
+        there = {put.batch.whole for put in self._state.entries()}
+        return not short & there
+
+    def _following(self, left: Counter[int]) -> list[Step]:
+        """One more chunk of each kind, to each destination, the cheapest first."""
+        found: list[tuple[int, Step]] = []
+        kinds = set()
+        for number, count in sorted(left.items()):
+            if not count or self._kinds[number] in kinds:
+                continue
+            kinds.add(self._kinds[number])
+            batch = self._batches[number]
+            moves = destinations_of(
+                self._state,
+                batch,
+                self._constraint_sets[number],
+                closed=self._closed[number],
+                in_any_order=self._in_any_order,
+            )
+            found += [(move.extra, Step(batch, move)) for move in moves]
+            if moves and self._is_alone(batch):
+                found = [(move.extra, Step(batch, move)) for move in moves]
+                break
+        return [step for _, step in sorted(found, key=lambda item: item[0])]
+
+    def _is_alone(self, batch: Batch) -> bool:
+        """Whether no rule concerns its chunks, so that it does not matter when they come."""
+        if self._takes_turns:
+            return False
+        return not self._constraint_sets[batch.number].rules and not self._state.topology.counts_of(batch.needs)
+
+    def _is_hopeless(self, left: Counter[int], extra: int) -> bool:
+        if any(self._best.missing):
+            return False
+        planned = self._state.planned
+        price = int(planned.price[: planned.count].sum()) + extra
+        return max(price, self._least_price(left)) >= self._best.price
+
+    def _least_price(self, left: Counter[int]) -> int:
+        """What all new nodes cost at least, resource by resource, if chunks could be cut up."""
+        state, batches = self._state, self._batches
+        wanted = np.zeros(len(state.columns.names), dtype=np.int64)
+        for number, count in left.items():
+            wanted += batches[number].needs.request * count
+        # Chunks that count against what runs there take no room of their own.
+        kind = next((batch for batch in batches if batch.keeps_minimum), batches[0])
+        free = np.maximum(state.free(kind), 0)[state.bins.usable].sum(axis=0)
+        held = state.taken(kind)[: state.planned.count].sum(axis=0)
+        return int(((held + np.maximum(wanted - free, 0)) * self._rate).max(initial=0))
+
+    def _key(self) -> tuple[object, ...]:
+        """The same for ways that differ only in their order, in the names of new nodes or in alike chunks."""
+        held: dict[int, Counter[int]] = {}
+        for step in self._steps:
+            held.setdefault(step.destination.bin, Counter())[self._kinds[step.batch.number]] += 1
+        first, planned = self._state.base, self._state.planned
+        return tuple(
+            sorted(
+                (number if number < first else -1 - int(planned.template[number - first]), *sorted(counts.items()))
+                for number, counts in held.items()
+            )
+        )
+
+
+def _least_prices(state: State) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """By resource the least that any type costs for a unit of it."""
+    rate = np.full(len(state.columns.names), np.inf)
+    for offers in state.offers:
+        prices = np.full(len(offers.room), PLENTY, dtype=np.int64)
+        np.minimum.at(prices, offers.offerings.types_of, offers.prices)
+        for price, room in zip(prices.tolist(), offers.room, strict=True):
+            rate = np.where(room > 0, np.minimum(rate, price / np.maximum(room, 1)), rate)
+    return np.where(np.isinf(rate), 0.0, rate)

@@ -1,0 +1,95 @@
+"""Whether chunks that are placed can come one by one, each where spread over labels allows it then.
+
+Nodes are all there from the start, as kube-scheduler will find them; and a domain counts where a node could be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.constraints.topology_counters import Domain
+from reconciler.placement.constraints.topology_rules import allowed_in
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.combinations import Combination, combinations_of
+from reconciler.placement.engine.domain_shares import Shares
+from reconciler.placement.engine.state import JournalEntry, State
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """What is the same for chunks that may take each other's turn. counted: counters and domains in which one counts; under:
+    its spread rules, each with the domain it comes to."""
+
+    counted: tuple[tuple[int, Domain], ...]
+    under: tuple[tuple[SpreadRule, Domain | None], ...]
+
+
+def can_come_one_by_one(
+    state: State,
+    entries: Sequence[JournalEntry],
+    constraint_sets: Mapping[int, ConstraintSet],
+    closed: Mapping[int, Mapping[Combination, int]],
+) -> bool:
+    """puts: the journal entries of the chunks in question. constraint_sets, closed: by number of batch, its rules and where no node can be made
+    for it (see `closed_to`). Few chunks: the work grows with the number of ways to choose from them."""
+    arrivals: list[_Arrival] = []
+    domains: dict[SpreadRule, set[Domain]] = {}
+    for put in entries:
+        constraints = constraint_sets[put.batch.number]
+        spread = [rule for rule in constraints.spread if rule.key != HOSTNAME_LABEL]
+        under = tuple((rule, state.decided(put.bin, rule.key)) for rule in spread)
+        arrivals += [_Arrival(put.touched.labels, under)] * put.count
+        if spread and not domains.keys() >= set(spread):
+            combinations = combinations_of(state, put.batch, constraints.keys)
+            shares = Shares(state, spread, combinations, opening=put.batch.opens_nodes)
+            domains |= shares.domains_of(closed[put.batch.number])
+    return _Order(state, arrivals, domains).exists()
+
+
+class _Order:
+    def __init__(self, state: State, arrivals: Sequence[_Arrival], domains: Mapping[SpreadRule, set[Domain]]) -> None:
+        self._kinds = list(dict.fromkeys(arrivals))
+        self._wanted = tuple(arrivals.count(kind) for kind in self._kinds)
+        self._domains = domains
+        self._before: dict[tuple[int, Domain], int] = {}
+        for rule, seen in domains.items():
+            for domain in seen:
+                self._before[rule.counter, domain] = state.topology.counters[rule.counter].count(domain)
+        for arrival in arrivals:
+            for position in arrival.counted:
+                if position in self._before:
+                    self._before[position] -= 1
+        self._seen: set[tuple[int, ...]] = set()
+
+    def exists(self) -> bool:
+        return self._follows((0,) * len(self._kinds))
+
+    def _follows(self, here: tuple[int, ...]) -> bool:
+        """Whether the rest can come where so many of each kind are there."""
+        if here == self._wanted:
+            return True
+        self._seen.add(here)
+        counts = dict(self._before)
+        for kind, count in zip(self._kinds, here, strict=True):
+            for position in kind.counted:
+                if position in counts:
+                    counts[position] += count
+        for number, kind in enumerate(self._kinds):
+            following = (*here[:number], here[number] + 1, *here[number + 1 :])
+            fresh = here[number] < self._wanted[number] and following not in self._seen
+            if fresh and self._may_come(kind, counts) and self._follows(following):
+                return True
+        return False
+
+    def _may_come(self, kind: _Arrival, counts: Mapping[tuple[int, Domain], int]) -> bool:
+        for rule, domain in kind.under:
+            seen = self._domains[rule]
+            if domain not in seen:
+                return False
+            least = rule.least((counts[rule.counter, item] for item in seen), len(seen))
+            if not allowed_in(rule, counts[rule.counter, domain], rule.bound(least)):
+                return False
+        return True

@@ -1,0 +1,53 @@
+"""Planned nodes filled, made larger and added to, as far as one compiled call after another gets.
+
+What the loops do here step by step, fill and enlarge do in numpy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reconciler.placement.engine.arrays import NEXT_NOTE, NODES, WAS_PLACE, WAS_TEMPLATE, Numbers
+from reconciler.placement.engine.grow import charge_growth, within_pools
+from reconciler.placement.engine.host_caps import Task, host_caps
+from reconciler.placement.engine.state import State
+from reconciler.placement.offers.node_sizes import Options
+
+_NOT_FILLED: Numbers = np.zeros(0, dtype=np.int64)
+
+
+def serve(
+    state: State, task: Task, pools: tuple[int, ...], count: int, *, options: Options, filling: bool
+) -> tuple[int, int]:
+    """Places up to `count` chunks: on planned nodes as they are, where `filling`; on such of the pools that are made larger for it,
+    as long as that is no dearer than new ones for all that is left, and only one where the pools have limits, since those change
+    what new ones cost; and on a new one, where `options` know which takes all that is left. Only where the kernel is there and no
+    minValues may come to stand in the way.
+
+    Returns how many chunks found a place, and what is next for the others, as the loop has it (see loops): NEXT_NOTE only where
+    the pools have limits."""
+    planned, batch, lines, placed = state.planned, task.batch, state.templates, 0
+    joined = options.compatibility.joined()
+    growing = within_pools(state, joined, pools)
+    limited = not state.limited.isdisjoint(pools)
+    prices = options.mix_prices(count, state.kernel)
+    while True:
+        state.reserve_planned(1)
+        caps = host_caps(state, task)
+        filled, found, following = state.kernel.serve(
+            *(planned.found, planned.marks, planned.loads, lines.spans, lines.line, lines.room),
+            *(joined if filling else _NOT_FILLED, growing, options.compatibility.bought_as),
+            *(batch.needs.request, batch.part, batch.counted),
+            *(state.topology.hosts.table, state.base, caps.rules, caps.more, *state.running_limits.now()),
+            *(planned.count, count - placed, prices, options.new),
+        )
+        if found:
+            placed += state.note_found(batch, found)
+        if limited and found > filled:
+            node, template, place = planned.found[[NODES, WAS_TEMPLATE, WAS_PLACE], found - 1].tolist()
+            if template >= 0:  # a new one is of a pool without limits
+                before = lines.list[template]
+                charge_growth(state, node, before.offers.capacities[int(before.types[place])])
+        if following != NEXT_NOTE or limited or placed == count:
+            return placed, following
+        filling = False

@@ -1,0 +1,380 @@
+"""What has been placed so far: on existing bins and on planned ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NewType
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.quantity import Resources
+from reconciler.placement.amounts import Amounts, ResourceColumns
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint import Constraint
+from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
+from reconciler.placement.constraints.limits import NOTHING, PoolLimits
+from reconciler.placement.constraints.limits_by_type import RunningLimits
+from reconciler.placement.constraints.node_ports import NodePorts
+from reconciler.placement.constraints.node_share import NodeShare
+from reconciler.placement.constraints.node_unschedulable import NodeUnschedulable
+from reconciler.placement.constraints.placeholders import Placeholders
+from reconciler.placement.constraints.resources_fit import ResourcesFit
+from reconciler.placement.constraints.topology import Topology
+from reconciler.placement.constraints.topology_counters import Domain, Inclusion
+from reconciler.placement.engine.arrays import NODES
+from reconciler.placement.engine.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
+from reconciler.placement.needs import Needs
+from reconciler.placement.nodes.existing import Bins
+from reconciler.placement.nodes.planned import PlannedNodes
+from reconciler.placement.offers.compatibility import Compatibilities
+from reconciler.placement.offers.node_sizes import Options
+from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
+from reconciler.placement.offers.pool_offers import PoolOffers
+
+Asked = tuple[int, tuple[int, ...], bytes, int, bool]
+"""What sizes of new nodes depend on: compatibility, NodePools, request, cap, and whether there are host ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Where chunks count that come to a bin. labels: counters and the domain in which they do; hosts: counters on the
+    hostname, whose domain is the bin."""
+
+    labels: tuple[tuple[int, Domain], ...]
+    hosts: tuple[int, ...]
+
+
+_NOWHERE = Touched((), ())
+
+
+@dataclass(slots=True)
+class JournalEntry:
+    """Chunks that came to a bin (existing ones by their number, planned ones after them), with what it takes to undo that.
+    was, place: number of the node template that a planned node was of before (below 0: it did not exist), and which of its types."""
+
+    batch: Batch
+    bin: int
+    count: int
+    touched: Touched
+    was: int = -1
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LimitCharge:
+    pool: str
+    more: Resources
+    instead_of: Resources
+    nodes: int
+
+
+Saved = NewType("Saved", int)
+"""How many steps had been taken when an attempt began."""
+
+
+class State:
+    """kernel: compiled loops to use in place of numpy, for large placements; shared_out: a node may hold only so much of one
+    demand, so that what it holds is counted."""
+
+    def __init__(
+        self,
+        bins: Bins,
+        offers: Sequence[PoolOffers],
+        topology: Topology,
+        limits: PoolLimits,
+        columns: ResourceColumns,
+        *,
+        kernel: Kernel,
+        per_node: int | None = None,
+    ) -> None:
+        self.bins = bins
+        self.base = len(bins)
+        """How many bins are there: planned nodes are numbered after them."""
+        self.offers = offers
+        self.topology = topology
+        self.limits = limits
+        self.columns = columns
+        names = [origin.name for origin in bins.origins]
+        placeholders = {number: words for number, words in bins.holding.items() if bins.origins[number].is_placeholder}
+        bins.node_affinity.alone = not offers
+        self.resources = ResourcesFit(names, bins.room, bins.running, columns)
+        self.ports = NodePorts(names, bins.ports)
+        self.share = NodeShare(names, per_node)
+        self.constraints_on_nodes: tuple[Constraint, ...] = (
+            NodeUnschedulable(names, [origin.unavailable for origin in bins.origins]),
+            bins.node_affinity,
+            bins.taint_toleration,
+            self.resources,
+            Placeholders(names, placeholders),
+            self.ports,
+            self.share,
+        )
+        """In the order in which reasons are given: the first that lets no chunk come is the cause. Rules between pods come after them."""
+        limited = [limits.is_limited(item.pool.name) for item in offers]
+        self.running_limits = RunningLimits(offers, limits)
+        self.limited = frozenset(number for number, is_limited in enumerate(limited) if is_limited)
+        """Numbers of the pools that have limits."""
+        self.every_type = [np.ones(len(item.capacities), dtype=np.bool_) for item in offers]
+        """By pool, a mask of its types."""
+        self.minimums = any(item.minimums for item in offers)
+        """Whether some pool has minValues."""
+        self.minimums_within_limits = any(offers[number].minimums for number in self.limited)
+        self.templates = NodeTemplates(offers, limited, len(columns.names))
+        self.planned = PlannedNodes(self.templates, len(columns.names), kernel)
+        self.compatibilities = Compatibilities(self.templates)
+        self.options: dict[Asked, Options] = {}
+        """Sizes of new nodes that were worked out, whatever the limits are (see options)."""
+        self.limited_options: dict[tuple[Asked, bytes], Options] = {}
+        """Those that limits leave, by the types that these allow."""
+        self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
+        """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see
+        spread)."""
+        self.dear_domains: dict[tuple[int, int, int], tuple[Needs, Sequence[Any], bool]] = {}
+        """Whether prices differ between combinations of domains, by identity of what is asked, which is kept beside it (see
+        domain_prices)."""
+        self.bare_caps: dict[tuple[ConstraintSet, tuple[AffinityRule, ...]], Any] = {}
+        """What rules allow on new nodes (see host_caps)."""
+        self.weights: list[tuple[int, ...]] = []
+        """Numbers of pools by weight, once they were sorted (see make)."""
+        self.per_node = per_node
+        self._reserving: tuple[Constraint, ...] = (self.resources, self.ports, self.share)
+        self._steps: list[JournalEntry | LimitCharge] = []
+        self._touched: dict[tuple[int, tuple[int, ...]], Touched] = {}
+        self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
+        self._template_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
+        self._fullness = bins.fullness()
+
+    @property
+    def fullness(self) -> Amounts:
+        """Of existing bins, by what ran there at the start, so that the order does not move while placing."""
+        return self._fullness
+
+    def expect_work(self, chunks: int) -> None:
+        """So many chunks are about to be placed on planned and new nodes: loads the compiled loops where they pay."""
+        work = chunks * (self.planned.count + chunks // 16)
+        if self.planned.kernel is plain() and work > CHUNKS_WORTH_COMPILING:
+            self.planned.kernel = compiled()
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.planned.kernel
+
+    def save(self) -> Saved:
+        return Saved(len(self._steps))
+
+    def put_back(self, saved: Saved) -> None:
+        """Undoes, last first, what was done since."""
+        while len(self._steps) > saved:
+            step = self._steps.pop()
+            if isinstance(step, LimitCharge):
+                self.limits.charge(step.pool, step.instead_of, step.more, nodes=-step.nodes)
+            else:
+                self._undo(step)
+
+    def start_again(self, saved: Saved) -> None:
+        """Undoes what was done since, and forgets what nodes turned out to come with it."""
+        self.put_back(saved)
+        self.topology.expected.clear()
+
+    def _undo(self, put: JournalEntry) -> None:
+        self._count(put, -1)
+        for constraint in self._reserving:
+            if constraint.concerns(put.batch):
+                constraint.unreserve(put.batch, put.bin, put.count)
+        if put.bin >= self.base:
+            self.planned.undo(put.batch, put.bin - self.base, put.count, put.was, put.place)
+
+    def entries(self, since: Saved | None = None) -> list[JournalEntry]:
+        """Everything that was placed, or since then, in order."""
+        return [step for step in self._steps[since:] if isinstance(step, JournalEntry)]
+
+    def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
+        """Counts against the limits of a pool, if it has any."""
+        if self.limits.is_limited(pool):
+            self.limits.charge(pool, more, instead_of, nodes=nodes)
+            self._steps.append(LimitCharge(pool, more, instead_of, nodes))
+
+    def charged(self, index: int) -> Resources:
+        """What a planned node counts against its pool's limits: its type, or the least that it must list for minValues."""
+        planned = self.planned
+        return planned.of(index).charge(planned.used[index], int(planned.place[index]))
+
+    def may_make_nodes(self) -> bool:
+        """Whether the limits of any pool leave room for one more node."""
+        return any(
+            number not in self.limited or self.running_limits.new_types(number).any()
+            for number in range(len(self.offers))
+        )
+
+    def constraints(self, batch: Batch) -> ConstraintSet:
+        """The topology rules that its chunks are under: their shape's own and those of pods that keep it off."""
+        return self.topology.constraints(batch.needs, chunks_only=batch.keeps_minimum)
+
+    def free(self, batch: Batch) -> Amounts:
+        """Room on each existing bin that counts for this batch (see `Recreation`)."""
+        return self.resources.free(batch)
+
+    def taken(self, batch: Batch) -> Amounts:
+        """What counts against the room of each planned node for this batch (see `Recreation`)."""
+        taken: Amounts = self.planned.loads[batch.counted]
+        return taken
+
+    def put_existing(self, batch: Batch, number: int, count: int) -> None:
+        labels, hosts = [], []
+        for position in self.topology.counts_of(batch.needs):
+            domain = self.topology.counted_domain(position, number)
+            if domain is None:
+                continue
+            if self.topology.counters[position].host_row < 0:
+                labels.append((position, domain))
+            else:
+                hosts.append(position)
+        self._note(JournalEntry(batch, number, count, Touched(tuple(labels), tuple(hosts))))
+
+    def open_planned(self, batch: Batch, template: NodeTemplate, counts: Sequence[int]) -> None:
+        """Makes as many nodes, each with so many chunks."""
+        self.reserve_planned(len(counts))
+        self.put_planned(batch, template, range(self.planned.count, self.planned.count + len(counts)), counts)
+
+    def put_planned(self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]) -> None:
+        """On planned nodes, no node twice; `template` is what they all are to be from now on."""
+        before = self.planned.put(batch, template, indices, counts)
+        for index, count, was, place in zip(indices, counts, *before, strict=True):
+            self._note_planned(batch, index, count, template.number, was, place)
+
+    def reserve_planned(self, fresh: int) -> None:
+        """Makes room for so many more planned nodes, wherever one is a row or a column."""
+        self.topology.hosts.reach(self.base + self.planned.count + fresh)
+        self.planned.reserve(fresh)
+
+    def note_found(self, batch: Batch, found: int) -> int:
+        """Notes what a loop put on so many planned nodes, and returns how many chunks that were."""
+        placed = 0
+        for index, count, number, was, place in self.planned.found[NODES:, :found].T.tolist():
+            self._note_planned(batch, index, count, number, was, place)
+            placed += count
+        return placed
+
+    def _note_planned(  # noqa: PLR0917 - a row of `found` (see loops)
+        self, batch: Batch, index: int, count: int, number: int, was: int, place: int
+    ) -> None:
+        self.planned.took(number, was)
+        if was < 0:
+            self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
+        self._note(JournalEntry(batch, self.base + index, count, self._touched_by(batch, number, index), was, place))
+
+    def _touched_by(self, batch: Batch, number: int, index: int) -> Touched:
+        """Computed once for a node template and shapes that count in the same counters, where all of its nodes agree."""
+        positions = self.topology.counts_of(batch.needs)
+        if not positions:
+            return _NOWHERE
+        key = (number, positions)
+        known = self._touched.get(key)
+        if known is None:
+            counters = [self.topology.counters[item].counted for item in positions]
+            known = self._touched_now(batch, index)
+            if all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
+                self._touched[key] = known
+        return known
+
+    def _touched_now(self, batch: Batch, index: int) -> Touched:
+        labels: list[tuple[int, Domain]] = []
+        hosts: list[int] = []
+        for position in self.topology.counts_of(batch.needs):
+            counted = self.topology.counters[position].counted
+            if counted.key == HOSTNAME_LABEL:
+                if self.planned.is_included(index, counted.inclusion):
+                    hosts.append(position)
+                continue
+            domain = self.planned.decided(index, counted.key)
+            if domain is not None and self.planned.is_included(index, counted.inclusion):
+                labels.append((position, domain))
+        return Touched(tuple(labels), tuple(hosts))
+
+    def _note(self, put: JournalEntry) -> None:
+        self._count(put, 1)
+        for constraint in self._reserving:
+            if constraint.concerns(put.batch):
+                constraint.reserve(put.batch, put.bin, put.count)
+        self._steps.append(put)
+
+    def _count(self, put: JournalEntry, sign: int) -> None:
+        counters, more = self.topology.counters, sign * put.count
+        for position, domain in put.touched.labels:
+            counters[position].add(domain, more)
+        for position in put.touched.hosts:
+            counters[position].add(put.bin, more)
+
+    def decided(self, number: int, key: str) -> Domain | None:
+        """The domain of a bin, None while it is open or without that label."""
+        if number < self.base:
+            return self.topology.domains(key)[number]
+        if key == HOSTNAME_LABEL:
+            return number
+        return self.planned.decided(number - self.base, key)
+
+    def planned_domains(self, key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
+        """Domains of planned nodes that a spread constraint sees; of one that is not decided, all that it may come to. Not
+        for hostnames, of which there may be many (see `planned_hosts`)."""
+        asked = (key, id(inclusion))  # which its counter keeps
+        kept = self._domains.get(asked)
+        if kept is not None and kept[0] == self.planned.census_version:
+            return kept[1]
+        parts: list[frozenset[Domain]] = []
+        plain = True
+        for template, there in self.planned.census.items():
+            if not there:
+                continue
+            part = self._template_domains.get((template, *asked))
+            if part is None:
+                alike = self.planned.is_plain(template, (key,), inclusion)
+                indices = self.planned.with_template(template)
+                part = self._domains_seen(indices[:1] if alike else indices, key, inclusion)
+                if alike:
+                    self._template_domains[template, *asked] = part
+                plain = plain and alike
+            parts.append(part)
+        found = frozenset[Domain]().union(*parts)
+        if plain:
+            self._domains[asked] = (self.planned.census_version, found)
+        return found
+
+    def _domains_seen(self, indices: Sequence[int], key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
+        known = {
+            value
+            for index in indices
+            if self.planned.is_included(index, inclusion)
+            for value in self.planned.values(index, key)
+        }
+        if inclusion is None or inclusion.terms is None:
+            return frozenset(known)
+        # One that comes to be where the constraint does not look is not seen at all.
+        judges = [term.stable.get(key) for term in inclusion.terms]
+        return frozenset(value for value in known if any(item is None or item.allows(value) for item in judges))
+
+    def sure_hosts(self, inclusion: Inclusion | None) -> int:
+        """How many planned nodes a spread constraint looks at, whatever they come to be."""
+        lines = self.templates.list
+        return sum(
+            there
+            for number, there in self.planned.census.items()
+            if there and (inclusion is None or lines[number].is_sure_of(inclusion))
+        )
+
+    def planned_hosts(self, inclusion: Inclusion | None) -> Amounts:
+        """Numbers of the bins that are planned nodes which a spread constraint sees."""
+        base, count = self.base, self.planned.count
+        seen = np.zeros(count, dtype=np.bool_)
+        for template, there in self.planned.census.items():
+            if not there:
+                continue
+            alike = self.planned.is_plain(template, (), inclusion)
+            members = np.flatnonzero(self.planned.template[:count] == template)
+            if alike:
+                seen[members] = self.planned.is_included(int(members[0]), inclusion)
+            else:
+                seen[members] = [self.planned.is_included(int(index), inclusion) for index in members]
+        return np.asarray(np.flatnonzero(seen) + base, dtype=np.int64)

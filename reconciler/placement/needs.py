@@ -1,0 +1,122 @@
+"""What a pod shape asks of a node, made ready to be compared: computed once for each distinct shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Requirement
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.equivalence import EquivalenceClasses
+from reconciler.placement.requirements import Requirements
+
+NODE_NAME_FIELD = "metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """One alternative of what a node must be. literal: labels as written, for nodes that exist; stable: older label names
+    taken for the stable ones, for nodes to be made; names: requirements on the node's own name."""
+
+    literal: Requirements
+    stable: Requirements
+    names: Requirements
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxationStep:
+    """One way to make a new node for a shape. term: which alternative it is; wanted: that alternative with at most one
+    preference added; soft_taints: whether PreferNoSchedule taints are put up with."""
+
+    wanted: Requirements
+    soft_taints: bool
+
+
+@dataclass(slots=True, eq=False)
+class Needs:
+    """A shape and what follows from it; never changed. terms: at least one must hold; equivalence_class: its number
+    (see kinship), -1 for daemons, about whom nobody asks."""
+
+    shape: PodShape
+    request: Amounts
+    terms: tuple[NodeTerm, ...]
+    relaxations: tuple[RelaxationStep, ...]
+    equivalence_class: int = -1
+
+    @property
+    def affinity_terms(self) -> tuple[NodeTerm, ...]:
+        """The terms by selector and affinity alone, which is what spread constraints look at; not where volumes are."""
+        shape = self.shape
+        return tuple(terms_of(shape, ())) if shape.attachment_terms or shape.obstacle else self.terms
+
+
+def needs_of(shape: PodShape, request: Amounts) -> Needs:
+    terms = () if shape.obstacle else tuple(terms_of(shape, shape.attachment_terms))
+    return Needs(shape, request, terms, tuple(_relaxations(shape, terms)))
+
+
+class KnownNeeds:
+    """Needs of every shape that came up, worked out once. Shapes that ask for the same nodes share their terms and relaxation steps."""
+
+    def __init__(self, request: Callable[[Resources], Amounts]) -> None:
+        self.equivalence_classes = EquivalenceClasses()
+        self._request = request
+        self._known: dict[int, Needs] = {}
+        """By identity, since hashing a shape is slow; needs keep their shape, so that its identity stays its own."""
+        self._of_class: dict[int, Needs] = {}
+        self._alike: dict[tuple[object, ...], Needs] = {}
+
+    def of(self, shape: PodShape) -> Needs:
+        needs = self._known.get(id(shape))
+        if needs is None:
+            equivalence_class = self.equivalence_classes.number(shape)
+            alike = self._of_class.get(equivalence_class)
+            if alike is None:
+                alike = self._of_class[equivalence_class] = self._alike_of(shape)
+            request = self._request(shape.requests)
+            needs = self._known[id(shape)] = Needs(shape, request, alike.terms, alike.relaxations, equivalence_class)
+        return needs
+
+    def _alike_of(self, shape: PodShape) -> Needs:
+        parts = (
+            *(shape.node_selector, shape.required_node_terms, shape.preferred_node_terms),
+            *(shape.attachment_terms, shape.obstacle),
+        )
+        if parts not in self._alike:
+            self._alike[parts] = needs_of(shape, self._request(shape.requests))
+        return self._alike[parts]
+
+
+def terms_of(shape: PodShape, places: Sequence[NodeSelectorTerm]) -> Iterable[NodeTerm]:
+    for term in shape.required_node_terms or (NodeSelectorTerm(),):
+        if shape.required_node_terms and not term.expressions and not term.fields:
+            continue  # an empty term matches no node
+        for place in places or (NodeSelectorTerm(),):
+            expressions = (*term.expressions, *place.expressions)
+            yield NodeTerm(
+                literal=_wanted(shape, expressions, stable=False),
+                stable=_wanted(shape, expressions, stable=True),
+                names=Requirements.of((*term.fields, *place.fields), stable=False),
+            )
+
+
+def _wanted(shape: PodShape, expressions: Sequence[Requirement], *, stable: bool) -> Requirements:
+    selector = Requirements.labels(shape.node_selector, stable=stable)
+    return selector.both(Requirements.of(expressions, stable=stable))
+
+
+def _relaxations(shape: PodShape, terms: Sequence[NodeTerm]) -> Iterable[RelaxationStep]:
+    """In the order in which Karpenter would give up: one preference at a time, heaviest first, then soft taints."""
+    # A node to be made has no name yet, so that no requirement on it can be met, except by not having some name.
+    makeable = [term.stable for term in terms if all(values.absent for _, values in term.names.entries)]
+    preferred = sorted(shape.preferred_node_terms, key=lambda term: -term.weight)
+    for preference in preferred:
+        extra = Requirements.of(preference.term.expressions)
+        for wanted in makeable:
+            if wanted.conflict(extra) is None:
+                yield RelaxationStep(wanted.both(extra), soft_taints=False)
+    for soft_taints in (False, True):
+        for wanted in makeable:
+            yield RelaxationStep(wanted, soft_taints)

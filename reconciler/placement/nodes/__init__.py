@@ -1,0 +1,1 @@
+"""Nodes that exist, nodes on their way and planned nodes, as arrays."""

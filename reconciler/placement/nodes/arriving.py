@@ -1,0 +1,150 @@
+"""Nodes that are not up yet: what a NodeClaim will become, and which taints a node loses once it is initialized."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.model.nodes import (
+    DISRUPTED_TAINT,
+    INITIALIZED_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    REGISTERED_LABEL,
+    UNREGISTERED_TAINT,
+    Node,
+    NodeClaim,
+)
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Taint
+from reconciler.placement.amounts import Amounts, ResourceColumns
+from reconciler.placement.label_table import Cell, Mask
+from reconciler.placement.offers.pool_offers import PoolOffers
+from reconciler.placement.requirements import STABLE_KEYS, Requirements
+
+_PASSING = frozenset(
+    {
+        ("node.kubernetes.io/not-ready", "NoSchedule"),
+        ("node.kubernetes.io/not-ready", "NoExecute"),
+        ("node.kubernetes.io/unreachable", "NoSchedule"),
+        ("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"),
+        (UNREGISTERED_TAINT, "NoExecute"),
+    }
+)
+_PASSING_PREFIX = "readiness.k8s.io/"
+
+
+def is_initialized(node: Node, claim: NodeClaim | None) -> bool:
+    """A node that Karpenter did not make counts as initialized from the start."""
+    if claim is None and node.label(NODEPOOL_LABEL) is None:
+        return True
+    return node.label(INITIALIZED_LABEL) == "true" or (claim is not None and claim.condition("Initialized") == "True")
+
+
+def is_leaving(node: Node, claim: NodeClaim | None) -> str:
+    """Why no pod will be sent there any more, "" when there is no reason."""
+    if node.deleting or (claim is not None and claim.deleting):
+        return "is being deleted"
+    if any(taint.key == DISRUPTED_TAINT for taint in node.taints):
+        return "is being disrupted"
+    return "is cordoned" if node.unschedulable else ""
+
+
+def lasting_taints(node: Node, claim: NodeClaim | None, offers: Mapping[str, PoolOffers]) -> tuple[Taint, ...]:
+    """The taints that a node still has once it is initialized.
+
+    Startup taints go, and so do those that Kubernetes and Karpenter give every new node.
+    """
+    if claim is not None:
+        startup = claim.startup_taints
+    else:
+        pool = offers.get(node.label(NODEPOOL_LABEL) or "")
+        startup = pool.pool.template.startup_taints if pool is not None else ()
+    going = {(taint.key, taint.effect) for taint in startup} | _PASSING
+    return tuple(
+        taint
+        for taint in node.taints
+        if (taint.key, taint.effect) not in going and not taint.key.startswith(_PASSING_PREFIX)
+    )
+
+
+def merged_allocatable(node: Node, claim: NodeClaim | None) -> Resources:
+    """What the node reports. Until it is initialized, its NodeClaim fills the gaps, since devices are reported late."""
+    if claim is None or is_initialized(node, claim):
+        return node.allocatable
+    return Resources.of(dict(claim.allocatable.amounts) | dict(node.allocatable.amounts))
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What is certain about a node that is on its way.
+
+    room: one amount for each resource column, less what daemon pods take.
+    labels: by key; all values that the node may get where that is not decided.
+    unavailable: why nothing may be placed there, "" when it may.
+    """
+
+    room: Amounts
+    labels: Mapping[str, Cell]
+    unavailable: str = ""
+
+
+def arrival_of(claim: NodeClaim, offers: Mapping[str, PoolOffers], columns: ResourceColumns) -> Arrival:
+    """Its room is that of the smallest instance type it may still become.
+
+    Where no such type is known, the room is what the NodeClaim requests: any provider must launch at least that.
+    """
+    pool = offers.get(claim.label(NODEPOOL_LABEL) or "")
+    settled = Requirements.labels(claim.labels)
+    asked = settled.both(Requirements.of(claim.requirements).without(frozenset(key for key, _ in settled.entries)))
+    promised = columns.vector(claim.allocatable) if claim.allocatable else None
+    types = None if pool is None else _types(pool, asked)
+    if pool is None or types is None or not types.any():
+        room = columns.vector(claim.requests) if promised is None else promised
+        unknown = not claim.requests and promised is None
+        return Arrival(room, _labels(asked, claim), "may become no instance type that is known" if unknown else "")
+    load = pool.daemon_load[types].max(axis=0)
+    room = pool.room[types].min(axis=0) if promised is None else promised - load
+    known = asked.only(pool.offerings.table.keys)
+    # Headroom backs off from what ran out, but Karpenter may still launch it for this NodeClaim.
+    others = [labels for labels in pool.offerings.others_may_buy if known.match(labels)]
+    labels = _row_labels(pool, pool.offerings.table.matching(known), others) | _labels(asked, claim)
+    # The node will also have the older spellings of these labels.
+    labels |= {key: labels[stable] for key, stable in STABLE_KEYS.items() if stable in labels and key not in labels}
+    return Arrival(np.asarray(room, dtype=np.int64), labels)
+
+
+def _types(pool: PoolOffers, asked: Requirements) -> Mask:
+    """By instance type: whether the NodeClaim may become one.
+
+    Types that it names count even if they cannot be bought now, since it may have been launched already.
+    """
+    named = asked.get(INSTANCE_TYPE_LABEL)
+    if named is not None:
+        return np.array([named.allows(item.name) for item in pool.offerings.types], dtype=np.bool_)
+    table = pool.offerings.table
+    return pool.offerings.types_in(pool.rows & table.matching(asked.only(table.keys)))
+
+
+def _row_labels(pool: PoolOffers, rows: Mask, others: Sequence[Mapping[str, str]]) -> dict[str, Cell]:
+    labels: dict[str, Cell] = {}
+    for key in pool.offerings.table.keys:
+        codes, cells = pool.offerings.table.column(key)
+        seen = {cells[code] for code in np.unique(codes[rows]).tolist()} | {item.get(key) for item in others}
+        values = sorted(cell for cell in seen if isinstance(cell, str))
+        possible: tuple[str | None, ...] = (*values, None) if None in seen else tuple(values)
+        if possible:
+            labels[key] = possible[0] if len(possible) == 1 else possible
+    return labels
+
+
+def _labels(asked: Requirements, claim: NodeClaim) -> dict[str, Cell]:
+    """Labels that the NodeClaim decides or narrows, and those that Karpenter adds once the node is up."""
+    labels: dict[str, Cell] = {REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
+    for key, values in asked.entries:
+        if not values.complement and values.names:
+            names = tuple(sorted(values.names))
+            labels[key] = names[0] if len(names) == 1 else names
+    return labels | dict(claim.labels)

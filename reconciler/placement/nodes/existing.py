@@ -1,0 +1,275 @@
+"""Nodes that exist and NodeClaims on their way, as arrays of bins.
+
+A bin that takes no more chunks (not ready, cordoned, being deleted) stays in the arrays: the pods on it count for topology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
+from reconciler.model.pods import HostPort
+from reconciler.model.quantity import CPU, MEMORY
+from reconciler.model.requirements import Taint
+from reconciler.model.view import ClusterView
+from reconciler.placement.amounts import Amounts, ResourceColumns
+from reconciler.placement.constraints.node_affinity import NodeAffinity
+from reconciler.placement.constraints.taint_toleration import TaintToleration
+from reconciler.placement.label_table import Cell, LabelTable, Mask
+from reconciler.placement.nodes.arriving import (
+    Arrival,
+    arrival_of,
+    is_initialized,
+    is_leaving,
+    lasting_taints,
+    merged_allocatable,
+)
+from reconciler.placement.nodes.bound_groups import BoundGroup
+from reconciler.placement.nodes.hostnames import Hostnames, hostnames_of
+from reconciler.placement.offers.daemons import Daemon
+from reconciler.placement.offers.pool_offers import PoolOffers
+
+HELD, PLACEHOLDER, OTHER = 0, 1, 2
+"""Ranks of bins. Chunks go to held nodes first, so that as few nodes as possible have to be protected."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinOrigin:
+    """The machine of the cluster that a bin stands for.
+
+    name: the node's, or the NodeClaim's while there is no node. taints: those that stay once it is initialized.
+    labels: by key; all values that it may get where that is not decided.
+    daemons_known: what daemon pods take is already subtracted from its room.
+    unavailable: why nothing may be placed there, "" when it may.
+    """
+
+    name: str
+    node: Node | None
+    claim: NodeClaim | None
+    taints: tuple[Taint, ...]
+    labels: Mapping[str, Cell]
+    daemons_known: bool = False
+    unavailable: str = ""
+
+    @property
+    def is_placeholder(self) -> bool:
+        node = self.node is not None and self.node.label(PLACEHOLDER_LABEL) == "true"
+        return node or (self.claim is not None and self.claim.is_placeholder)
+
+    @property
+    def held_for(self) -> str:
+        """The value of its `headroom.dev/holds` annotation. The node's is newer than the NodeClaim's."""
+        sides = (self.node, self.claim)
+        found = (side.annotation(HOLDS_ANNOTATION) for side in sides if side is not None)
+        return next((words for words in found if words), "")
+
+    @property
+    def is_held(self) -> bool:
+        sides = (self.node, self.claim)
+        return any(side is not None and side.annotation(HELD_ANNOTATION) == "true" for side in sides)
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedGroup:
+    """A bound group with its bins.
+
+    rows: numbers of the bins, each once. counts: how many of its pods are on each of them, shape (rows,).
+    """
+
+    bound_group: BoundGroup
+    rows: NDArray[np.intp]
+    counts: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Bins without the pods on them: what stays the same while nodes and NodeClaims do. Arrays have one row for each bin.
+
+    base: allocatable, shape (bins, resources). rank: HELD, PLACEHOLDER or OTHER. usable: whether chunks may be placed there.
+    index: the number of a node's bin, by the node's name. holding: by number of bin, its `headroom.dev/holds` annotation.
+    hostnames: which host each bin is by its label.
+    placed: by identity of a bound group, its version and where its pods were found last.
+    """
+
+    origins: list[BinOrigin]
+    table: LabelTable
+    base: Amounts
+    rank: Amounts
+    usable: Mask
+    index: dict[str, int]
+    holding: dict[int, str]
+    hostnames: Hostnames
+    placed: dict[int, tuple[int, LocatedGroup]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return [origin.name for origin in self.origins]
+
+    def place(self, bound_group: BoundGroup) -> LocatedGroup:
+        known = self.placed.get(id(bound_group))
+        if known is not None and known[0] == bound_group.version and known[1].bound_group is bound_group:
+            return known[1]
+        rows = [self.index.get(name, -1) for name in bound_group.nodes]
+        there = np.array(rows, dtype=np.intp)
+        counts = np.fromiter(bound_group.nodes.values(), dtype=np.int64, count=len(rows))
+        placed = LocatedGroup(bound_group, there[there >= 0], counts[there >= 0])
+        self.placed[id(bound_group)] = (bound_group.version, placed)
+        return placed
+
+
+@dataclass(slots=True)
+class Bins:
+    """Existing bins: nodes by name, then NodeClaims without a node by name. Arrays have one row for each bin.
+
+    room: allocatable less what daemon pods take, those that run and those to come; shape (bins, resources).
+    running: what other pods take; shape (bins, resources). rank: HELD, PLACEHOLDER or OTHER.
+    ports: by number of bin, the host ports in use. holding: by number of bin, its `headroom.dev/holds` annotation.
+    hostnames: which host each bin is by its label. bound_groups: bound pods with their bins.
+    """
+
+    origins: list[BinOrigin]
+    table: LabelTable
+    room: Amounts
+    running: Amounts
+    rank: Amounts
+    usable: Mask
+    ports: dict[int, tuple[HostPort, ...]]
+    holding: dict[int, str]
+    hostnames: Hostnames
+    bound_groups: list[LocatedGroup]
+    node_affinity: NodeAffinity
+    taint_toleration: TaintToleration
+
+    def __len__(self) -> int:
+        return len(self.origins)
+
+    def fullness(self) -> Amounts:
+        """By bin, the free thousandths of its CPU plus those of its memory: the lower, the fuller."""
+        free = np.maximum(self.room - self.running, 0)[:, :2]
+        return np.asarray((free * 1000 // np.maximum(self.room[:, :2], 1)).sum(axis=1), dtype=np.int64)
+
+
+def frame_of(
+    view: ClusterView,
+    offers: Mapping[str, PoolOffers],
+    columns: ResourceColumns,
+    *,
+    leaving: frozenset[str] = frozenset(),
+) -> Frame:
+    assert columns.names[:2] == (CPU, MEMORY)
+    origins, rooms = _origins(view, offers, columns)
+    origins = [
+        replace(origin, unavailable="is about to be replaced")
+        if origin.name in leaving and not origin.unavailable
+        else origin
+        for origin in origins
+    ]
+    rows = [origin.labels for origin in origins]
+    return Frame(
+        origins=origins,
+        table=LabelTable(rows),
+        base=np.array(rooms, dtype=np.int64).reshape(len(origins), len(columns.names)),
+        rank=np.array([_rank(origin) for origin in origins], dtype=np.int64),
+        usable=np.array([not origin.unavailable for origin in origins], dtype=np.bool_),
+        index={origin.name: number for number, origin in enumerate(origins) if origin.node is not None},
+        holding={number: words for number, origin in enumerate(origins) if (words := origin.held_for)},
+        hostnames=hostnames_of(rows, sum(origin.node is not None for origin in origins)),
+    )
+
+
+def bins_of(
+    frame: Frame, bound_groups: Sequence[BoundGroup], daemons: Sequence[Daemon], columns: ResourceColumns
+) -> Bins:
+    bins = Bins(
+        origins=frame.origins,
+        table=frame.table,
+        room=frame.base.copy(),
+        running=np.zeros_like(frame.base),
+        rank=frame.rank,
+        usable=frame.usable,
+        ports={},
+        holding=frame.holding,
+        hostnames=frame.hostnames,
+        bound_groups=[frame.place(bound_group) for bound_group in bound_groups],
+        node_affinity=NodeAffinity(frame.names, frame.table),
+        taint_toleration=TaintToleration(frame.names, [origin.taints for origin in frame.origins]),
+    )
+    _count_pods(bins, columns)
+    _expect_daemons(bins, daemons)
+    return bins
+
+
+def _rank(origin: BinOrigin) -> int:
+    if origin.is_held:
+        return HELD
+    return PLACEHOLDER if origin.is_placeholder else OTHER
+
+
+def _origins(
+    view: ClusterView, offers: Mapping[str, PoolOffers], columns: ResourceColumns
+) -> tuple[list[BinOrigin], list[Amounts]]:
+    origins, rooms = [], []
+    for machine in view.machines:
+        node, claim = machine.node, machine.node_claim
+        if node is not None:
+            origins.append(_node_origin(node, machine, offers, columns))
+            rooms.append(columns.vector(merged_allocatable(node, claim)))
+        elif claim is not None:
+            arrival = arrival_of(claim, offers, columns)
+            origins.append(_claim_origin(claim, arrival))
+            rooms.append(arrival.room)
+    return origins, rooms
+
+
+def _node_origin(node: Node, machine: Machine, offers: Mapping[str, PoolOffers], columns: ResourceColumns) -> BinOrigin:
+    claim = machine.node_claim
+    initialized = is_initialized(node, claim)
+    unavailable = is_leaving(node, claim)
+    if not unavailable and initialized and not node.ready:
+        unavailable = "is not ready"
+    taints = node.taints if initialized else lasting_taints(node, claim, offers)
+    labels: dict[str, Cell] = dict(node.labels)
+    if claim is not None and machine.awaits_registration:
+        labels = {**arrival_of(claim, offers, columns).labels, **labels, **dict(claim.labels)}
+        taints = tuple(dict.fromkeys((*taints, *claim.taints)))
+    return BinOrigin(node.name, node, claim, taints, labels, unavailable=unavailable)
+
+
+def _claim_origin(claim: NodeClaim, arrival: Arrival) -> BinOrigin:
+    unavailable = "is being deleted" if claim.deleting else arrival.unavailable
+    return BinOrigin(claim.name, None, claim, claim.taints, arrival.labels, daemons_known=True, unavailable=unavailable)
+
+
+def _count_pods(bins: Bins, columns: ResourceColumns) -> None:
+    """Subtracts daemon pods from the room and counts other pods as running. Both keep their host ports."""
+    for placed in bins.bound_groups:
+        shape = placed.bound_group.shape
+        amounts = columns.vector(shape.requests) * placed.counts[:, None]
+        if placed.bound_group.is_daemon:
+            bins.room[placed.rows] -= amounts
+        else:
+            bins.running[placed.rows] += amounts
+        for number in placed.rows.tolist() if shape.host_ports else ():
+            bins.ports[number] = (*bins.ports.get(number, ()), *shape.host_ports)
+
+
+def _expect_daemons(bins: Bins, daemons: Sequence[Daemon]) -> None:
+    """Subtracts what daemon pods need that will run on a node but are not there yet."""
+    there: dict[tuple[str, str], set[int]] = {}
+    for placed in bins.bound_groups:
+        if placed.bound_group.daemon_set is not None:
+            there.setdefault(placed.bound_group.daemon_set, set()).update(placed.rows.tolist())
+    for daemon in daemons:
+        running_on = there.get((daemon.namespace, daemon.name), set())
+        for number in np.flatnonzero(bins.node_affinity.meeting(daemon.needs.terms)).tolist():
+            origin = bins.origins[number]
+            if origin.daemons_known or number in running_on or not daemon.tolerates(origin.taints):
+                continue
+            bins.room[number] -= daemon.needs.request
+            if daemon.needs.shape.host_ports:
+                bins.ports[number] = (*bins.ports.get(number, ()), *daemon.needs.shape.host_ports)

@@ -1,0 +1,209 @@
+"""Planned nodes as arrays. A row is a node of which it is still open what it will be bought as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.topology_counters import Inclusion
+from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, TEMPLATE, USED, Numbers
+from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.label_table import Mask
+from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
+from reconciler.placement.requirements import Requirements
+
+_FIRST_ROWS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBin:
+    """A planned node once everything is placed.
+
+    pool: number of its NodePool's offers. rows: by row of the pool's catalogue, whether it may be bought as that.
+    own: its labels apart from those that the catalogue decides. wanted: what its chunks ask of labels, all together.
+    used: what its chunks take, by resource column. primary: the cheapest row that holds them.
+    """
+
+    pool: int
+    rows: Mask
+    own: Requirements
+    wanted: Requirements
+    used: Amounts
+    primary: int
+
+
+class PlannedNodes:
+    """All planned nodes of a placement, a row for each. Rows from `count` on are unused, and their template is -1.
+
+    template: the number of each node's template. place: the index in that template's types of what the node would be bought as
+    now, which is the cheapest that holds its chunks. type, row, price: of that one, in billionths of a USD an hour; types and
+    rows are numbered through all pools. All of these have shape (rows,).
+
+    loads: what KeepEmpty chunks, KeepMinimum chunks and pending pods take, all of it together, and that without the pods; shape
+    (5, rows, resources). used, lean: the last two. census: by number of a template, how many nodes have it.
+    """
+
+    def __init__(self, templates: NodeTemplates, columns: int, kernel: Kernel) -> None:
+        self.templates = templates
+        self.kernel = kernel
+        self.count = 0
+        self._columns = columns
+        self.census: dict[int, int] = {}
+        self.census_version = 0
+        """Grows whenever a template gets its first node or loses its last, so that what follows from the census can be kept."""
+        self._make_rows(_FIRST_ROWS)
+
+    def _make_rows(self, rows: int) -> None:
+        """Allocates unused rows in the arrays that the loops take. The other attributes are views of them."""
+        self.marks: Numbers = np.zeros((5, rows), dtype=np.int64)
+        self.marks[TEMPLATE] = -1
+        self.loads: Amounts = np.zeros((5, rows, self._columns), dtype=np.int64)
+        self.found: Numbers = np.zeros((6, rows), dtype=np.int64)
+        self.template, self.place, self.type, self.row, self.price = self.marks
+        self.used, self.lean = self.loads[USED], self.loads[LEAN]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def put(
+        self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]
+    ) -> tuple[list[int], list[int]]:
+        """Adds chunks to nodes, no node twice, and gives those nodes this template. Call `took` for each of them afterwards.
+
+        Returns by node the template that it had before, below 0 for a new node, and its place then.
+        """
+        nodes, amounts = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
+        was: Numbers = np.empty((2, len(indices)), dtype=np.int64)
+        lines = self.templates
+        self.kernel.put(
+            *(nodes, amounts, was, template.number, batch.needs.request, batch.part),
+            *(self.marks, self.loads, lines.spans, lines.line, lines.room),
+        )
+        templates, places = was.tolist()
+        return templates, places
+
+    def took(self, number: int, was: int) -> None:
+        """Notes that chunks came to a node, which is of this template now. A new one is the first after those that are there."""
+        if was < 0:
+            self.count += 1
+        if was != number:
+            self._census(number, was)
+
+    def undo(self, batch: Batch, index: int, count: int, was: int, place: int) -> None:
+        """Takes away the chunks that came to a node last. was, place: what `put` returned for it."""
+        number = int(self.template[index])
+        if was != number:
+            self._census(was, number)
+        if was < 0:
+            self.count -= 1
+            self.loads[:, index] = 0
+            self.template[index] = -1
+            return
+        lines = self.templates
+        self.kernel.take_back(
+            *(index, count, was, place, batch.needs.request, batch.part),
+            *(self.marks, self.loads, lines.spans, lines.line, lines.room),
+        )
+
+    def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
+        """What a node would hold, by resource column, if this many chunks came to it."""
+        parts = self.loads[:USED, index].copy()
+        parts[batch.part] += batch.needs.request * count
+        return np.asarray(parts[EMPTY] + np.maximum(parts[MINIMUM], parts[RUNNING]), dtype=np.int64)
+
+    def reserve(self, fresh: int) -> None:
+        """Makes sure that there are rows for this many new nodes."""
+        rows = len(self.template)
+        if self.count + fresh > rows:
+            marks, loads = self.marks, self.loads
+            self._make_rows(2 * (self.count + fresh))
+            self.marks[:, :rows], self.loads[:, :rows] = marks, loads
+
+    def _census(self, now: int, before: int) -> None:
+        """Counts a node under another template. A number below 0 stands for no node."""
+        for number, more in ((before, -1), (now, 1)):
+            if number >= 0:
+                there = self.census.get(number, 0)
+                self.census[number] = there + more
+                self.census_version += there == 0 or there + more == 0
+
+    def bin(self, index: int) -> PlannedBin:
+        item = self.of(index)
+        return PlannedBin(
+            item.pool, self.rows(index), item.own, item.wanted, self.used[index].copy(), self.primary(index)
+        )
+
+    def of(self, index: int) -> NodeTemplate:
+        return self.templates.list[int(self.template[index])]
+
+    def rows(self, index: int) -> Mask:
+        """By row of its pool's catalogue: whether the node may still be bought as that, given what it holds."""
+        template = self.of(index)
+        return template.rows & template.offers.rows_holding(self.used[index])
+
+    def primary(self, index: int) -> int:
+        """The row of its pool's catalogue that it would be bought as now: the cheapest that holds its chunks."""
+        return int(self.of(index).type_rows[self.place[index]])
+
+    def cells(self, index: int, key: str) -> frozenset[str | None]:
+        """Values that the node may get of a label that the catalogue decides; None among them if it may lack the label."""
+        template = self.of(index)
+        found = template.cells(key)
+        if found is None:
+            codes, cells = template.offers.offerings.table.column(key)
+            found = frozenset(cells[code] for code in np.unique(codes[self.rows(index)]).tolist())
+        return frozenset(cell for cell in found if not isinstance(cell, tuple))
+
+    def values(self, index: int, key: str) -> frozenset[str]:
+        """Values of a label that the node may get."""
+        template = self.of(index)
+        if key in template.offers.offerings.table.keys:
+            return frozenset(cell for cell in self.cells(index, key) if cell is not None)
+        values = template.own.get(key)
+        return values.names if values is not None and not values.complement else frozenset()
+
+    def decided(self, index: int, key: str) -> str | None:
+        """The one value of a label that the node is certain to get, None if there is none."""
+        template = self.of(index)
+        if key not in template.offers.offerings.table.keys:
+            values = template.own.get(key)
+            return None if values is None else values.single
+        cells = self.cells(index, key)
+        return next(iter(cells)) if len(cells) == 1 else None
+
+    def is_included(self, index: int, inclusion: Inclusion | None) -> bool:
+        """Whether a spread constraint counts the node, by its node affinity and taints policies."""
+        if inclusion is None:
+            return True
+        if any(key != HOSTNAME_LABEL and not self.values(index, key) for key in inclusion.keys):
+            return False
+        known = self.of(index).is_included(inclusion)
+        return known if known is not None else self._could_be(index, inclusion)
+
+    def _could_be(self, index: int, inclusion: Inclusion) -> bool:
+        """Whether the node may still be bought as something that the constraint counts."""
+        template, rows = self.of(index), self.rows(index)
+        for term in inclusion.terms or ():
+            matching = template.offers.rows_for(term.stable)
+            if not isinstance(matching, np.ndarray) or template.own.conflict(term.stable) is not None:
+                continue
+            if bool((matching & rows).any()):
+                return True
+        return False
+
+    def is_plain(self, template: int, keys: tuple[str, ...], inclusion: Inclusion | None) -> bool:
+        """Whether the values of these labels, and the inclusion, are the same for all nodes of a template, whatever they hold."""
+        item = self.templates.list[template]
+        table = item.offers.offerings.table
+        asked = keys if inclusion is None else (*keys, *inclusion.keys)
+        if any(key in table.keys and item.cells(key) is None for key in asked if key != HOSTNAME_LABEL):
+            return False
+        return inclusion is None or item.is_included(inclusion) is not None
+
+    def with_template(self, template: int) -> list[int]:
+        return [int(index) for index in np.flatnonzero(self.template[: self.count] == template)]

@@ -1,0 +1,209 @@
+"""Node templates: what planned nodes may be bought as, kept once for all nodes whose chunks ask for the same.
+
+A template says nothing about what is on a node. A planned node is a template and what it holds. What it may still be bought as
+follows from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.quantity import Resources
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.constraints.min_values import LeastList, least_list
+from reconciler.placement.constraints.taint_toleration import tolerated
+from reconciler.placement.constraints.topology_counters import Inclusion
+from reconciler.placement.engine.arrays import Numbers
+from reconciler.placement.label_table import Cell, Mask
+from reconciler.placement.needs import NodeTerm
+from reconciler.placement.offers.pool_offers import NoRows, PoolOffers
+from reconciler.placement.requirements import ABSENT, Requirements
+
+
+@dataclass(slots=True)
+class NodeTemplate:
+    """What nodes of one pool may be bought as, for chunks that ask for the same labels.
+
+    number: its index in `NodeTemplates.list`. pool: the number of its NodePool's offers.
+    rows: by row of the pool's catalogue, whether a node may be bought as that, whatever it holds.
+    own: labels apart from those that the catalogue decides. wanted: what the chunks ask of labels, all together.
+
+    types, type_rows, type_prices: each type once with its cheapest row and that row's price, cheapest first; shape (types,).
+    room: of these types, less daemon pods, shape (types, resources). start: where they begin in `NodeTemplates.line`.
+    A type that holds no more than a cheaper one is left out, unless the pool has limits, which may rule out the cheaper one.
+    """
+
+    number: int
+    pool: int
+    offers: PoolOffers
+    rows: Mask
+    own: Requirements
+    wanted: Requirements
+    types: Numbers
+    type_rows: Numbers
+    type_prices: Numbers
+    room: Amounts
+    start: int
+    _cells: dict[str, frozenset[Cell] | None] = field(default_factory=dict)
+    _included: dict[int, tuple[Inclusion, bool | None]] = field(default_factory=dict)
+    _least: dict[bytes, LeastList | None] = field(default_factory=dict)
+
+    def cells(self, key: str) -> frozenset[Cell] | None:
+        """The values of a label that the catalogue decides; None among them where a node may lack the label.
+
+        None instead of a set where the values depend on the type.
+        """
+        if key not in self._cells:
+            codes, cells = self.offers.offerings.table.column(key)
+            there = np.flatnonzero(self.rows)
+            sold = np.zeros((len(self.offers.offerings.types), len(cells)), dtype=np.bool_)
+            sold[self.offers.offerings.types_of[there], codes[there]] = True
+            sold = sold[sold.any(axis=1)]
+            same = bool((sold == sold[0]).all()) if len(sold) else True
+            found = frozenset(cells[code] for code in np.unique(codes[there]).tolist())
+            self._cells[key] = found if same else None
+        return self._cells[key]
+
+    def is_included(self, inclusion: Inclusion) -> bool | None:
+        """Whether a spread constraint counts nodes of this template; None where that depends on the type."""
+        # By identity, since hashing is slow. The inclusion is kept alive beside the answer.
+        known = self._included.get(id(inclusion))
+        if known is None:
+            known = self._included[id(inclusion)] = (inclusion, self._judge(inclusion))
+        return known[1]
+
+    def _judge(self, inclusion: Inclusion) -> bool | None:
+        if inclusion.tolerations is not None and not tolerated(self.offers.taints, inclusion.tolerations):
+            return False
+        if inclusion.terms is None:
+            return True
+        met = [self._meets(term) for term in inclusion.terms]
+        return True if True in met else None if None in met else False
+
+    def _meets(self, term: NodeTerm) -> bool | None:
+        rows = self.offers.rows_for(term.stable)
+        if isinstance(rows, NoRows) or self.own.conflict(term.stable) is not None:
+            return False
+        both = int((rows & self.rows).sum())
+        return None if 0 < both < int(self.rows.sum()) else both > 0
+
+    def least(self, used: Amounts) -> LeastList | None:
+        """What a node that holds this much must list for minValues of its pool; None where no list has enough values."""
+        holds: Mask = np.all(self.offers.room >= used, axis=1)
+        key = holds.tobytes()
+        if key not in self._least:
+            places = np.flatnonzero(np.all(self.room >= used, axis=1))
+            rows = self.rows & holds[self.offers.offerings.types_of]
+            able = len(places) > 0 and self.offers.has_choice(self.wanted, holds)
+            self._least[key] = least_list(self.offers, rows, int(self.type_rows[places[0]])) if able else None
+        return self._least[key]
+
+    def charge(self, used: Amounts, place: int) -> Resources:
+        """What a node that holds this much and would be bought as `types[place]` counts against its pool's limits."""
+        least = self.least(used) if self.offers.minimums else None
+        return self.offers.capacities[int(self.types[place])] if least is None else least.largest
+
+    def is_sure_of(self, inclusion: Inclusion) -> bool:
+        """Whether a spread constraint counts nodes of this template, whatever they are bought as."""
+        if not all(key == HOSTNAME_LABEL or self._has(key) for key in inclusion.keys):
+            return False
+        if inclusion.tolerations is not None and not tolerated(self.offers.taints, inclusion.tolerations):
+            return False
+        return inclusion.terms is None or any(self._is_sure_to_meet(term) for term in inclusion.terms)
+
+    def _has(self, key: str) -> bool:
+        if key in self.offers.offerings.table.keys:
+            return bool(self.offers.offerings.table.having(key)[self.rows].all())
+        values = self.own.get(key)
+        return values is not None and not values.absent
+
+    def _is_sure_to_meet(self, term: NodeTerm) -> bool:
+        rows = self.offers.rows_for(term.stable)
+        if isinstance(rows, NoRows) or not rows[self.rows].all():
+            return False
+        asked = term.stable.without(self.offers.offerings.table.keys)
+        return all((self.own.get(key) or ABSENT).is_within(values) for key, values in asked.entries)
+
+    def cheapest(self, used: Amounts) -> Numbers:
+        """used: what nodes hold, shape (nodes, resources). Returns for each the index in `types` of the cheapest that holds it.
+
+        There must be one.
+        """
+        return np.asarray((self.room[None, :, :] >= used[:, None, :]).all(axis=2).argmax(axis=1), dtype=np.int64)
+
+
+class NodeTemplates:
+    """All templates of one placement by number, with their types in one line for loops over many nodes.
+
+    line: types, rows (both numbered through all pools) and prices of all templates; shape (3, total types of the templates).
+    spans: where the types of a template begin and end in the line, and its pool; shape (3, templates).
+    room: of all types of all pools, shape (types, resources). type_base, row_base: by pool, the number of its first type and row.
+    """
+
+    def __init__(self, offers: Sequence[PoolOffers], limited: Sequence[bool], columns: int) -> None:
+        self.offers = offers
+        self._limited = limited
+        self.list: list[NodeTemplate] = []
+        self._known: dict[tuple[int, bytes, Requirements, Requirements], NodeTemplate] = {}
+        counts = [len(item.offerings.types) for item in offers]
+        self.type_base = [sum(counts[:number]) for number in range(len(counts))]
+        self.pool_of: Numbers = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+        """By type, numbered through all pools."""
+        self._types_of: dict[tuple[int, ...], Numbers] = {}
+        rows = [len(item.rows) for item in offers]
+        self.row_base = [sum(rows[:number]) for number in range(len(rows))]
+        rooms = [item.room for item in offers]
+        self.room: Amounts = np.ascontiguousarray(
+            np.concatenate(rooms) if rooms else np.zeros((0, columns), dtype=np.int64)
+        )
+        self.spans: Numbers = np.zeros((3, 0), dtype=np.int64)
+        self.line: Numbers = np.zeros((3, 0), dtype=np.int64)
+
+    def get(self, pool: int, rows: Mask, own: Requirements, wanted: Requirements) -> NodeTemplate:
+        key = (pool, rows.tobytes(), own, wanted)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._made(pool, rows, own, wanted)
+        return known
+
+    def types_of(self, pools: tuple[int, ...]) -> Numbers:
+        """The types of these pools in this order, numbered through all pools."""
+        known = self._types_of.get(pools)
+        if known is None:
+            known = self._types_of[pools] = np.concatenate([np.flatnonzero(self.pool_of == pool) for pool in pools])
+        return known
+
+    def _made(self, pool: int, rows: Mask, own: Requirements, wanted: Requirements) -> NodeTemplate:
+        offers = self.offers[pool]
+        there = np.flatnonzero(rows)
+        order = there[np.lexsort((there, offers.prices[there]))]
+        _, first = np.unique(offers.offerings.types_of[order], return_index=True)
+        order = order[np.sort(first)]
+        types = offers.offerings.types_of[order]
+        if not self._limited[pool] and len(types) > 1:
+            holds = (offers.room[types][:, None, :] >= offers.room[types][None, :, :]).all(axis=2)
+            order = order[~np.triu(holds, 1).any(axis=0)]
+            types = offers.offerings.types_of[order]
+        made = NodeTemplate(
+            number=len(self.list),
+            pool=pool,
+            offers=offers,
+            rows=rows,
+            own=own,
+            wanted=wanted,
+            types=np.asarray(types, dtype=np.int64),
+            type_rows=np.asarray(order, dtype=np.int64),
+            type_prices=np.asarray(offers.prices[order], dtype=np.int64),
+            room=np.ascontiguousarray(offers.room[types]),
+            start=self.line.shape[1],
+        )
+        self.list.append(made)
+        types_and_rows = (made.types + self.type_base[pool], made.type_rows + self.row_base[pool], made.type_prices)
+        self.line = np.concatenate([self.line, np.array(types_and_rows, dtype=np.int64)], axis=1)
+        span = np.array([[made.start], [self.line.shape[1]], [pool]], dtype=np.int64)
+        self.spans = np.concatenate([self.spans, span], axis=1)
+        return made

@@ -1,1 +1,0 @@
-"""Looks for cheaper new nodes than the fast placement found. Entry: optimal.py."""

@@ -1,0 +1,49 @@
+"""What is to be placed and what it may be placed on: one frozen value, the input of placement, its checker and the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.overlays import NodeOverlay
+from reconciler.model.view import ClusterView
+
+BackOff: TypeAlias = tuple[str, str, str]
+"""Instance type, zone and capacity type of an offering that ran out: not to be asked for again for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementOptions:
+    """How chunks are placed.
+
+    include_pending: plan new nodes for pending pods too.
+    chunks_per_node: most chunks of one demand on a node, so that losing the node loses no more (None: no limit).
+    instance_types: most types to list for a new node.
+    back_offs: offerings not to ask for.
+    leaving: names of nodes and NodeClaims that take no more chunks, since they are about to be replaced.
+    optimal: look for cheaper new nodes than the fast mode found (see the package `optimizer`).
+    spot_share: the largest share of a demand's chunks that may stand on spot nodes of one offering (1: no bound).
+    """
+
+    include_pending: bool = False
+    chunks_per_node: int | None = None
+    instance_types: int = 20
+    back_offs: frozenset[BackOff] = frozenset()
+    leaving: frozenset[str] = frozenset()
+    optimal: bool = False
+    spot_share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Demands and the world they are placed in. Nothing in it is changed by placing."""
+
+    view: ClusterView
+    node_pools: Sequence[NodePool] = ()
+    instance_types: Sequence[InstanceType] = ()
+    demands: Sequence[Demand] = ()
+    overlays: Sequence[NodeOverlay] = ()
+    options: PlacementOptions = field(default_factory=PlacementOptions)

@@ -1,0 +1,1 @@
+"""Why chunks could not be placed, in words."""

@@ -1,0 +1,285 @@
+"""Why no NodePool makes a node for a chunk: for each pool the causes for the alternative of node affinity that comes nearest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodePool
+from reconciler.model.placement import UnplacedReason
+from reconciler.model.quantity import format_amount
+from reconciler.placement.amounts import times
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.limits import NODES, NOTHING, RESERVATION_MARK, Shortage
+from reconciler.placement.constraints.min_values import least_list
+from reconciler.placement.constraints.node_ports import ports_clash
+from reconciler.placement.constraints.reservations import is_reservation
+from reconciler.placement.constraints.resources_fit import lack_words, nearest
+from reconciler.placement.constraints.taint_toleration import tolerated
+from reconciler.placement.engine.state import State
+from reconciler.placement.label_table import Mask
+from reconciler.placement.offers.pool_offers import NoRows, PoolOffers
+from reconciler.placement.reasons.phrases import (
+    MATCHES_NOTHING,
+    amount_words,
+    instead_words,
+    labelled,
+    listed,
+    ports_words,
+    resource_words,
+    suggestion,
+    taint_words,
+)
+from reconciler.placement.reasons.topology import topology_words
+from reconciler.placement.requirements import WELL_KNOWN, Requirements, Values
+
+_MOST_LOOKED_AT = 32
+"""How many alternatives are looked at to find the nearest. Volumes may lead to hundreds."""
+_ALLOWED = 5
+"""How far an alternative comes if some offering would do, so that only topology rules are in the way."""
+_Judged = tuple[int, list[UnplacedReason]]
+"""How far an alternative came, and the reasons why it came no further."""
+
+
+def unused(pool: NodePool) -> str:
+    """Why a pool takes no placeholders."""
+    if pool.replicas is not None:
+        return f"is static: it has a fixed number of nodes (spec.replicas: {pool.replicas}) and makes none for pods"
+    return "is being deleted" if pool.deleting else "is not ready (its condition Ready is False)"
+
+
+def pool_reasons(state: State, batch: Batch) -> Iterable[UnplacedReason]:
+    for offers in state.offers:
+        if is_reservation(offers):
+            continue  # its NodePool has reasons of its own
+        name, tolerations = offers.pool.name, batch.needs.shape.tolerations
+        taints = [taint for taint in offers.taints if not tolerated((taint,), tolerations)]
+        far, found = _nearest_alternative(state, batch, offers)
+        if taints:
+            beside = "" if far == _ALLOWED else _beside(name, found[0].example)
+            yield UnplacedReason("NodePool taints", 1, f"NodePool {name} {taint_words(taints, tolerations)}{beside}")
+        else:
+            yield from found
+
+
+def _beside(pool: str, example: str) -> str:
+    """What else is in the way, so that whoever removes the taint is not surprised by the next reason."""
+    rest = example.removeprefix(f"NodePool {pool}")
+    return f", and beside that {rest.removeprefix(': ') if rest.startswith(': ') else f'it{rest}'}"
+
+
+def _nearest_alternative(state: State, batch: Batch, offers: PoolOffers) -> _Judged:
+    alternatives = list(
+        dict.fromkeys(relaxation.wanted for relaxation in batch.needs.relaxations if relaxation.soft_taints)
+    )[:_MOST_LOOKED_AT]
+    if not alternatives:
+        by_name = "a node by name is asked for, which no new node can be"
+        words = f"NodePool {offers.pool.name}: {by_name if batch.needs.terms else MATCHES_NOTHING}"
+        return 0, [UnplacedReason("NodePool labels", 1, words)]
+    judged = [_judged(state, batch, offers, wanted) for wanted in alternatives]
+    far, found = max(judged, key=lambda item: item[0])
+    if len(alternatives) == 1 or batch.needs.shape.attachment_terms:
+        return far, found
+    words = f"the nearest of the {len(alternatives)} alternatives of its node affinity"
+    return far, [UnplacedReason(item.cause, item.count, f"{item.example} ({words})") for item in found]
+
+
+def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements) -> _Judged:
+    name = offers.pool.name
+    rows = offers.rows_for(wanted)
+    if isinstance(rows, NoRows):
+        return 0, [UnplacedReason("NodePool labels", 1, f"NodePool {name} {_label_words(offers, wanted, rows)}")]
+    if not rows.any():
+        return 1, [_no_offering(state, batch, offers, wanted)]
+    instance_types = np.flatnonzero(offers.offerings.types_in(rows))
+    fits = times(offers.room[instance_types], batch.needs.request) > 0
+    if not fits.any():
+        small = f"NodePool {name}: {_too_small(state, batch, offers, instance_types.tolist())}"
+        sold_out = _sold_out(batch, offers, wanted)
+        gone = [_sold_out_reason(name, sold_out)] if sold_out else []
+        return 2 + len(gone), [*gone, UnplacedReason("instance type too small", len(instance_types), small)]
+    fitting = instance_types[fits].tolist()
+    shortages = [state.limits.shortage(name, offers.capacities[number]) for number in fitting]
+    missing = [shortage for shortage in shortages if shortage is not None]
+    if len(missing) == len(shortages):
+        return _ALLOWED - 1, [_limit_reason(offers, missing, fitting)]
+    short = _min_values_reason(state, offers, rows & offers.rows_holding(batch.needs.request))
+    return (_ALLOWED, [_rule_reason(state, batch, offers)]) if short is None else (_ALLOWED - 1, [short])
+
+
+def _label_words(offers: PoolOffers, wanted: Requirements, missing: NoRows) -> str:
+    key = missing.key
+    if key == HOSTNAME_LABEL:
+        return "makes nodes whose names are not known before, and one is asked for by name"
+    if missing.undefined:
+        known = offers.offerings.table.keys | {name for name, _ in offers.template.entries} | WELL_KNOWN
+        return f"does not define label {key}, nor does any instance type{suggestion(key, known)}"
+    own, asked = offers.template.get(key) or Values(), wanted.get(key) or Values()
+    return f"makes nodes with {labelled(key, own)}, {instead_words(asked)}"
+
+
+def _no_offering(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements) -> UnplacedReason:
+    """Offerings that would do but are not available now come first; otherwise the label that no offering has."""
+    name, sold_out = offers.pool.name, _sold_out(batch, offers, wanted)
+    if sold_out:
+        return _sold_out_reason(name, sold_out)
+    used_up = _used_up(state, batch, offers, wanted)
+    if used_up:
+        names = f"reservation{'s' if len(used_up) > 1 else ''} {', '.join(used_up)}"
+        return UnplacedReason("offering not available", len(used_up), f"NodePool {name}: nothing is left of {names}")
+    return UnplacedReason("no instance type", 1, f"NodePool {name}: {_missing_label(offers, wanted)}")
+
+
+def _missing_label(offers: PoolOffers, wanted: Requirements) -> str:
+    table = offers.offerings.table
+    if not len(offers.rows):
+        return "the catalogue has no offering that can be had now"
+    if not offers.rows.any():
+        return "no offering that can be had now meets its own requirements"
+    asked = wanted.only(table.keys)
+    for key, values in asked.entries:
+        if not (offers.rows & table.allowed(key, values)).any():
+            return f"no offering has {labelled(key, values)}: there {_there(offers, key)}"
+    together = list(asked.entries)
+    for entry in asked.entries:  # leaves out what rules nothing out
+        rest = [item for item in together if item is not entry]
+        if not (offers.rows & table.matching(Requirements(tuple(rest)))).any():
+            together = rest
+    return f"no offering has {listed(labelled(key, values) for key, values in together)} together"
+
+
+def _there(offers: PoolOffers, key: str) -> str:
+    codes, cells = offers.offerings.table.column(key)
+    values = {cells[code] for code in np.unique(codes[offers.rows]).tolist()}
+    names = sorted(value for value in values if isinstance(value, str))
+    return f"{'is' if len(names) == 1 else 'are'} {listed(names)}" if names else "is none with that label"
+
+
+def _sold_out_reason(pool: str, sold_out: Sequence[Mapping[str, str]]) -> UnplacedReason:
+    first = sold_out[0]
+    place = f"{first[INSTANCE_TYPE_LABEL]} in {first[ZONE_LABEL]} as {first[CAPACITY_TYPE_LABEL]}"
+    rest = len(sold_out) - 1
+    others = f" and {rest} other{'s' if rest > 1 else ''}" if rest else ""
+    words = f"what would do is not available now: {place}{others}"
+    return UnplacedReason("offering not available", len(sold_out), f"NodePool {pool}: {words}")
+
+
+def _used_up(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements) -> list[str]:
+    """Reservations that would do for the chunk, but are used up by other nodes."""
+    found = []
+    for item in state.offers:
+        pool, mark, reservation = item.pool.name.partition(RESERVATION_MARK)
+        shortage = state.limits.shortage(item.pool.name, NOTHING) if mark and pool == offers.pool.name else None
+        if shortage is not None and shortage.resource != NODES:
+            rows = item.rows_for(wanted)
+            if not isinstance(rows, NoRows) and (rows & item.rows_holding(batch.needs.request)).any():
+                found.append(reservation)
+    return found
+
+
+def _sold_out(batch: Batch, offers: PoolOffers, wanted: Requirements) -> list[Mapping[str, str]]:
+    rows = offers.offerings.unavailable
+    keys = frozenset(key for row in rows for key in row)
+    asked = wanted.only(keys).both(offers.template.only(keys))
+    fits = times(offers.room, batch.needs.request) > 0
+    large = {item.name for item, enough in zip(offers.offerings.types, fits.tolist(), strict=True) if enough}
+    return [row for row in rows if row[INSTANCE_TYPE_LABEL] in large and asked.match(row)]
+
+
+def _too_small(state: State, batch: Batch, offers: PoolOffers, instance_types: Sequence[int]) -> str:
+    """What types lack: of those that come nearest how many there are, the first by name and its room; then what others lack."""
+    names, request = state.columns.names, batch.needs.request
+    rooms = np.maximum(offers.room[list(instance_types)], 0)
+    absent = [column for column in np.flatnonzero(request).tolist() if not rooms[:, column].any()]
+    if absent:
+        asked = listed(
+            f"{resource_words(names[n])} ({format_amount(names[n], int(request[n]))} asked for)" for n in absent
+        )
+        several = len(instance_types) > 1
+        return f"none of {len(instance_types)} types has any {asked}" if several else f"its one type has no {asked}"
+    row, lacking = nearest(batch, rooms)
+    reduced = np.minimum(request, rooms[row])
+    near: Mask = np.all(rooms >= reduced, axis=1)
+    count = int(near.sum())
+    has = listed(amount_words(names[column], int(rooms[row][column])) for column in lacking)
+    words = f"{count} {'type fits' if count == 1 else 'types fit'} but for {lack_words(state.columns, lacking)}"
+    others = Counter(tuple(np.flatnonzero(request > room).tolist()) for room in rooms[~near])
+    instance_type = offers.offerings.types[instance_types[row]].name
+    rest = [_others_lack(state, columns, number, lacking) for columns, number in others.most_common()]
+    return ", ".join([f"{words} ({instance_type} has {has} for pods)", *rest])
+
+
+def _others_lack(state: State, columns: Sequence[int], count: int, lacking: Mapping[int, int]) -> str:
+    verb = "lacks" if count == 1 else "lack"
+    if list(columns) == list(lacking):
+        return f"{count} more {verb} more"
+    return f"{count} {verb} {listed(resource_words(state.columns.names[column]) for column in columns)}"
+
+
+def _rule_reason(state: State, batch: Batch, offers: PoolOffers) -> UnplacedReason:
+    name = offers.pool.name
+    taken = [port for port in batch.needs.shape.host_ports if ports_clash((port,), offers.host_ports)]
+    if taken:
+        return UnplacedReason(
+            "host port taken", 1, f"NodePool {name}: a daemon set uses host port {ports_words(taken)} on each node"
+        )
+    return UnplacedReason("topology", 1, f"NodePool {name}: {topology_words(state, batch)}")
+
+
+def _min_values_reason(state: State, offers: PoolOffers, rows: Mask) -> UnplacedReason | None:
+    """The reason where no list of types that hold the chunk has enough values, or limits leave no room for any such list."""
+    if not offers.minimums:
+        return None
+    name, there = offers.pool.name, np.flatnonzero(rows)
+    least = least_list(offers, rows, int(there[offers.prices[there].argmin()]))
+    if least is None:
+        words = _short_of_values(offers, rows) or _left_for_minimums(offers)
+        return UnplacedReason("minValues", 1, f"NodePool {name}: {words}")
+    shortage = state.limits.shortage(name, least.largest)
+    if shortage is None:
+        return None
+    resource, counts = shortage.resource, least.largest.get(shortage.resource)
+    limit, used, one = (format_amount(resource, amount) for amount in (shortage.limit, shortage.used, counts))
+    words = f"has used {used} of its {resource} limit of {limit}, and a node that lists enough types for its minValues counts as {one}"
+    return UnplacedReason("NodePool limit", len(least.kinds), f"NodePool {name} {words}")
+
+
+def _left_for_minimums(offers: PoolOffers) -> str:
+    return f"too few values of {', '.join(key for key, _ in offers.minimums)} are left for its minValues"
+
+
+def _short_of_values(offers: PoolOffers, rows: Mask) -> str:
+    """The first label of which the types that hold the chunk have too few values; "" if there is none."""
+    for key, minimum in offers.minimums:
+        if key not in offers.offerings.table.keys:
+            return f"no instance type has label {key}, of which its minValues asks for {minimum}"
+        count = offers.values_left(key, rows)
+        if count < minimum:
+            values = f"{count} value{'' if count == 1 else 's'}"
+            return f"its minValues asks for {minimum} values of {key}, and what is large enough has {values}"
+    return ""
+
+
+def _limit_reason(offers: PoolOffers, missing: Sequence[Shortage], fitting: Sequence[int]) -> UnplacedReason:
+    return UnplacedReason(
+        "NodePool limit", len(missing), f"NodePool {offers.pool.name} {_limit_words(offers, missing, fitting)}"
+    )
+
+
+def _limit_words(offers: PoolOffers, shortages: Sequence[Shortage], fitting: Sequence[int]) -> str:
+    least = min(shortages, key=lambda item: item.resource)
+    limit, used = (format_amount(least.resource, amount) for amount in (least.limit, least.used))
+    if least.used == least.limit:
+        counted = offers.minimums and least.resource != NODES
+        so = ", new nodes counted as the largest type that each lists for minValues" if counted else ""
+        return f"is at its {least.resource} limit of {limit}{so}"
+    if least.used > least.limit:
+        return f"is over its {least.resource} limit of {limit}: {used} used"
+    candidates = [
+        (offers.capacities[number].get(least.resource), offers.offerings.types[number].name) for number in fitting
+    ]
+    amount, name = min(candidates)
+    smallest = f"{name}, the smallest that would do, has {format_amount(least.resource, amount)}"
+    return f"has used {used} of its {least.resource} limit of {limit}, and {smallest}"

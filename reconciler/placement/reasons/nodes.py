@@ -1,0 +1,110 @@
+"""Why chunks could not be placed: causes counted over bins and NodePools, each with the nearest miss in words.
+
+Reasons are worked out for unplaced chunks only, against bins and limits as they are once everything else is placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.model.placement import UnplacedReason
+from reconciler.placement.amounts import DEVICES
+from reconciler.placement.batches import Batch
+from reconciler.placement.engine.state import State
+from reconciler.placement.reasons.node_pools import pool_reasons
+from reconciler.placement.reasons.phrases import (
+    asked_at_once,
+)
+from reconciler.placement.reasons.topology import topology_words
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Settings of the placement that are reasons themselves.
+
+    unused_pools: names of NodePools that may not be used, with the reason in words.
+    per_node: how many chunks of one demand a node may hold at most, None for any number.
+    """
+
+    unused_pools: tuple[tuple[str, str], ...]
+    per_node: int | None
+
+
+def reasons_of(state: State, batch: Batch, circumstances: Circumstances) -> tuple[UnplacedReason, ...]:
+    """Why the chunks of a batch could not be placed, the most frequent cause first."""
+    contradiction = _contradiction(batch)
+    if contradiction:
+        return (UnplacedReason("contradiction", 1, contradiction),)
+    found = [*_bins(state, batch)]
+    if batch.opens_nodes and not batch.needs.shape.resource_claims:
+        found += [
+            *pool_reasons(state, batch),
+            *(
+                UnplacedReason("NodePool not usable", 1, f"NodePool {name} {why}")
+                for name, why in circumstances.unused_pools
+            ),
+        ]
+        if not state.offers and not circumstances.unused_pools:
+            found.append(UnplacedReason("no NodePool", 1, "there is no NodePool to make nodes from"))
+    elif not state.bins.origins:
+        found.append(UnplacedReason("no node", 1, "the cluster has no node, and no new nodes are made for this demand"))
+    found += _general(state, batch, circumstances)
+    return tuple(sorted(found, key=lambda reason: (-reason.count, reason.cause, reason.example)))
+
+
+def _contradiction(batch: Batch) -> str:
+    """What the node selector and affinity ask for that no node at all can meet; "" if some node could."""
+    terms = batch.needs.affinity_terms
+    if not terms or not all(any(values.is_empty for _, values in term.literal.entries) for term in terms):
+        return ""
+    key = next(key for key, values in terms[0].literal.entries if values.is_empty)
+    shape = batch.needs.shape
+    expressions = [item for term in shape.required_node_terms[:1] for item in term.expressions]
+    asked = asked_at_once(key, shape.node_selector, expressions)
+    return f"its node selector and node affinity ask for {key} to be {asked} at once, which no node can be"
+
+
+def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
+    """The first constraint that lets no chunk come is the cause; where each by itself would, it is the rules between pods."""
+    left = np.arange(state.base)
+    for constraint in state.constraints_on_nodes:
+        if not len(left) or not constraint.concerns(batch):
+            continue
+        able = constraint.most(batch, left) > 0
+        causes: dict[str, list[int]] = {}
+        for number in left[~able].tolist():
+            causes.setdefault(constraint.cause(batch, number), []).append(number)
+        for cause, numbers in causes.items():
+            yield UnplacedReason(cause, len(numbers), constraint.reason(batch, numbers))
+        left = left[able]
+    if len(left):
+        first = int(left[0])
+        words = f"{state.bins.origins[first].name}: {topology_words(state, batch, first)}"
+        yield UnplacedReason("topology", len(left), words)
+
+
+def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterable[UnplacedReason]:
+    if batch.whole is not None:
+        yield UnplacedReason("all or nothing", 1, f"{batch.demand} is placed as a whole or not at all")
+    if batch.needs.shape.resource_claims:
+        yield UnplacedReason("resource claims", 1, "resource claims are not judged, so no node is made for them")
+    elif batch.opens_nodes and _wants_unknown_devices(state, batch):
+        yield UnplacedReason(
+            "resource claims",
+            1,
+            "what devices a new node has is known where nodes of its NodePool and instance type are up and agree: here of none",
+        )
+    if circumstances.per_node is not None and not batch.pods and state.offers:
+        yield UnplacedReason(
+            "share of a node", 1, f"at most {circumstances.per_node} chunks of one demand go on a node"
+        )
+
+
+def _wants_unknown_devices(state: State, batch: Batch) -> bool:
+    """Whether the batch asks for devices that no new node is known to have."""
+    columns = [number for number, name in enumerate(state.columns.names) if name.startswith(DEVICES)]
+    wanted = [number for number in columns if batch.needs.request[number]]
+    return any(not any((offers.room[:, number] > 0).any() for offers in state.offers) for number in wanted)

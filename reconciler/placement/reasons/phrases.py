@@ -1,0 +1,134 @@
+"""How reasons name what they are about: amounts, taints, label values, selected pods."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from reconciler.model.pods import HostPort
+from reconciler.model.quantity import CPU, readable_amount
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
+from reconciler.placement.amounts import ATTACHABLE, DEVICES
+from reconciler.placement.requirements import Values, values_of
+
+MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
+MOST_VALUES = 4
+"""How many values one sentence names. The rest is counted."""
+
+
+def listed(parts: Iterable[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`. Of many, the first ones and how many more there are."""
+    items = list(parts)
+    if len(items) > MOST_VALUES + 1:
+        items = [*items[:MOST_VALUES], f"{len(items) - MOST_VALUES:,} more"]
+    return f" {last} ".join(filter(None, (", ".join(items[:-1]), items[-1]))) if items else ""
+
+
+def amount_words(name: str, amount: int) -> str:
+    """`100m CPU`, `1 device of class gpu`, `2 volumes of ebs.csi.aws.com`."""
+    plural = "" if amount == 1 else "s"
+    if name.startswith(DEVICES):
+        return f"{amount} device{plural} of class {name.removeprefix(DEVICES)}"
+    if name.startswith(ATTACHABLE):
+        return f"{amount} volume{plural} of {name.removeprefix(ATTACHABLE)}"
+    return f"{readable_amount(name, amount)} {resource_words(name)}"
+
+
+def resource_words(name: str) -> str:
+    if name.startswith(DEVICES):
+        return f"devices of class {name.removeprefix(DEVICES)}"
+    if name.startswith(ATTACHABLE):
+        return f"volumes of {name.removeprefix(ATTACHABLE)}"
+    return "CPU" if name == CPU else name
+
+
+def taint_words(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> str:
+    """`has taint dedicated=batch:NoSchedule, which is not tolerated`, and what a toleration of the same key is for."""
+    names = listed(f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in taints)
+    words = f"taint {names}, which is" if len(taints) == 1 else f"taints {names}, which are"
+    near = next((item for taint in taints for item in tolerations if item.key == taint.key), None)
+    return f"has {words} not tolerated{'' if near is None else f': {_toleration_words(near)}'}"
+
+
+def _toleration_words(toleration: Toleration) -> str:
+    value = "" if toleration.operator == "Exists" else f" is for {toleration.key}={toleration.value}"
+    effect = f" {'and' if value else 'is for'} {toleration.effect}" if toleration.effect else ""
+    return f"its toleration{value}{effect}"
+
+
+def ports_words(ports: Iterable[HostPort]) -> str:
+    """`53/UDP and 53/TCP`."""
+    return listed(f"{port.port}/{port.protocol}" for port in ports)
+
+
+def values_words(values: Values) -> str:
+    """The values that are allowed: `zone-a or zone-b`, `anything but spot`, `9 or more`, `any value`."""
+    if not values.complement:
+        return listed(sorted(values.names), "or") or ("no such label" if values.absent else "no value at all")
+    bounds = (values.at_least, values.at_most)
+    match bounds:
+        case (None, None):
+            within = ""
+        case (least, None):
+            within = f"{least} or more"
+        case (None, most):
+            within = f"{most} or less"
+        case (least, most):
+            within = f"{least} to {most}"
+    names = listed(sorted(values.names), "or")
+    if names:
+        return f"{within}, but not {names}" if within else f"anything but {names}"
+    return within or "any value"
+
+
+def labelled(key: str, values: Values) -> str:
+    """Values with their label: `topology.kubernetes.io/zone=zone-a`, `topology.kubernetes.io/zone in zone-a or zone-b`."""
+    words = values_words(values)
+    if values.single is not None:
+        return f"{key}={words}"
+    if values.complement or not values.names:
+        return f"{key} ({words})"
+    return f"{key} in {words}"
+
+
+def instead_words(values: Values) -> str:
+    """What is asked for instead of what was named before: `not zone-b`, `where 9 or more is asked for`."""
+    if not values.complement and not values.names:
+        return "which must not be there"
+    words = values_words(values)
+    return f"where {words} is asked for" if values.complement else f"not {words}"
+
+
+def asked_at_once(key: str, selector: Sequence[tuple[str, str]], expressions: Sequence[Requirement]) -> str:
+    """All that is asked of one label at the same time: `zone-a and zone-b`."""
+    parts = [value for name, value in selector if name == key]
+    parts += [values_words(values_of(item)) for item in expressions if item.key == key]
+    return " and ".join(dict.fromkeys(parts))
+
+
+def suggestion(key: str, known: Iterable[str]) -> str:
+    """`: did you mean topology.kubernetes.io/zone?`, or "" if no known key is similar."""
+    near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.8)
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def selector_words(selector: LabelSelector | None) -> str:
+    """The pods that a selector selects: `pods with app=web`."""
+    if selector is None:
+        return "no pods"
+    parts = [f"{key}={value}" for key, value in selector.match_labels]
+    parts += [_expression_words(item) for item in selector.expressions]
+    return f"pods with {listed(parts)}" if parts else "any pods"
+
+
+def _expression_words(item: Requirement) -> str:
+    match item.operator:
+        case Operator.EXISTS:
+            return item.key
+        case Operator.DOES_NOT_EXIST:
+            return f"no {item.key}"
+        case Operator.NOT_IN:
+            return f"{item.key} not {listed(item.values, 'or')}"
+        case _:
+            values = listed(item.values, "or")
+            return f"{item.key}={values}" if len(item.values) == 1 else f"{item.key} in {values}"

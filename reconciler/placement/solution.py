@@ -1,0 +1,71 @@
+"""The placement that a state stands for: what existing bins hold, and what is asked for each planned node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.reservations import in_its_pool
+from reconciler.placement.constraints.spot_share import totals_of
+from reconciler.placement.engine.launch import Offerer
+from reconciler.placement.engine.spot_launch import offered_within_share
+from reconciler.placement.engine.state import State
+from reconciler.placement.problem import PlacementOptions
+
+
+def placement_of(
+    state: State, batches: Sequence[Batch], unplaced: Sequence[Unplaced], options: PlacementOptions
+) -> Placement:
+    """The placement as the state has it, which stays as it is."""
+    holdings = _holdings(state, batches)
+    accounts = state.limits.accounts()
+    offerer = Offerer(state, options.instance_types)
+    offered, crowded = offered_within_share(state, offerer, holdings, totals_of(batches), options.spot_share)
+    # Alternatives use up limits for each other only.
+    state.limits.restore(accounts)
+    planned = [in_its_pool(item.node) for item in offered]
+    occupied = []
+    for number, origin in enumerate(state.bins.origins):
+        if number in holdings:
+            node = origin.node.name if origin.node is not None else None
+            claim = origin.claim.name if origin.claim is not None else None
+            occupied.append(OccupiedBin(node, claim, holdings[number]))
+    planned.sort(
+        key=lambda node: (
+            *(node.node_pool, node.instance_types, node.zones, node.capacity_types),
+            [_order(holding) for holding in node.holdings],
+        )
+    )
+    occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
+    assumptions = tuple(sorted({*state.topology.assumptions, *map(str, crowded)}))
+    return Placement(tuple(occupied), tuple(planned), tuple(unplaced), assumptions, crowded)
+
+
+def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding, ...]]:
+    """What each bin holds: chunks of a batch go to its members in their order, bin by bin."""
+    amounts: dict[int, dict[int, int]] = {}
+    for put in state.entries():
+        by_bin = amounts.setdefault(put.batch.number, {})
+        by_bin[put.bin] = by_bin.get(put.bin, 0) + put.count
+    found: dict[int, list[Holding]] = {}
+    for number, by_bin in sorted(amounts.items()):
+        members = iter(batches[number].members)
+        waiting = 0
+        for bin_number, count in sorted(by_bin.items()):
+            left = count
+            held = found.setdefault(bin_number, [])
+            while left:
+                if not waiting:
+                    demand, group, waiting = next(members)
+                taken = min(left, waiting)
+                held.append(Holding(demand, group, taken))
+                waiting -= taken
+                left -= taken
+    return {number: tuple(sorted(holdings, key=_order)) for number, holdings in found.items()}
+
+
+def _order(holding: Holding) -> tuple[str, str, str, str, int, int]:
+    """As holdings compare, only quicker."""
+    demand = holding.demand
+    return (demand.group, demand.kind, demand.namespace, demand.name, holding.group, holding.count)

@@ -1,0 +1,25 @@
+"""A machine whose clock is not the cluster's: ages of nodes are judged by the API server's, schedules by this one's."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from reconciler.model.findings import Finding
+from reconciler.plan.codes import CLOCK_SKEW
+
+TOLERATED = timedelta(minutes=1)
+
+
+def clock_findings(skew: timedelta) -> tuple[Finding, ...]:
+    """skew: this machine's time less the API server's."""
+    if abs(skew) <= TOLERATED:
+        return ()
+    direction = "ahead of" if skew > timedelta(0) else "behind"
+    return (
+        Finding(
+            CLOCK_SKEW.name,
+            CLOCK_SKEW.severity,
+            f"this machine's clock is {abs(skew)} {direction} the API server's: schedules and their edges are off by as much",
+            hint="let both machines keep their time by NTP",
+        ),
+    )

@@ -1,0 +1,18 @@
+"""Hands every held node back, for a cluster that headroom leaves: placeholders and nodes that were there before alike."""
+
+from __future__ import annotations
+
+from reconciler.model.changes import Annotate
+from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.plan.bins import is_marked
+
+
+def releases(view: ClusterView) -> tuple[Annotate, ...]:
+    """Takes `do-not-disrupt` away where headroom's own mark is beside it, and the mark; a person's own word stays."""
+    gone = ((DO_NOT_DISRUPT, None), (HELD_ANNOTATION, None))
+    reason = "headroom leaves this cluster"
+    claims = [ObjectRef("karpenter.sh", "NodeClaim", "", claim.name) for claim in view.node_claims if is_marked(claim)]
+    nodes = [ObjectRef("", "Node", "", node.name) for node in view.nodes if is_marked(node)]
+    return tuple(Annotate(ref, gone, reason) for ref in (*claims, *nodes))

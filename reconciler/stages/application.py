@@ -1,0 +1,40 @@
+"""Applies the writes, keeps the inventory around them, and records events about what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from reconciler.cluster.apply import carry_out
+from reconciler.cluster.inventory import InventoryParent
+from reconciler.model.changes import ChangeSet
+from reconciler.plan.back_offs import without_launches
+from reconciler.ports import Cluster
+from reconciler.stages.state import PassState
+from reconciler.summary.events import events
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyWrites:
+    phase: ClassVar[str] = "apply"
+
+    cluster: Cluster
+    inventory: InventoryParent
+    progress: Callable[[str], None]
+
+    def run(self, state: PassState) -> PassState:
+        plan = state.required_plan
+        never_asked_for = (result.write.ref.name for result in state.unrendered)
+        done = carry_out(
+            self.cluster,
+            state.writes,
+            parent=self.inventory,
+            view=state.view,
+            memory=without_launches(plan.memory, never_asked_for),
+            progress=lambda: self.progress(self.phase),
+        )
+        change_set = ChangeSet((*done.results, *state.unrendered))
+        for event in events(plan, change_set, state.trigger):
+            self.cluster.record(event)
+        return replace(state, change_set=change_set)

@@ -1,0 +1,45 @@
+"""Reads the documents of the tree. Of a broken document the last good version stays in force."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from reconciler.manifests.declared import read, with_last_good
+from reconciler.model.declared import Declared
+from reconciler.model.source import SourceTree
+from reconciler.stages.state import PassState
+
+
+def emptied(tree: SourceTree) -> SourceTree:
+    """A tree without a document, which is more likely a mistake than an order to delete everything: it stalls."""
+    message = "there is no document any more: the last good commit stays in force (allowEmpty: true if that is meant)"
+    return replace(tree, stalled=tree.stalled or ("NoDocuments", message))
+
+
+class ReadManifests:
+    """Keeps the last good documents from pass to pass, and reads none again while the tree is the same."""
+
+    phase: ClassVar[str] = "manifests"
+
+    def __init__(self, *, allow_empty: bool) -> None:
+        self._allow_empty = allow_empty
+        self._tree: SourceTree | None = None
+        self._documents: Declared | None = None
+
+    @property
+    def last(self) -> Declared | None:
+        """As read last, budgets in local time still as they were written; None before the first pass."""
+        return self._documents
+
+    def run(self, state: PassState) -> PassState:
+        if self._documents is None or self._tree is None or state.tree.files is not self._tree.files:
+            documents = with_last_good(read(state.tree.files, skipped=state.tree.skipped), self._documents)
+            if self._documents is not None and self._is_emptied(documents, self._documents):
+                return replace(state, repository=self._documents, tree=emptied(state.tree))
+            self._documents, self._tree = documents, state.tree
+        return replace(state, repository=self._documents)
+
+    def _is_emptied(self, documents: Declared, before: Declared) -> bool:
+        is_empty = not documents.documents and not documents.broken_files
+        return is_empty and before.documents > 0 and not self._allow_empty

@@ -1,0 +1,40 @@
+"""Places every chunk, and lets the checker judge where that is asked for."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from reconciler.optimizer.place_in_mode import place_in_mode
+from reconciler.placement.checker.violations import violations
+from reconciler.placement.memory import Memory
+from reconciler.placement.problem import Problem
+from reconciler.plan.rejection import rejections
+from reconciler.stages.rules import Rules
+from reconciler.stages.state import PassState
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """memory: of the placement before, so that only what changed is worked out again."""
+
+    phase: ClassVar[str] = "placement"
+
+    rules: Rules
+    memory: Memory
+
+    def run(self, state: PassState) -> PassState:
+        latest = time.perf_counter() + self.rules.optimal_within.total_seconds()
+        problem = Problem(
+            state.prepared.room,
+            node_pools=state.effective.node_pools,
+            instance_types=state.instance_types,
+            demands=state.demands,
+            overlays=state.effective.node_overlays,
+            options=state.prepared.options,
+        )
+        placement = place_in_mode(problem, memory=self.memory, seconds_left=lambda: latest - time.perf_counter())
+        is_unchecked = self.rules.check_placement and not placement.checked
+        broken = violations(problem, placement) if is_unchecked else ()
+        return replace(state, placement=placement, broken_rules=broken, findings=(*state.findings, *rejections(broken)))

@@ -1,0 +1,51 @@
+"""Makes the plan: the one place where it is made. What is wrong with the repository's templates is found here too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from reconciler.manifests.rendered import read_rendered
+from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.ports import Catalog
+from reconciler.render.check import with_template_findings
+from reconciler.render.templates import TemplateSource
+from reconciler.stages.rules import Rules
+from reconciler.stages.state import PassState
+
+
+@dataclass(frozen=True, slots=True)
+class MakePlan:
+    phase: ClassVar[str] = "plan"
+
+    rules: Rules
+    catalog: Catalog
+    templates: TemplateSource
+
+    def run(self, state: PassState) -> PassState:
+        inputs = PlanInputs(
+            revision=state.tree.revision,
+            now=state.now,
+            view=state.view,
+            declared=state.repository,
+            live=state.live,
+            demands=state.demands,
+            placement=state.placement,
+            node_pools=state.effective.node_pools,
+            schedules=state.effective.schedules,
+            instance_types=state.instance_types,
+            price_source=self.catalog.source,
+            caps=self.rules.caps,
+            findings=state.findings,
+            blocked=state.tree.reasons_to_keep,
+            replaced=state.prepared.options.leaving,
+            launches=state.prepared.launches,
+            local_budgets=state.local_budgets,
+            include_pending=state.include_pending,
+            suspended=state.suspended,
+            applyset_id=self.rules.inventory.id,
+            drift=self.rules.drift,
+        )
+        templates = self.templates.of(state.tree.files)
+        plan = with_template_findings(make_plan(inputs), templates, read_rendered, state.effective.node_pools)
+        return replace(state, plan=plan, templates=templates)

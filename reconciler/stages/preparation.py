@@ -1,0 +1,44 @@
+"""Works out what must be known before anything is placed: pods and nodes that are on the move, and what ran out.
+
+- Pods for which kube-scheduler has chosen a node count as being there.
+- Pods of nodes that are being deleted need another place, where nodes are planned for pods too.
+- Nodes that expire soon or are to be replaced take no more chunks.
+- Offerings of which a launch has just failed are left alone for a while.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from reconciler.demand.leaving import leaving_demands, without_leaving
+from reconciler.placement.memory import Memory
+from reconciler.placement.nodes.nominated import with_nominated
+from reconciler.placement.problem import PlacementOptions
+from reconciler.plan.back_offs import launch_record
+from reconciler.plan.replacement import unavailable_bins
+from reconciler.stages.state import PassState, Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """options: as the settings have them. memory: the one that placement uses."""
+
+    phase: ClassVar[str] = "view"
+
+    options: PlacementOptions
+    memory: Memory
+
+    def run(self, state: PassState) -> PassState:
+        seen = state.view
+        view = self.memory.once("nominated", (seen,), lambda: with_nominated(seen))
+        now = state.now - view.clock_skew  # objects are dated by the cluster's clock
+        leaving = leaving_demands(view, now) if state.include_pending else ()
+        launches = launch_record(view, now)
+        options = replace(
+            self.options,
+            include_pending=state.include_pending,
+            back_offs=launches.avoided(now),
+            leaving=unavailable_bins(view, state.effective.node_pools, now),
+        )
+        return replace(state, view=view, prepared=Prepared(without_leaving(view, leaving), leaving, options, launches))

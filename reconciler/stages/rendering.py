@@ -1,0 +1,39 @@
+"""Turns the plan into writes: objects from templates, and the statuses that say something new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from reconciler.manifests.rendered import read_rendered
+from reconciler.model.errors import Stalled
+from reconciler.render.templates import TemplateSource
+from reconciler.render.writes import render_writes
+from reconciler.stages.state import PassState
+from reconciler.summary.statuses import status_writes
+
+
+@dataclass(frozen=True, slots=True)
+class Render:
+    phase: ClassVar[str] = "render"
+
+    templates: TemplateSource
+
+    def run(self, state: PassState) -> PassState:
+        """Raises `Stalled` when the checker rejects the placement: nothing of it may be written."""
+        if state.broken_rules:
+            raise Stalled(
+                f"the placement breaks {len(state.broken_rules):,} rules ({state.broken_rules[0]}): nothing is applied",
+                reason="PlacementRejected",
+                hint="this is a defect of headroom: report it with the snapshot that `headroom snapshot` makes",
+            )
+        plan = state.required_plan
+        rendered = render_writes(
+            plan,
+            view=state.view,
+            node_pools={pool.name: pool for pool in state.effective.node_pools},
+            templates=state.templates or self.templates.of(state.tree.files),
+            read_document=read_rendered,
+        )
+        statuses = status_writes(plan, state.view, state.now)
+        return replace(state, writes=(*rendered.writes, *statuses), unrendered=rendered.failures)

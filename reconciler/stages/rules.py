@@ -1,0 +1,31 @@
+"""How passes are made: settings that the stages need, in the stages' own types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from reconciler.cluster.inventory import InventoryParent
+from reconciler.demand.dialect import Dialect
+from reconciler.placement.problem import PlacementOptions
+from reconciler.plan.drift import Drift
+from reconciler.plan.limits import PlanCaps
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """optimal_within: how long placement may look for something cheaper. check_placement: let the checker judge it too.
+    templates_folder: in the repository, beside the manifests. suspend: plan, and write nothing.
+
+    allow_empty: a repository without a document is taken at its word."""
+
+    dialect: Dialect
+    caps: PlanCaps
+    placement: PlacementOptions
+    inventory: InventoryParent
+    optimal_within: timedelta
+    check_placement: bool = False
+    templates_folder: str = "templates"
+    suspend: bool = False
+    allow_empty: bool = False
+    drift: Drift = Drift.CORRECT

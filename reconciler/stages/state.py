@@ -1,0 +1,83 @@
+"""What a pass knows so far, and what a stage is: it takes that and returns it with its own result added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
+from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
+from reconciler.model.findings import Finding
+from reconciler.model.local_budgets import PoolBudgets
+from reconciler.model.nodes import InstanceType
+from reconciler.model.placement import Placement
+from reconciler.model.source import SourceTree
+from reconciler.model.view import ClusterView
+from reconciler.outlook import Outlook
+from reconciler.placement.problem import PlacementOptions
+from reconciler.plan.back_offs import LaunchRecord
+from reconciler.render.templates import DocumentTemplates
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the cluster's own course means for a placement.
+
+    room: the view without the pods that need another place. leaving: those pods as demands. options: back-offs among
+    them, and the bins that must hold no more chunks. launches: what is on its way, and what failed.
+    """
+
+    room: ClusterView = field(default_factory=ClusterView)
+    leaving: tuple[Demand, ...] = ()
+    options: PlacementOptions = field(default_factory=PlacementOptions)
+    launches: LaunchRecord = field(default_factory=LaunchRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class PassState:
+    """trigger: why the pass is made, in one word. repository: its own documents, with the manifests as they are to be
+    applied. live: the cluster's documents. effective: the repository's over the cluster's. local_budgets: compiled into UTC.
+
+    suspended: nothing is to be written. broken_rules: what the checker rejects, in sentences. unrendered: writes that no template could be rendered for.
+    """
+
+    now: datetime
+    trigger: str = ""
+    include_pending: bool = False
+    suspended: bool = False
+    tree: SourceTree = field(default_factory=lambda: SourceTree(None))
+    repository: Declared = field(default_factory=Declared)
+    view: ClusterView = field(default_factory=ClusterView)
+    live: Declared = field(default_factory=Declared)
+    effective: Declared = field(default_factory=Declared)
+    local_budgets: tuple[PoolBudgets, ...] = ()
+    instance_types: tuple[InstanceType, ...] = ()
+    prepared: Prepared = field(default_factory=Prepared)
+    demands: tuple[Demand, ...] = ()
+    outlook: Outlook | None = None
+    findings: tuple[Finding, ...] = ()
+    placement: Placement = field(default_factory=Placement)
+    broken_rules: tuple[str, ...] = ()
+    plan: Plan | None = None
+    templates: DocumentTemplates | None = None
+    writes: tuple[Write, ...] = ()
+    unrendered: tuple[WriteResult, ...] = ()
+    change_set: ChangeSet | None = None
+
+    @property
+    def required_plan(self) -> Plan:
+        """For the stages after planning."""
+        assert self.plan is not None
+        return self.plan
+
+
+class Stage(Protocol):
+    """One step of a pass. What it cannot do it raises as a `Failure`, which ends the pass."""
+
+    @property
+    def phase(self) -> str:
+        """What its seconds are counted as, and what people are shown; stages may share one."""
+
+    def run(self, state: PassState) -> PassState: ...

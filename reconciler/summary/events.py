@@ -1,0 +1,56 @@
+"""Events about what a pass has just done, and about writes that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, WriteResult
+from reconciler.ports import Event
+
+WARNING, NORMAL = "Warning", "Normal"
+_REASONS = {
+    Outcome.REFUSED: "Refused",
+    Outcome.CONFLICT: "FieldConflict",
+    Outcome.FAILED: "WriteFailed",
+}
+
+
+def events(plan: Plan, change_set: ChangeSet, trigger: str) -> Iterator[Event]:
+    """One for every write that failed, and for each node made, released or deleted, on the object it is about.
+
+    trigger: why the pass was made, which every message ends with.
+    """
+    for event in _events(plan, change_set):
+        yield replace(event, message=f"{event.message} (trigger: {trigger})")
+
+
+def _events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:
+    for result in change_set.results:
+        event = _event(result)
+        if event is not None:
+            yield event
+    applied = {result.write.ref.name for result in change_set.results if result.outcome is Outcome.APPLIED}
+    for creation in plan.node_claims.create:
+        if creation.name not in applied:
+            continue
+        for demand in dict.fromkeys(holding.demand for holding in creation.planned.holdings):
+            yield Event(demand, NORMAL, "PlaceholderCreated", f"NodeClaim {creation.name}: {creation.reason}")
+
+
+def _event(result: WriteResult) -> Event | None:
+    write = result.write
+    if result.outcome in _REASONS:
+        return Event(write.ref, WARNING, _REASONS[result.outcome], result.message)
+    if result.outcome is not Outcome.APPLIED or isinstance(write, ApplyStatus):
+        return None
+    match write:
+        case Delete():
+            return Event(write.ref, NORMAL, "Deleted", write.reason)
+        case Annotate(ref=ref, annotations=annotations) if ref.kind == "NodeClaim":
+            released = all(value is None for _, value in annotations)
+            return Event(ref, NORMAL, "Released" if released else "Held", write.reason)
+        case Apply(ref=ref) if ref.kind not in {"ConfigMap", "Namespace"}:
+            return Event(ref, NORMAL, "Applied", write.reason)
+        case _:
+            return None

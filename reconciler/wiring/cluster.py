@@ -1,0 +1,79 @@
+"""The cluster that the settings name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from reconciler.model.errors import Invalid
+from reconciler.ports import Clock, Cluster
+from reconciler.settings import Settings
+
+if TYPE_CHECKING:
+    from reconciler.cluster.inventory import InventoryParent
+
+
+CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:SNAPSHOT]"
+Count = Callable[[str, str, str], None]
+
+
+class NoClusterHere(Invalid):
+    """No cluster was named, and none is there."""
+
+
+def _uncounted(_method: str, _resource: str, _code: str) -> None:
+    """A one-shot command has no metrics."""
+
+
+def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) -> Cluster:
+    """The cluster that `cluster` names; without one, what is there, and never the embedded one by itself.
+
+    count: called for every request to an API server (method, resource, HTTP status).
+    """
+    choice = settings.cluster or _what_is_there()
+    kind, _, rest = choice.partition(":")
+    if kind == "snapshot" and rest:
+        from reconciler.cluster.snapshot.cluster import SnapshotCluster  # noqa: PLC0415 - only where it is used
+
+        return SnapshotCluster(rest, inventory_parent(settings))
+    if kind == "embedded":
+        return _embedded_cluster(settings, clock, rest)
+    if choice != "in-cluster" and kind != "kubeconfig":
+        raise Invalid(f"--cluster {choice} is no cluster", hint=f"write {CLUSTER_CHOICES}")
+    from reconciler.cluster.kubernetes import in_cluster, kubeconfig_cluster  # noqa: PLC0415 - only where it is used
+
+    if choice == "in-cluster":
+        return in_cluster(inventory=inventory_parent(settings), count=count)
+    return kubeconfig_cluster(rest or None, inventory=inventory_parent(settings), count=count)
+
+
+def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluster:
+    from reconciler.cluster.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - only where it is used
+    from reconciler.cluster.embedded.karpenter import Delays  # noqa: PLC0415 - only where it is used
+
+    delays = Delays(launch=settings.embedded.launch_delay, register=settings.embedded.register_delay)
+    parent = inventory_parent(settings)
+    if snapshot:
+        return EmbeddedCluster.from_snapshot(snapshot, clock, delays=delays, inventory=parent, provisions_pending=True)
+    # A snapshot has its cluster's namespaces; here, where there is nothing, the repository's are made.
+    return EmbeddedCluster(clock, delays=delays, inventory=parent, provisions_pending=True, makes_namespaces=True)
+
+
+def inventory_parent(settings: Settings) -> InventoryParent:
+    from reconciler.cluster.inventory import InventoryParent  # noqa: PLC0415 - only where it is used
+
+    return InventoryParent(settings.inventory.namespace, settings.inventory.name)
+
+
+def _what_is_there() -> str:
+    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return "in-cluster"
+    from reconciler.cluster.connection import current_context  # noqa: PLC0415 - only where it is used
+
+    if current_context() is not None:
+        return "kubeconfig"
+    raise NoClusterHere(
+        "there is no cluster here: not inside one, and no kubeconfig with a current context",
+        hint=f"name one with --cluster: {CLUSTER_CHOICES}",
+    )

@@ -1,0 +1,54 @@
+"""Settings as rules of a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reconciler.cycle import Cycle
+from reconciler.demand.dialect import Dialect
+from reconciler.packaged import packaged_texts
+from reconciler.placement.problem import PlacementOptions
+from reconciler.plan.drift import Drift
+from reconciler.plan.limits import PlanCaps
+from reconciler.ports import Catalog, Clock, Cluster, Source
+from reconciler.settings import Settings
+from reconciler.stages.rules import Rules
+from reconciler.wiring.cluster import inventory_parent
+
+
+def make_cycle(
+    settings: Settings,
+    *,
+    source: Source,
+    cluster: Cluster,
+    catalog: Catalog,
+    clock: Clock,
+    progress: Callable[[str], None] = lambda _stage: None,
+) -> Cycle:
+
+    caps, placement = settings.caps, settings.placement
+    return Cycle(
+        source=source,
+        cluster=cluster,
+        catalog=catalog,
+        clock=clock,
+        rules=Rules(
+            dialect=Dialect(settings.dialect),
+            caps=PlanCaps(caps.new_nodes_per_pass, caps.price_per_hour, caps.nodes_per_pool, caps.prune_share),
+            placement=PlacementOptions(
+                chunks_per_node=placement.chunks_per_node or None,
+                instance_types=placement.instance_types,
+                spot_share=placement.spot_share,
+                optimal=placement.mode == "optimal",
+            ),
+            optimal_within=placement.optimal_within,
+            inventory=inventory_parent(settings),
+            check_placement=placement.check,
+            templates_folder=settings.templates,
+            suspend=settings.suspend,
+            allow_empty=settings.allow_empty,
+            drift=Drift(settings.drift),
+        ),
+        packaged_templates=packaged_texts("templates", suffix=".j2"),
+        progress=progress,
+    )

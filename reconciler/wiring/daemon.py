@@ -1,0 +1,114 @@
+"""The daemon with everything around it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+
+from reconciler.clocks import ShiftedClock, SystemClock
+from reconciler.daemon.daemon import Daemon
+from reconciler.daemon.state import Timing
+from reconciler.daemon.watchdog import Watchdog
+from reconciler.ports import Clock, PassResult
+from reconciler.report.plan.text import pass_text
+from reconciler.settings import Settings
+from reconciler.source.latest import LatestTree
+from reconciler.telemetry.last_pass import LastPass
+from reconciler.telemetry.logs import configure_logs, logger
+from reconciler.telemetry.metrics import Metrics
+from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
+from reconciler.timetable.agenda import Pacing, Trigger
+from reconciler.web.pages import check_page, json_page, text_page
+from reconciler.web.server import PageServer
+from reconciler.wiring.catalog import open_catalog
+from reconciler.wiring.cluster import open_cluster
+from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.daemon_pages import capacity_page, status
+from reconciler.wiring.leadership import election_of, guard, leadership, on_change
+from reconciler.wiring.repository import open_source
+
+
+def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
+    """The daemon with everything around it, until it is stopped or settled. Returns the exit code."""
+    configure_logs(form=settings.logs.form, level=settings.logs.level)
+    log = logger()
+    clock: Clock = SystemClock() if now is None else ShiftedClock(now)
+    metrics = Metrics()
+    with ExitStack() as stack:
+        source = LatestTree(open_source(settings, clock))
+        stack.callback(source.close)
+        cluster = open_cluster(settings, clock, metrics.count_request)
+        stack.callback(cluster.close)
+        watchdog = _watchdog(settings)
+        cycle = make_cycle(
+            settings,
+            source=source,
+            cluster=cluster,
+            catalog=open_catalog(settings, cluster, clock),
+            clock=clock,
+            progress=watchdog.progress,
+        )
+        metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
+        last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)
+        election = election_of(settings, cluster)
+        daemon = Daemon(
+            run_pass=lambda trigger: cycle.run(trigger.value),
+            poll_source=source.poll,
+            clock=clock,
+            timing=Timing(
+                poll=settings.git.interval,
+                tick=settings.passes.interval,
+                pacing=Pacing(quiet=settings.passes.quiet, quiet_at_most=settings.passes.quiet_at_most),
+            ),
+            on_result=_listener(settings, last, cluster.name),
+            on_poll=metrics.observe_poll,
+            is_leader=leadership(election, metrics.set_leader),
+            next_edge=cycle.next_edge,
+            watchdog=watchdog,
+        )
+        guard(cluster, daemon, election, stack)
+        server = PageServer(
+            settings.listen,
+            {
+                "/metrics": text_page(metrics.exposition),
+                "/status": json_page(lambda: status(last, daemon, election)),
+                "/capacity": capacity_page(cycle, cluster.name, clock),
+            },
+            probes={"/healthz": check_page(daemon.health), "/readyz": check_page(daemon.readiness)},
+        )
+        stack.callback(server.close)
+        server.start()
+        cluster.start(on_change(cluster, daemon))
+        log.info(
+            "started",
+            cluster=cluster.name,
+            repository=settings.repository or ".",
+            look=f"http://{server.address}/status, /metrics, /readyz",
+        )
+        span = None if at_most is None else timedelta(seconds=at_most)
+        code = daemon.run(until_settled=until_settled, at_most=span)
+        log.info("ended", exit_code=code)
+        return code
+
+
+def _watchdog(settings: Settings) -> Watchdog:
+    """Git and the optimizing placement have time limits of their own, which count on top."""
+    placement = settings.placement
+    optimal_within = placement.optimal_within if placement.mode == "optimal" else timedelta(0)
+    more = {"git": settings.git.timeout.total_seconds() * 3, "placement": optimal_within.total_seconds()}
+    return Watchdog(more=more, ends_process=True)
+
+
+def _listener(settings: Settings, last: LastPass, cluster: str) -> Callable[[Trigger, PassResult], None]:
+    """Passes are remembered and logged; a person at a console is also shown what each planned and applied."""
+
+    def on_result(trigger: Trigger, result: PassResult) -> None:
+        last.observe(trigger.value, result)
+        did_something = result.plan is not None and (result.plan.has_changes or result.change_set is None)
+        if settings.logs.form == "console" and result.plan is not None and did_something:
+            sys.stdout.write(pass_text(result.plan, result.change_set, cluster=cluster) + "\n")
+            sys.stdout.flush()
+
+    return on_result

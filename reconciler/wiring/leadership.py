@@ -1,0 +1,61 @@
+"""Which replica leads, and that no other writes."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack
+from uuid import uuid4
+
+from reconciler.cluster.kubernetes import KubernetesCluster
+from reconciler.cluster.lease import LeaderElection
+from reconciler.daemon.daemon import Daemon
+from reconciler.ports import Cluster
+from reconciler.settings import Settings
+
+
+def election_of(settings: Settings, cluster: Cluster) -> LeaderElection | None:
+    """Only real clusters have several replicas; without an election every one of them leads."""
+    if not settings.leader_election or not isinstance(cluster, KubernetesCluster):
+        return None
+    # The host alone is not enough: a restarted process is another candidate, and must not take its old lease for its own.
+    return cluster.election(f"{socket.gethostname()}_{uuid4().hex[:8]}")
+
+
+def leadership(election: LeaderElection | None, tell: Callable[[bool], None]) -> Callable[[], bool]:
+    """Whether this replica leads, told to the metrics each time it is asked."""
+
+    def is_leader() -> bool:
+        leads = election is None or election.is_leader()
+        tell(leads)
+        return leads
+
+    return is_leader
+
+
+def on_change(cluster: Cluster, daemon: Daemon) -> Callable[[], None]:
+    """A change of the cluster; where somebody asks for a pass, it is made without waiting for quiet."""
+    if not isinstance(cluster, KubernetesCluster):
+        return daemon.changed
+
+    def changed() -> None:
+        daemon.request(cluster.requested_at)
+        daemon.changed()
+
+    return changed
+
+
+def guard(cluster: Cluster, daemon: Daemon, election: LeaderElection | None, stack: ExitStack) -> None:
+    """No write by a replica that stops or no longer leads; its lease is given up only after its last write."""
+    if not isinstance(cluster, KubernetesCluster):
+        return
+
+    def hindrance() -> str:
+        if daemon.stopping:
+            return "headroom is stopping"
+        return "" if election is None or election.is_leader() else "another replica leads"
+
+    cluster.write_only_unless(hindrance)
+    if election is not None:
+        stack.callback(lambda: election.close(release=not cluster.is_writing))
+        election.start()

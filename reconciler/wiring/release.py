@@ -1,0 +1,24 @@
+"""Releasing all that is held on the cluster that the settings name."""
+
+from __future__ import annotations
+
+from reconciler.clocks import SystemClock
+from reconciler.model.changes import WriteResult
+from reconciler.model.errors import Stalled
+from reconciler.settings import Settings
+from reconciler.wiring.cluster import open_cluster
+
+
+def release_all(settings: Settings) -> tuple[WriteResult, ...]:
+    """What became of each write. Raises `Stalled` when the cluster cannot be read in full: something would stay held."""
+    from reconciler.plan.release_all import releases  # noqa: PLC0415 - only where it is used
+
+    cluster = open_cluster(settings, SystemClock())
+    try:
+        cluster.start(lambda: None)
+        view = cluster.view()
+        if not view.complete:
+            raise Stalled(f"the cluster cannot be read in full: {', '.join(view.gaps)}", reason="IncompleteView")
+        return tuple(cluster.write(write) for write in releases(view))
+    finally:
+        cluster.close()

@@ -1,0 +1,54 @@
+"""The repository that the settings name."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from reconciler.clocks import FixedClock
+from reconciler.model.source import SourceTree
+from reconciler.ports import Clock, Source
+from reconciler.settings import Settings
+
+if TYPE_CHECKING:
+    from reconciler.source.opening import GitOptions
+
+
+def open_source(settings: Settings, clock: Clock) -> Source:
+    from reconciler.source.opening import open_source as opened  # noqa: PLC0415 - only where it is used
+
+    return opened(
+        settings.repository or ".",
+        clock=clock,
+        revision=settings.revision or None,
+        subdirectory=settings.path,
+        options=git_options(settings),
+    )
+
+
+def repository_tree(settings: Settings, now: datetime) -> SourceTree:
+    """The tree that the settings name, for a command that needs no cluster. Raises as `tree_at`."""
+    from reconciler.source.opening import tree_at  # noqa: PLC0415 - only where it is used
+
+    return tree_at(
+        settings.repository or ".",
+        settings.revision or None,
+        settings.path,
+        clock=FixedClock(now),
+        options=git_options(settings),
+    )
+
+
+def git_options(settings: Settings) -> GitOptions:
+    from reconciler.source.credentials import Credentials  # noqa: PLC0415 - only where it is used
+    from reconciler.source.opening import GitOptions  # noqa: PLC0415 - only where it is used
+
+    git = settings.git
+    return GitOptions(
+        credentials=Credentials(git.username, git.token_file, git.ssh_key, git.known_hosts, plain_http=git.plain_http),
+        state=git.state,
+        allowed_signers=git.allowed_signers,
+        timeout=git.timeout,
+        rewind_hold=git.rewind_hold,
+        templates=settings.templates,
+    )

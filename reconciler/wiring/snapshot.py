@@ -1,0 +1,31 @@
+"""Taking a snapshot of the cluster that the settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.clocks import SystemClock
+from reconciler.model.errors import Invalid
+from reconciler.settings import Settings
+from reconciler.wiring.catalog import open_catalog
+from reconciler.wiring.cluster import open_cluster
+
+
+def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
+    """Writes a snapshot of the cluster that the settings name; the number of objects by plural."""
+    from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - only where it is used
+    from reconciler.cluster.snapshot.capture import capture  # noqa: PLC0415 - only where it is used
+
+    clock = SystemClock()
+    cluster = open_cluster(settings, clock)
+    try:
+        cluster.start(lambda: None)
+        if not isinstance(cluster, KubernetesCluster):
+            raise Invalid(
+                f"{cluster.name} is no cluster to capture",
+                hint="name a real one: --cluster kubeconfig[:CONTEXT] or in-cluster",
+            )
+        catalog = open_catalog(settings, cluster, clock).instance_types(cluster.view())
+        return capture(cluster.read, path, catalog)
+    finally:
+        cluster.close()

@@ -1,0 +1,43 @@
+"""Lists the sentences of comments and docstrings that are long, longest first: `python -m tests.architecture.long_sentences`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.architecture.named_things import prose
+from tests.architecture.source_tree import ROOT
+
+MOST_WORDS = 30
+_END = re.compile(r"(?<=[.!?])\s+|:\s*\n|\n\s*\n|\n\s*[-*] ")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="*", type=Path, default=[ROOT / "reconciler"])
+    parser.add_argument("--most", type=int, default=MOST_WORDS, help="words that a sentence may have (%(default)s)")
+    chosen = parser.parse_args()
+    files = [file for path in chosen.paths for file in ([path] if path.is_file() else sorted(path.rglob("*.py")))]
+    found = [(words, file, line, text) for file in files for words, line, text in sentences(file.read_text())]
+    long = sorted((each for each in found if each[0] > chosen.most), key=lambda each: (-each[0], each[1:]))
+    for words, file, line, text in long:
+        print(f"{words:3d}  {file.absolute().relative_to(ROOT)}:{line}: {text}")
+    print(f"{len(long)} of {len(found)} sentences have more than {chosen.most} words")
+
+
+def sentences(source: str) -> Iterator[tuple[int, int, str]]:
+    """How many words, the line at which it begins, and the sentence itself."""
+    for first, text in prose(source):
+        start = 0
+        for end in [*(found.start() for found in _END.finditer(text)), len(text)]:
+            sentence = " ".join(text[start:end].split())
+            begins = start + len(text[start:end]) - len(text[start:end].lstrip())
+            if sentence:
+                yield len(sentence.split()), first + text[:begins].count("\n"), sentence
+            start = end
+
+
+if __name__ == "__main__":
+    main()

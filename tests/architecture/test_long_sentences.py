@@ -1,0 +1,47 @@
+"""Sentences in comments and docstrings are short; how many are not is written down here, and becomes fewer."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.architecture.long_sentences import MOST_WORDS, sentences
+from tests.architecture.source_tree import ROOT
+
+# By package: `python -m tests.architecture.long_sentences` shows them. Lower a number when it falls.
+LONG = {
+    "catalog": 3,
+    "cli": 6,
+    "cluster": 4,
+    "demand": 3,
+    "manifests": 11,
+    "model": 13,
+    "optimizer": 20,
+    "placement": 57,
+    "plan": 3,
+    "report": 2,
+    "settings.py": 1,
+    "source": 4,
+    "timetable": 6,
+}
+
+
+def test_no_more_sentences_are_long() -> None:
+    found = Counter(
+        path.relative_to(ROOT / "reconciler").parts[0]
+        for path in (ROOT / "reconciler").rglob("*.py")
+        for words, _, _ in sentences(path.read_text())
+        if words > MOST_WORDS
+    )
+    assert {package: number for package, number in found.items() if number > LONG.get(package, 0)} == {}
+
+
+def test_a_sentence_runs_to_its_full_stop_over_lines_and_comments() -> None:
+    source = '"""One two.\n\nThree four\nfive: six; seven! Eight\n- nine\n"""\n# ten\n# eleven.\nx = "no prose at all"  # twelve\n'
+    assert list(sentences(source)) == [
+        (2, 1, "One two."),
+        (5, 3, "Three four five: six; seven!"),
+        (1, 4, "Eight"),
+        (2, 5, "- nine"),
+        (2, 7, "ten eleven."),
+        (1, 9, "twelve"),
+    ]

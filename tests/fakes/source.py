@@ -1,0 +1,23 @@
+"""A repository of a few files that the test changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.model.source import SourceTree
+from reconciler.ports import Source
+
+
+class FakeSource(Source):
+    """Empty unless told otherwise. Each commit is another tree."""
+
+    def __init__(self, files: Mapping[str, str] | None = None) -> None:
+        self.commit(files or {})
+
+    def commit(self, files: Mapping[str, str]) -> None:
+        self._tree = SourceTree(None, {name: text.encode() for name, text in files.items()})
+
+    def read(self) -> SourceTree:
+        return self._tree
+
+    def close(self) -> None: ...

@@ -1,0 +1,284 @@
+"""What headroom takes from each kind of API object."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from reconciler.cluster.decoding.decode import decode, resource_in
+from reconciler.cluster.decoding.policies import NamespaceLabels
+from reconciler.cluster.resources import (
+    CAPACITY_BUFFERS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    NODE_CLAIMS,
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    PRIORITY_CLASSES,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    RESOURCE_QUOTAS,
+    Resource,
+)
+from reconciler.model.nodes import Node, NodeClaim, NodeClassRef
+from reconciler.model.pods import Pod
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
+from reconciler.model.view import LiveObject, PodDisruptionBudget, ResourceQuota
+from reconciler.model.workloads import DaemonSet, PriorityClass, Workload
+from tests.unit.cluster.documents import buffer, deployment, managed, node, node_claim, pod
+
+
+def value(resource: Resource, document: dict[str, Any]) -> Any:
+    decoded = decode(resource, document)
+    assert decoded.problem == ""
+    return decoded.value
+
+
+def test_a_node() -> None:
+    assert value(NODES, node(annotations={"headroom.dev/held": "true", "example.com/other": "x"})) == Node(
+        name="node-1",
+        allocatable=Resources.parse({"cpu": "3900m", "memory": "15Gi", "pods": "110"}),
+        labels=(("a", "1"), ("b", "2")),
+        annotations=(("headroom.dev/held", "true"),),
+        taints=(Taint("team", "red", "NoSchedule"),),
+        capacity=Resources.parse({"cpu": "4", "memory": "16Gi", "pods": "110"}),
+        uid="uid-node-1",
+        provider_id="test://node-1",
+        ready=True,
+    )
+
+
+@pytest.mark.parametrize("status", ["False", "Unknown"])
+def test_a_node_whose_ready_condition_is_not_true_is_not_ready(status: str) -> None:
+    document = node()
+    document["status"]["conditions"] = [{"type": "Ready", "status": status}]
+    assert value(NODES, document).ready is False
+
+
+def test_a_node_that_says_nothing_about_itself_is_not_ready() -> None:
+    found = value(NODES, {"metadata": {"name": "new"}})
+    assert (found.ready, found.allocatable) == (False, Resources())
+
+
+def test_a_node_claim() -> None:
+    assert value(NODE_CLAIMS, node_claim()) == NodeClaim(
+        name="general-1",
+        labels=(("headroom.dev/placeholder", "true"), ("karpenter.sh/nodepool", "general")),
+        annotations=(("karpenter.sh/nodepool-hash", "1234"),),
+        requirements=(Requirement("node.kubernetes.io/instance-type", Operator.IN, ("a", "b"), min_values=2),),
+        requests=Resources.parse({"cpu": "2"}),
+        startup_taints=(Taint("warming", "", "NoSchedule"),),
+        node_class=NodeClassRef("karpenter.kwok.sh", "KWOKNodeClass", "default"),
+        uid="uid-general-1",
+        node_name="node-1",
+        provider_id="test://node-1",
+        conditions=(("Launched", "True"), ("Registered", "True")),
+        allocatable=Resources.parse({"cpu": "3900m"}),
+        expire_after=timedelta(hours=48),
+    )
+
+
+@pytest.mark.parametrize(("written", "expected"), [("Never", None), (None, timedelta(hours=720))])
+def test_expire_after(written: str | None, expected: timedelta | None) -> None:
+    document = node_claim()
+    document["spec"]["expireAfter"] = written
+    assert value(NODE_CLAIMS, document).expire_after == expected
+
+
+def test_a_pod() -> None:
+    found = value(PODS, pod())
+    assert isinstance(found, Pod)
+    assert found.shape.requests == Resources.parse({"cpu": "250m", "memory": "512Mi", "pods": "1"})
+    assert found.shape.labels == (("app", "web"),)
+    assert (found.namespace, found.name, found.uid) == ("shop", "web-1", "uid-web-1")
+    assert (found.node_name, found.phase, found.priority) == ("node-1", "Running", 100)
+    assert (found.owner_kind, found.owner_name) == ("ReplicaSet", "web-abc")
+    assert found.created == datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert (found.deleting, found.gated) == (False, False)
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_finished_pod_counts_for_nothing(phase: str) -> None:
+    assert value(PODS, pod(phase=phase)) is None
+
+
+def test_a_pending_pod_may_be_gated() -> None:
+    document = pod(node=None, phase="Pending")
+    document["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
+    found = value(PODS, document)
+    assert (found.node_name, found.gated) == (None, True)
+
+
+def test_of_a_pods_annotations_only_those_that_headroom_acts_on() -> None:
+    document = pod()
+    document["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true", "prometheus.io/scrape": "true"}
+    assert value(PODS, document).annotations == (("karpenter.sh/do-not-disrupt", "true"),)
+
+
+def test_a_deployment() -> None:
+    found = value(DEPLOYMENTS, deployment())
+    assert isinstance(found, Workload)
+    assert found.ref == ObjectRef("apps", "Deployment", "shop", "web")
+    assert (found.replicas, found.observed_replicas, found.generation) == (3, 2, 4)
+    assert found.selector == LabelSelector((("app", "web"),))
+    assert found.shape is not None
+    assert found.shape.requests.get("cpu") == 1000
+    assert found.shape.volume_claims == (), "a virtual pod has no claims"
+
+
+@pytest.mark.parametrize(
+    ("entries", "manager"),
+    [
+        ([managed("kubectl-client-side-apply", {"f:spec": {"f:replicas": {}}})], "kubectl-client-side-apply"),
+        ([managed("headroom", {"f:spec": {"f:replicas": {}}})], None),
+        ([managed("argocd", {"f:spec": {"f:template": {}}})], None),
+        (
+            [
+                managed("argocd", {"f:spec": {"f:replicas": {}}}),
+                managed("kube-controller-manager", {"f:spec": {"f:replicas": {}}}, subresource="scale"),
+            ],
+            "kube-controller-manager",
+        ),
+    ],
+)
+def test_who_decides_a_workloads_replicas(entries: list[dict[str, Any]], manager: str | None) -> None:
+    assert value(DEPLOYMENTS, deployment(managed_fields=entries)).replicas_manager == manager
+
+
+def test_old_revisions_of_a_deployment_are_left_out() -> None:
+    document = deployment("web-abc", replicas=0)
+    document["metadata"]["ownerReferences"] = [{"kind": "Deployment", "name": "web"}]
+    assert value(REPLICA_SETS, document) is None
+
+
+def test_a_replication_controllers_selector_is_a_bare_map() -> None:
+    document = deployment()
+    document["spec"]["selector"] = {"app": "web"}
+    assert value(REPLICATION_CONTROLLERS, document).selector == LabelSelector((("app", "web"),))
+
+
+def test_jobs_have_their_size_in_parallelism() -> None:
+    template = deployment()["spec"]["template"]
+    job = {"metadata": {"name": "j", "namespace": "shop"}, "spec": {"parallelism": 5, "template": template}}
+    cron = {"metadata": {"name": "c", "namespace": "shop"}, "spec": {"jobTemplate": {"spec": job["spec"]}}}
+    assert value(JOBS, job).replicas == 5
+    assert value(CRON_JOBS, cron).replicas == 5
+    assert value(CRON_JOBS, cron).shape == value(JOBS, job).shape
+
+
+def test_a_daemon_set() -> None:
+    found = value(DAEMON_SETS, deployment("agent"))
+    assert isinstance(found, DaemonSet)
+    assert (found.namespace, found.name, found.shape.requests.get("cpu")) == ("shop", "agent", 1000)
+
+
+def test_a_priority_class() -> None:
+    document = {"metadata": {"name": "low"}, "value": -10, "globalDefault": True}
+    assert value(PRIORITY_CLASSES, document) == PriorityClass("low", -10, global_default=True)
+
+
+def test_of_a_quota_what_pods_request() -> None:
+    hard = {"requests.cpu": "4", "memory": "8Gi", "limits.cpu": "8", "count/secrets": "5", "requests.storage": "1Ti"}
+    document = {
+        "metadata": {"name": "q", "namespace": "shop"},
+        "spec": {"hard": hard},
+        "status": {"hard": hard, "used": {"requests.cpu": "1500m", "memory": "0"}},
+    }
+    assert value(RESOURCE_QUOTAS, document) == ResourceQuota(
+        "shop", "q", (("cpu", 4000), ("memory", 8 * 2**30)), Resources.parse({"cpu": "1500m"})
+    )
+
+
+def test_a_quota_of_zero_forbids() -> None:
+    document = {"metadata": {"name": "q", "namespace": "shop"}, "spec": {"hard": {"cpu": "0"}}}
+    assert value(RESOURCE_QUOTAS, document).hard == (("cpu", 0),)
+
+
+def test_a_quota_with_scopes_is_left_out() -> None:
+    document = {
+        "metadata": {"name": "q", "namespace": "shop"},
+        "spec": {"hard": {"cpu": "4"}, "scopes": ["BestEffort"]},
+    }
+    assert value(RESOURCE_QUOTAS, document) is None
+
+
+def test_a_pod_disruption_budget_has_what_may_be_evicted_now() -> None:
+    document = {
+        "metadata": {"name": "queue", "namespace": "shop"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "queue"}}},
+        "status": {"disruptionsAllowed": 2, "expectedPods": 3, "currentHealthy": 3},
+    }
+    selector = LabelSelector((("app", "queue"),))
+    assert value(POD_DISRUPTION_BUDGETS, document) == PodDisruptionBudget("shop", "queue", selector, 2)
+    bare = {"metadata": {"name": "new", "namespace": "shop"}, "spec": {}}
+    assert value(POD_DISRUPTION_BUDGETS, bare) == PodDisruptionBudget("shop", "new")
+
+
+@pytest.mark.parametrize(
+    ("spec", "none"),
+    [
+        ({"maxUnavailable": 0}, True),
+        ({"maxUnavailable": "0%"}, True),
+        ({"minAvailable": "100%"}, True),
+        ({"maxUnavailable": 1}, False),
+        ({"minAvailable": 3}, False),
+        ({"minAvailable": "99%"}, False),
+    ],
+    ids=str,
+)
+def test_a_pod_disruption_budget_that_lets_none_go_whatever_there_is(spec: dict[str, object], *, none: bool) -> None:
+    document = {"metadata": {"name": "queue", "namespace": "shop"}, "spec": spec}
+    assert value(POD_DISRUPTION_BUDGETS, document) == PodDisruptionBudget("shop", "queue", allows_none=none)
+
+
+def test_a_namespace() -> None:
+    assert value(NAMESPACES, {"metadata": {"name": "shop", "labels": {"team": "red"}}}) == NamespaceLabels(
+        "shop", {"team": "red"}
+    )
+
+
+def test_a_declared_kind_is_kept_whole_but_for_what_changes_with_every_write() -> None:
+    document = buffer(managedFields=[managed("karpenter", {"f:status": {"f:conditions": {}, "f:replicas": {}}})])
+    found = value(CAPACITY_BUFFERS, document)
+    assert isinstance(found, LiveObject)
+    assert found.ref == ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
+    assert found.managers == {"karpenter": frozenset({"status.conditions", "status.replicas"})}
+    assert "managedFields" not in found.body["metadata"]
+    assert "resourceVersion" not in found.body["metadata"]
+    assert found.body["spec"] == buffer()["spec"]
+
+
+def test_a_number_where_a_text_belongs_names_the_object_and_the_field() -> None:
+    document = pod()
+    document["spec"]["nodeName"] = 7
+    assert decode(PODS, document).problem == (
+        "Pod/shop/web-1 cannot be read: expected `str | null`, got `int` at spec.nodeName"
+    )
+
+
+def test_a_quantity_that_is_none_names_the_container() -> None:
+    decoded = decode(PODS, pod(cpu="lots"))
+    assert decoded.value is None
+    assert decoded.problem == ("Pod/shop/web-1 cannot be read: resources of container main: 'lots' is not a quantity")
+
+
+def test_a_pod_that_asks_for_less_than_nothing_cannot_be_read() -> None:
+    decoded = decode(PODS, pod(cpu="-3"))
+    assert decoded.value is None
+    assert decoded.problem == "Pod/shop/web-1 cannot be read: resources of container main: cpu is -3, which is negative"
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [(("apps/v1", "Deployment"), DEPLOYMENTS), (("v1", "Pod"), PODS), (("v1", "Secret"), None)],
+)
+def test_what_an_item_of_a_mixed_list_is(kind: tuple[str, str], expected: Resource | None) -> None:
+    assert resource_in({"apiVersion": kind[0], "kind": kind[1]}) is expected

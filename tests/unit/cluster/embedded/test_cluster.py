@@ -1,0 +1,158 @@
+"""The embedded cluster as a port: what watches it sees, and that it is the same each time."""
+
+from __future__ import annotations
+
+import threading
+
+from reconciler.clocks import SystemClock
+from reconciler.cluster.apply import carry_out
+from reconciler.cluster.embedded.cluster import EmbeddedCluster
+from reconciler.cluster.embedded.karpenter import Delays
+from reconciler.cluster.inventory import InventoryParent
+from reconciler.model.changes import Outcome
+from reconciler.model.marks import PART_OF_LABEL
+from reconciler.model.view import ClusterView
+from reconciler.ports import Cluster, Event
+from tests.builders import buffer_ref
+from tests.fakes.embedded import (
+    DELAYS,
+    Sandbox,
+    apply,
+    buffer,
+    claim_ref,
+    hold,
+    node_claim,
+    node_pool,
+    node_ref,
+    pool_ref,
+    workload,
+    workload_ref,
+)
+
+PATIENCE = 20.0
+
+
+def test_it_is_a_cluster() -> None:
+    cluster: Cluster = Sandbox().cluster
+    assert cluster.name == "embedded"
+
+
+def test_an_unchanged_cluster_has_the_very_same_view_however_much_time_goes_by() -> None:
+    sandbox = Sandbox()
+    sandbox.add_node("a", held=True)
+    sandbox.cluster.apply(workload(replicas=2))
+    before = sandbox.wait(60)
+    assert sandbox.wait(3600) is before
+
+
+def test_whoever_watches_is_told_of_changes_and_of_nothing_else() -> None:
+    sandbox = Sandbox()
+    told: list[str] = []
+    sandbox.cluster.start(lambda: told.append(sandbox.cluster.view().revision))
+    sandbox.write(apply(node_claim("a", "m-2x")))
+    assert len(told) == 1
+    sandbox.wait(1)
+    assert len(told) == 1
+    sandbox.wait(1)
+    assert len(told) == 2
+    sandbox.write(apply(node_claim("a", "m-2x")))
+    sandbox.write(hold(claim_ref("a")), dry_run=True)
+    assert len(told) == 2
+
+
+def test_events_of_one_kind_are_counted_not_repeated() -> None:
+    sandbox = Sandbox()
+    event = Event(buffer_ref(), "Warning", "ChunksUnplaced", "2 of 5 chunks")
+    sandbox.cluster.record(event)
+    sandbox.wait(60)
+    sandbox.cluster.record(event)
+    (recorded,) = sandbox.cluster.events
+    assert (recorded.event, recorded.count, recorded.time) == (event, 2, sandbox.clock.now())
+
+
+def test_it_serves_the_newest_versions_and_sells_its_catalogue() -> None:
+    view = Sandbox().cluster.view()
+    assert view.apis[("autoscaling.x-k8s.io", "CapacityBuffer")] == ("v1beta1",)
+    assert view.apis[("karpenter.sh", "NodePool")] == ("v1",)
+    assert [item.name for item in view.catalog] == ["m-2x", "m-8x"]
+    assert view.namespaces["shop"] == {}
+
+
+def test_the_inventory_is_kept_in_it_and_read_back() -> None:
+    sandbox = Sandbox()
+    parent = InventoryParent()
+    declared = buffer()
+    declared["metadata"]["labels"] = {PART_OF_LABEL: parent.id}
+    done = carry_out(
+        sandbox.cluster, [apply(declared)], parent=parent, view=sandbox.cluster.view(), memory={"seen": ["web"]}
+    )
+    assert [result.outcome for result in done.results] == [Outcome.APPLIED]
+    inventory = sandbox.cluster.view().inventory
+    assert (inventory.members, inventory.memory) == (frozenset({buffer_ref()}), {"seen": ["web"]})
+    before = sandbox.cluster.view()
+    again = carry_out(sandbox.cluster, [apply(declared)], parent=parent, view=before, memory={"seen": ["web"]})
+    assert [result.outcome for result in again.results] == [Outcome.UNCHANGED]
+    assert sandbox.cluster.view() is before
+
+
+def test_the_same_story_twice_gives_the_same_view_whatever_the_clocks_steps() -> None:
+    def story(step: float) -> ClusterView:
+        sandbox = Sandbox(provisions_pending=True)
+        sandbox.cluster.apply(node_pool(consolidate_after="30s"))
+        sandbox.cluster.apply(workload(replicas=9, cpu="700m"))
+        sandbox.write(apply(node_claim("held", "m-8x", held=True)))
+        for _ in range(int(60 / step)):
+            sandbox.wait(step)
+        sandbox.cluster.scale(workload_ref(), 2)
+        for _ in range(int(120 / step)):
+            sandbox.wait(step)
+        return sandbox.cluster.view()
+
+    first = story(60)
+    assert "node-held" in [node.name for node in first.nodes]
+    assert story(60) == first
+    assert story(0.5) == first
+
+
+def test_in_real_time_nodes_come_by_themselves_and_closing_ends_it() -> None:
+    delays = Delays(DELAYS.launch * 0, DELAYS.register * 0, DELAYS.drain * 0)
+    cluster = EmbeddedCluster(SystemClock(), delays=delays)
+    there = threading.Event()
+
+    def look() -> None:
+        if cluster.view().nodes:
+            there.set()
+
+    cluster.start(look)
+    try:
+        cluster.write(apply(node_pool()))
+        cluster.write(apply(node_claim("a", "s-4x-amd64-linux")))
+        assert there.wait(PATIENCE)
+    finally:
+        cluster.close()
+    assert "embedded cluster" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_writes_from_many_threads_are_all_there() -> None:
+    sandbox = Sandbox()
+    names = [f"c-{number:02}" for number in range(40)]
+    threads = [
+        threading.Thread(target=lambda name=name: sandbox.write(apply(node_claim(name, "m-2x")))) for name in names
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    view = sandbox.wait(10)
+    assert [claim.name for claim in view.node_claims] == names
+    assert len(view.nodes) == 40
+
+
+def test_objects_that_others_delete_are_gone_from_the_view() -> None:
+    sandbox = Sandbox()
+    sandbox.cluster.apply(node_pool())
+    assert pool_ref() in sandbox.cluster.view().objects
+    assert sandbox.cluster.delete(pool_ref())
+    assert not sandbox.cluster.delete(pool_ref())
+    assert pool_ref() not in sandbox.cluster.view().objects
+    assert sandbox.cluster.get(node_ref("nowhere")) is None

@@ -1,0 +1,255 @@
+"""Snapshots: what is captured, what never is, and that planning on one reads what the cluster was."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.cluster.resources import CAPACITY_BUFFERS, DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, RESOURCES, Resource
+from reconciler.cluster.snapshot.capture import capture
+from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.cluster.snapshot.files import CATALOG_FILE, file_of
+from reconciler.cluster.view import ViewStore
+from reconciler.model.changes import Delete, Outcome
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Severity
+from reconciler.model.refs import ObjectRef
+from tests import builders
+from tests.unit.cluster.documents import Document, buffer, deployment, managed, node, pod
+
+SECRET = "hunter2"
+
+
+def telling_pod(name: str = "web-1") -> Document:
+    """A pod that has a secret everywhere one may be."""
+    document = pod(name)
+    document["apiVersion"], document["kind"] = "v1", "Pod"
+    container = document["spec"]["containers"][0]
+    container |= {
+        "env": [{"name": "PASSWORD", "value": SECRET}],
+        "args": [SECRET],
+        "command": [SECRET],
+        "image": SECRET,
+    }
+    document["spec"]["volumes"] = [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"metadata": {"annotations": {"x": SECRET}}}}},
+        {"name": "share", "csi": {"driver": "x", "volumeAttributes": {"password": SECRET}}},
+    ]
+    document["metadata"]["annotations"] = {
+        "kubectl.kubernetes.io/last-applied-configuration": SECRET,
+        "vault.example.com/token": SECRET,
+        "karpenter.sh/do-not-disrupt": "true",
+    }
+    document["metadata"]["managedFields"] = [managed("kubectl", {"f:spec": {f'k:{{"x":"{SECRET}"}}': {}}})]
+    document["status"]["containerStatuses"] = [{"lastState": {"terminated": {"message": SECRET}}}]
+    return document
+
+
+def telling_deployment() -> Document:
+    document = deployment(
+        managed_fields=[managed("hpa", {"f:spec": {"f:replicas": {}, f'v:"{SECRET}"': {}}}, subresource="scale")]
+    )
+    template = document["spec"]["template"]
+    template["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": SECRET}]
+    template["metadata"]["annotations"] = {"vault.example.com/token": SECRET}
+    return document
+
+
+def telling_template() -> Document:
+    template = {"spec": {"initContainers": [{"name": "a", "args": [SECRET], "restartPolicy": "Always"}]}}
+    return {"metadata": {"name": "t", "namespace": "shop", "annotations": {"note": SECRET}}, "template": template}
+
+
+CLUSTER: Mapping[Resource, list[Document]] = {
+    NODES: [node("node-2"), node()],
+    PODS: [telling_pod("web-2"), telling_pod()],
+    DEPLOYMENTS: [telling_deployment()],
+    POD_TEMPLATES: [telling_template()],
+    CAPACITY_BUFFERS: [buffer(managedFields=[managed("karpenter", {"f:status": {"f:replicas": {}}})])],
+}
+
+
+def read(resource: Resource) -> Iterable[Document]:
+    return CLUSTER.get(resource, [])
+
+
+def text_of(path: Path) -> str:
+    return "".join(file.read_text() for file in sorted(path.iterdir()))
+
+
+def test_nothing_secret_gets_in(tmp_path: Path) -> None:
+    capture(read, tmp_path / "shot")
+    text = text_of(tmp_path / "shot")
+    assert SECRET not in text
+    assert "Always" in text, "what scheduling looks at stays"
+
+
+@pytest.mark.parametrize("name", ["shot", "shot.tar.gz"])
+def test_a_snapshot_reads_as_the_cluster_did(tmp_path: Path, name: str) -> None:
+    catalog = (builders.instance_type(),)
+    counts = capture(read, tmp_path / name, catalog)
+    store = ViewStore(catalog=catalog)
+    for resource, items in CLUSTER.items():
+        store.replace(resource, items)
+    live, captured = store.view(), SnapshotCluster(str(tmp_path / name)).view()
+    assert counts["pods"] == 2
+    assert captured.pods == live.pods
+    assert captured.nodes == live.nodes
+    assert captured.workloads == live.workloads
+    assert captured.workloads[0].replicas_manager == "hpa"
+    assert {ref: item.managers for ref, item in captured.objects.items()} == {
+        ref: item.managers for ref, item in live.objects.items()
+    }
+    assert captured.catalog == catalog
+    assert captured.complete
+
+
+@pytest.mark.parametrize("name", ["shot", "shot.tar.gz"])
+def test_the_same_cluster_in_another_order_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
+    def backwards(resource: Resource) -> Iterable[Document]:
+        return reversed(CLUSTER.get(resource, []))
+
+    capture(read, tmp_path / "one" / name)
+    capture(backwards, tmp_path / "two" / name)
+    one, two = tmp_path / "one" / name, tmp_path / "two" / name
+    assert text_of(one) == text_of(two) if one.is_dir() else one.read_bytes() == two.read_bytes()
+
+
+def test_the_node_chosen_for_a_waiting_pod_is_captured_and_read(tmp_path: Path) -> None:
+    """Of a pod that is on a node it says nothing any more."""
+    documents = [
+        pod("waiting", node=None, phase="Pending", nominatedNodeName="node-7"),
+        pod("bound", node="node-8", nominatedNodeName="node-7"),
+    ]
+    capture(lambda resource: documents if resource is PODS else [], tmp_path)
+
+    chosen = {item.name: item.nominated_node for item in SnapshotCluster(str(tmp_path)).view().pods}
+
+    assert chosen == {"waiting": "node-7", "bound": ""}
+
+
+def test_files_are_named_by_plural_and_hold_lists_as_kubectl_prints_them(tmp_path: Path) -> None:
+    capture(read, tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "capacitybuffers.json",
+        "nodes.json",
+        "pods.json",
+        "podtemplates.json",
+        "workloads.json",
+    ]
+    workloads = json.loads((tmp_path / "workloads.json").read_text())
+    assert workloads["kind"] == "List"
+    assert [item["kind"] for item in workloads["items"]] == ["Deployment"]
+
+
+def test_an_archive_may_have_a_folder_in_it_and_other_files(tmp_path: Path) -> None:
+    capture(read, tmp_path / "shot")
+    (tmp_path / "shot" / "notes.txt").write_text("mine")
+    with tarfile.open(tmp_path / "by-hand.tgz", "w:gz") as archive:
+        archive.add(tmp_path / "shot", arcname="some/folder")
+    assert len(SnapshotCluster(str(tmp_path / "by-hand.tgz")).view().pods) == 2
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_list_under_another_name_is_not_passed_over_in_silence(tmp_path: Path, archived: bool) -> None:  # noqa: FBT001 - a plain choice
+    folder = tmp_path / "shot"
+    capture(read, folder)
+    for name in ("objects.json", "deployments.yaml", ".pods.json", "notes.txt"):
+        (folder / name).write_text("{}")
+    if archived:
+        with tarfile.open(tmp_path / "by-hand.tgz", "w:gz") as archive:
+            archive.add(folder, arcname="some/folder")
+    path = tmp_path / "by-hand.tgz" if archived else folder
+    (finding,) = SnapshotCluster(str(path)).view().findings
+    assert (finding.code, finding.severity) == ("unread-file", Severity.WARNING)
+    assert finding.message == f"{path}: deployments.yaml, objects.json are not read: no file of a snapshot is called so"
+    assert "instance_types.json" in finding.hint
+    assert "workloads.json is for Deployment" in finding.hint
+
+
+def test_what_a_capture_writes_is_all_read(tmp_path: Path) -> None:
+    capture(read, tmp_path)
+    assert SnapshotCluster(str(tmp_path)).view().findings == ()
+
+
+def test_the_commands_page_lists_every_file_that_is_read() -> None:
+    page = Path(__file__).parents[4] / "docs" / "commands" / "snapshot.md"
+    listed = re.findall(r"`(\w+\.json)`", page.read_text(encoding="utf-8"))
+    assert sorted(listed) == sorted({CATALOG_FILE, *(file_of(resource) for resource in RESOURCES)})
+
+
+def test_a_snapshot_made_with_kubectl_is_one_too(tmp_path: Path) -> None:
+    (tmp_path / "nodes.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node()]}))
+    view = SnapshotCluster(str(tmp_path)).view()
+    assert [item.name for item in view.nodes] == ["node-1"]
+    assert view.pods == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("pods.json", "{", "pods.json is not a Kubernetes List: input data was truncated"),
+        ("pods.json", '{"kind": "Pod"}', "pods.json is not a Kubernetes List but Pod"),
+        (
+            "workloads.json",
+            '{"kind": "List", "items": [{"kind": "Secret"}]}',
+            "workloads.json has an item of another kind",
+        ),
+        ("instance_types.json", "[", "instance_types.json is not JSON"),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(Invalid) as refused:
+        SnapshotCluster(str(tmp_path)).view()
+    assert message in refused.value.message
+
+
+def test_one_broken_object_is_a_gap_and_not_the_end(tmp_path: Path) -> None:
+    items = [pod("good"), pod("bad", cpu="lots")]
+    (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": items}))
+    view = SnapshotCluster(str(tmp_path)).view()
+    assert [item.name for item in view.pods] == ["good"]
+    assert not view.complete
+
+
+def test_a_path_that_is_not_there_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(Invalid) as refused:
+        SnapshotCluster(str(tmp_path / "nowhere")).view()
+    assert "headroom snapshot -o" in refused.value.hint
+
+
+def test_a_file_that_is_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "shot.tar.gz").write_text("text")
+    with pytest.raises(Invalid, match=r"is no \.tar\.gz archive"):
+        SnapshotCluster(str(tmp_path / "shot.tar.gz")).view()
+
+
+def test_every_write_is_refused(tmp_path: Path) -> None:
+    result = SnapshotCluster(str(tmp_path)).write(Delete(ObjectRef("", "Node", "", "node-1")))
+    assert result.outcome is Outcome.REFUSED
+    assert str(tmp_path) in result.message
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Invalid, match="cannot be written"):
+        capture(read, tmp_path / "file" / "shot")
+
+
+def test_what_is_asked_of_the_cluster_is_each_kind_once(tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    def remember(resource: Resource) -> Iterable[Document]:
+        asked.append(resource)
+        return ()
+
+    assert set(capture(remember, tmp_path / "shot").values()) == {0}
+    assert len(asked) == len(set(asked))

@@ -1,0 +1,178 @@
+"""Edges as timers: each told once, whatever happens to the clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from apscheduler.schedulers.background import BackgroundScheduler
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.daemon.daemon import Daemon
+from reconciler.daemon.edges import Edges
+from reconciler.daemon.state import Timing
+from reconciler.model.errors import Transient
+from reconciler.model.timelines import Edge
+from reconciler.timetable.agenda import Agenda, Pacing, Trigger
+from tests.fakes.clock import START, ManualClock
+from tests.fakes.passes import FakePass
+from tests.unit.daemon.test_daemon import Passes, Running
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+def hourly(after: datetime) -> Edge:
+    """An edge at every full hour."""
+    return Edge(after.replace(minute=0, second=0, microsecond=0) + HOUR, "hourly")
+
+
+class Watched:
+    """Edges of a schedule that changes every hour, with a clock that only the test moves."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.told: list[datetime] = []
+        self.edges = Edges(hourly, self.clock, lambda edge: self.told.append(edge.at))
+        self.edges.look_from(self.clock.now())
+
+    def pass_time(self, step: timedelta) -> list[datetime]:
+        """Move the clock, as the daemon sees it at its next heartbeat; the edges told because of it."""
+        before = len(self.told)
+        self.clock.advance(step)
+        if step < timedelta(0):
+            self.edges.look_from(self.clock.now())
+        self.edges.look()
+        return self.told[before:]
+
+
+def test_an_edge_is_told_when_it_comes_and_not_before() -> None:
+    watched = Watched()
+    assert watched.pass_time(HOUR - timedelta(seconds=1)) == []
+    assert watched.pass_time(timedelta(seconds=1)) == [START + HOUR]
+    assert watched.pass_time(timedelta(seconds=1)) == []
+
+
+def test_after_a_pause_the_present_counts_and_missed_edges_are_not_replayed() -> None:
+    watched = Watched()
+    assert watched.pass_time(timedelta(hours=30, minutes=10)) == [START + HOUR]
+    assert watched.edges.next == Edge(START + timedelta(hours=31), "hourly")
+    assert watched.pass_time(timedelta(minutes=50)) == [START + timedelta(hours=31)]
+
+
+def test_a_clock_that_was_set_back_meets_the_same_edge_again() -> None:
+    watched = Watched()
+    assert watched.pass_time(HOUR) == [START + HOUR]
+    assert watched.pass_time(timedelta(minutes=-30)) == []
+    assert watched.edges.next == Edge(START + HOUR, "hourly")
+    assert watched.pass_time(timedelta(minutes=30)) == [START + HOUR]
+
+
+def test_a_start_has_no_past() -> None:
+    """After a restart the first pass takes the present value; edges before it are nobody's any more."""
+    watched = Watched()
+    assert watched.edges.next == Edge(START + HOUR, "hourly")
+    assert watched.told == []
+
+
+def test_an_edge_that_a_commit_brought_while_its_pass_was_under_way_counts() -> None:
+    clock = ManualClock()
+    told: list[datetime] = []
+    declared: list[Edge] = []
+
+    def first_after(after: datetime) -> Edge | None:
+        return next((edge for edge in declared if edge.at > after), None)
+
+    edges = Edges(first_after, clock, lambda edge: told.append(edge.at))
+    began = clock.now()
+    declared.append(Edge(began + timedelta(seconds=3), "new"))
+    clock.advance(5)
+    edges.look_from(began)
+    assert told == [began + timedelta(seconds=3)]
+    edges.look_from(began)
+    assert len(told) == 1, "a pass that looked at it already is no reason to tell again"
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-5 * 3600, 12 * 3600).map(lambda seconds: timedelta(seconds=seconds)), max_size=20))
+def test_however_the_clock_jumps_an_edge_is_told_once_for_each_time_it_is_passed(steps: list[timedelta]) -> None:
+    watched = Watched()
+    for step in steps:
+        before = watched.clock.now()
+        told = watched.pass_time(step)
+        after = watched.clock.now()
+        crossed = hourly(before).at <= after
+        assert told == ([hourly(before).at] if crossed else [])
+        assert watched.edges.next == hourly(after)
+
+
+def test_the_job_lies_at_the_edge_of_the_machines_clock_and_moves_with_a_clock_that_is_set() -> None:
+    watched = Watched()
+    scheduler = BackgroundScheduler(timezone=UTC)
+    scheduler.start(paused=True)
+    try:
+        watched.edges.start(scheduler)
+        for step in (timedelta(0), timedelta(minutes=20), timedelta(minutes=-10)):
+            watched.pass_time(step)
+            away = START + HOUR - watched.clock.now()
+            (job,) = scheduler.get_jobs()
+            assert abs(job.trigger.run_date - datetime.now(UTC) - away) < timedelta(seconds=5)
+    finally:
+        scheduler.shutdown(wait=False)
+
+
+def test_a_defect_in_asking_for_edges_ends_nothing() -> None:
+    def broken(_after: datetime) -> Edge | None:
+        raise ValueError("a defect")
+
+    edges = Edges(broken, ManualClock(), lambda _edge: None)
+    edges.look_from(START)
+    assert edges.next is None
+
+
+def test_the_daemon_makes_a_pass_at_an_edge_without_any_tick() -> None:
+    edge = Edge(START + timedelta(seconds=2), "MetricsProducer/shop/office")
+    with Running(Passes(), next_edge=lambda after: edge if after < edge.at else None) as running:
+        assert running.passes.next() is Trigger.START
+        running.clock.advance(2)
+        assert running.passes.next() is Trigger.EDGE
+
+
+def test_the_daemon_wakes_at_an_edge_by_its_job_when_the_clock_is_the_machines() -> None:
+    class Machine:
+        def now(self) -> datetime:
+            return datetime.now(UTC)
+
+    began = datetime.now(UTC)
+    edge = Edge(began + timedelta(milliseconds=1500), "MetricsProducer/shop/office")
+    passes = Passes()
+    daemon = Daemon(
+        run_pass=passes,
+        poll_source=lambda: False,
+        clock=Machine(),
+        timing=Timing(poll=HOUR, tick=HOUR),
+        next_edge=lambda after: edge if after < edge.at else None,
+    )
+    assert daemon.run(max_passes=2) == 0
+    assert [passes.next(), passes.next()] == [Trigger.START, Trigger.EDGE]
+    assert datetime.now(UTC) >= edge.at
+
+
+def test_an_edge_ends_a_back_off() -> None:
+    minutes = timedelta(minutes=10)
+    agenda = Agenda(Pacing(retry_first=minutes))
+    agenda.want(Trigger.TICK, START)
+    agenda.begin()
+    agenda.ended(START, Transient("no answer"))
+    assert agenda.due() == (START + minutes, Trigger.RETRY)
+    agenda.want(Trigger.EDGE, START + timedelta(seconds=1))
+    assert agenda.due() == (START + timedelta(seconds=1), Trigger.EDGE)
+
+
+def test_edges_come_although_passes_fail() -> None:
+    failing = Passes(*(FakePass(failure=Transient("no answer")) for _ in range(3)))
+    with Running(failing, next_edge=hourly, pacing=Pacing(retry_first=DAY, retry_at_most=DAY)) as running:
+        assert running.passes.next() is Trigger.START
+        for _ in range(2):
+            running.clock.advance(HOUR)
+            assert running.passes.next() is Trigger.EDGE

@@ -1,0 +1,259 @@
+"""Whole passes on the embedded cluster over a day of a schedule: what is applied, held, released and said at each point."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from reconciler.catalog.observed import ClusterCatalog
+from reconciler.cycle import Cycle
+from reconciler.model.changes import Delete
+from reconciler.model.refs import ObjectRef
+from reconciler.report.plan.words import summary
+from reconciler.settings import Settings
+from reconciler.stages.result import PassResult
+from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
+from reconciler.wiring.cycle import make_cycle
+from tests.fakes.clock import START
+from tests.fakes.embedded import Document, Sandbox, node_pool, pool_ref, workload
+from tests.fakes.source import FakeSource
+
+EIGHT = START - timedelta(hours=1)
+OFFICE = """\
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {name: office, namespace: shop}
+spec:
+  schedule:
+    defaultReplicas: 0
+    behaviors:
+      - replicas: 2
+        start: {hours: 9}
+        end: {hours: 17}
+"""
+BUFFER = """\
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata:
+  name: NAME
+  namespace: shop
+  annotations: {ANNOTATIONS}
+spec:
+  scalableRef: {apiGroup: apps, kind: Deployment, name: web}
+"""
+FOLLOWING = BUFFER.replace("NAME", "web").replace(
+    "ANNOTATIONS", "headroom.dev/replicas-from: office, headroom.dev/lead-time: 10m"
+)
+SLEEPING = BUFFER.replace("NAME", "ci").replace("ANNOTATIONS", "headroom.dev/active-during: office") + "  replicas: 1\n"
+REPORTS = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: reports
+  annotations: {headroom.dev/replicas-from: shop/office}
+spec:
+  replicas: 0
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      expireAfter: Never
+      requirements:
+        - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+"""
+
+
+class Day:
+    """A cluster with pool `general` and a Deployment of no pods, at eight o'clock."""
+
+    def __init__(self, **files: str) -> None:
+        self.sandbox = Sandbox()
+        self.sandbox.clock.advance(EIGHT - START)
+        self.sandbox.cluster.apply(node_pool(consolidate_after="0s"))
+        self.sandbox.cluster.apply(workload(replicas=0, cpu="1500m"))
+        self.repository = FakeSource({f"{name}.yaml": text for name, text in files.items()})
+        self.restart()
+        self.metric = ScheduledCapacity(lambda: self.cycle.schedules, self.sandbox.clock)
+
+    def restart(self) -> None:
+        self.cycle: Cycle = make_cycle(
+            Settings(),
+            source=self.repository,
+            cluster=self.sandbox.cluster,
+            catalog=ClusterCatalog("embedded"),
+            clock=self.sandbox.clock,
+        )
+
+    def at(self, hour: int, minute: int = 0) -> PassResult:
+        """Passes at this time until nothing is left to do; the last of them."""
+        wanted = START.replace(hour=hour, minute=minute)
+        self.sandbox.clock.advance(wanted - self.sandbox.clock.now())
+        for _ in range(20):
+            result = self.cycle.run("edge")
+            assert result.failure is None, result.failure
+            if result.settled:
+                return result
+            self.sandbox.wait(5)
+        raise AssertionError("it never settles")
+
+    def get(self, kind: str, name: str, namespace: str = "shop") -> Document | None:
+        group = {"CapacityBuffer": "autoscaling.x-k8s.io", "MetricsProducer": "autoscaling.karpenter.sh"}
+        body = self.sandbox.cluster.get(ObjectRef(group[kind], kind, namespace, name))
+        return None if body is None else dict(body)
+
+    def replicas(self, kind: str, name: str) -> Any:
+        body = self.get(kind, name)
+        return None if body is None else body["spec"]["replicas"]
+
+    def nodes_of(self, pool: str) -> int:
+        return sum(node.label("karpenter.sh/nodepool") == pool for node in self.sandbox.cluster.view().nodes)
+
+    def value(self) -> float:
+        (family,) = self.metric.collect()
+        (sample,) = family.samples
+        assert sample.labels == {"name": "office", "namespace": "shop"}
+        return float(sample.value)
+
+
+@pytest.fixture
+def day() -> Day:
+    return Day(office=OFFICE, following=FOLLOWING, sleeping=SLEEPING, reports=REPORTS)
+
+
+def test_a_day_of_a_buffer_that_follows_with_a_lead(day: Day) -> None:
+    seen = []
+    for hour, minute in ((8, 0), (8, 50), (9, 0), (16, 59), (17, 0)):
+        day.at(hour, minute)
+        seen.append((day.replicas("CapacityBuffer", "web"), day.value()))
+    assert seen == [(0, 0), (2, 0), (2, 2), (2, 2), (0, 0)]
+    assert day.nodes_of("general") == 0, "what it held is handed back"
+
+
+def test_a_buffer_that_sleeps_is_not_in_the_cluster_and_says_in_the_plan_why(day: Day) -> None:
+    seen = []
+    for hour in (8, 9, 17):
+        result = day.at(hour)
+        (outcome,) = (item for item in result.required_plan.demands if item.demand.ref.name == "ci")
+        seen.append(
+            (day.get("CapacityBuffer", "ci") is not None, outcome.demand.desired, outcome.demand.explanation[0])
+        )
+    early = (False, 0, "0: MetricsProducer/shop/office is at 0 until 2026-11-23 09:00 UTC")
+    late = (False, 0, "0: MetricsProducer/shop/office is at 0 until 2026-11-24 09:00 UTC")
+    assert seen == [early, (True, 1, "1 requested"), late]
+
+
+def test_what_is_about_to_go_gets_no_status_any_more(day: Day) -> None:
+    day.at(16, 59)
+    day.sandbox.clock.advance(60)
+    result = day.cycle.run("edge")
+    assert result.change_set is not None
+    writes = [item.write for item in result.change_set.results if item.write.ref.name == "ci"]
+    assert [type(write) for write in writes] == [Delete]
+
+
+def test_a_static_pool_follows_to_zero_and_back(day: Day) -> None:
+    counts = []
+    for hour in (8, 9, 17):
+        day.at(hour)
+        counts.append(day.nodes_of("reports"))
+    assert counts == [0, 2, 0]
+
+
+def test_the_plan_at_an_edge_says_what_a_static_pool_gains_and_loses_and_what_that_costs() -> None:
+    """The sandbox's cheapest type costs $0.10 an hour."""
+    day = Day(office=OFFICE, reports=REPORTS)
+    costs, words = [], []
+    for before, hour in ((8, 9), (16, 17)):
+        day.at(before)
+        day.sandbox.clock.advance(START.replace(hour=hour) - day.sandbox.clock.now())
+        plan = day.cycle.plan().required_plan
+        cost = plan.cost
+        words.append(summary(plan))
+        costs.append((round(cost.per_hour_before, 6), round(cost.per_hour_after, 6)))
+    assert costs == [(0, 0.2), (0.2, 0)]
+    assert words == [f"1 object to apply; 2 nodes {word} in static NodePools" for word in ("more", "fewer")]
+
+
+def test_the_status_is_written_at_each_edge_and_not_between(day: Day) -> None:
+    told = {"observedGeneration": 1}
+    day.at(8)
+    morning = {"currentValue": 0, "nextValue": 2, "nextValueTime": "2026-11-23T09:00:00Z", **told}
+    assert (day.get("MetricsProducer", "office") or {})["status"] == morning
+    result = day.at(8, 30)
+    assert result.change_set is not None
+    assert result.change_set.results == ()
+    day.at(9)
+    noon = {"currentValue": 2, "nextValue": 0, "nextValueTime": "2026-11-23T17:00:00Z", **told}
+    assert (day.get("MetricsProducer", "office") or {})["status"] == noon
+
+
+def test_nothing_flaps_between_edges(day: Day) -> None:
+    day.at(9)
+    before = day.sandbox.node_names()
+    for minute in range(1, 60, 13):
+        result = day.at(9, minute)
+        assert result.change_set is not None
+        assert result.change_set.results == ()
+    assert day.sandbox.node_names() == before
+
+
+def test_a_pool_that_is_dynamic_is_told_so_before_anything_is_applied() -> None:
+    day = Day(office=OFFICE, reports=REPORTS)
+    day.sandbox.cluster.apply(node_pool("reports"))
+    result = day.at(9)
+    assert "static-pool-change" in {finding.code for finding in result.required_plan.findings}
+    body = day.sandbox.cluster.get(pool_ref("reports"))
+    assert body is not None
+    assert "replicas" not in body["spec"]
+
+
+def test_a_size_that_another_manager_owns_is_a_conflict_with_its_name() -> None:
+    day = Day(office=OFFICE, reports=REPORTS)
+    day.at(8)
+    day.sandbox.cluster.scale(pool_ref("reports"), 5, manager="keda")
+    day.sandbox.clock.advance(timedelta(hours=1))
+    result = day.cycle.run("edge")
+    assert result.change_set is not None
+    (failure,) = result.change_set.failures
+    assert failure.outcome == "conflict"
+    assert "keda" in failure.message
+
+
+def test_a_broken_schedule_stays_in_force_as_it_last_was(day: Day) -> None:
+    day.at(9)
+    day.repository.commit(
+        {
+            "office.yaml": OFFICE.replace("hours: 9", "hours: 9-12"),
+            "following.yaml": FOLLOWING,
+            "sleeping.yaml": SLEEPING,
+            "reports.yaml": REPORTS,
+        }
+    )
+    day.at(12)
+    assert day.replicas("CapacityBuffer", "web") == 2
+    day.at(17)
+    assert day.replicas("CapacityBuffer", "web") == 0
+
+
+def test_a_schedule_that_leaves_git_leaves_everything_as_it_is(day: Day) -> None:
+    day.at(9)
+    day.repository.commit({"following.yaml": FOLLOWING, "sleeping.yaml": SLEEPING, "reports.yaml": REPORTS})
+    day.at(12)
+    assert day.get("MetricsProducer", "office") is None
+    result = day.at(17)
+    assert {finding.code for finding in result.required_plan.findings} >= {"schedule-not-found"}
+    assert day.replicas("CapacityBuffer", "web") == 2
+    assert day.get("CapacityBuffer", "ci") is not None
+    assert day.nodes_of("reports") == 2
+
+
+def test_a_daemon_that_was_away_over_edges_takes_the_present_value(day: Day) -> None:
+    day.at(8)
+    day.restart()
+    assert day.cycle.next_edge(EIGHT) is None, "nothing is remembered, and nothing known before a pass"
+    day.at(23)
+    assert (day.replicas("CapacityBuffer", "web"), day.nodes_of("reports")) == (0, 0)
+    edge = day.cycle.next_edge(day.sandbox.clock.now())
+    assert edge is not None
+    assert edge.at == START + timedelta(hours=23, minutes=50)

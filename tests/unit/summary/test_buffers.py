@@ -1,0 +1,132 @@
+"""The status that a buffer shows, and when it is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from reconciler.model.changes import DemandOutcome
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.view import LiveObject
+from reconciler.summary.buffers import buffer_status
+from tests import builders
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+READY = Condition("ReadyForProvisioning", ConditionStatus.TRUE, "Resolved", "4 × 1 CPU")
+MISSING = Condition("Provisioning", ConditionStatus.FALSE, "RequiresNewCapacity", "2 on nodes to be made")
+FULL = Condition("Provisioning", ConditionStatus.TRUE, "FitsExistingCapacity", "all 3 chunks have room")
+
+
+def outcome(*conditions: Condition, pod_template: tuple[str, int | None] | None = None, **demand: Any) -> DemandOutcome:
+    wanted = replace(builders.demand(count=3), pod_template=pod_template, **demand)
+    return DemandOutcome(wanted, on_existing=3, on_new=0, unplaced=0, conditions=conditions or (READY, FULL))
+
+
+def live(
+    status: Mapping[str, Any] | None = None,
+    *,
+    kind: str = "CapacityBuffer",
+    managers: Mapping[str, frozenset[str]] | None = None,
+) -> LiveObject:
+    ref = replace(builders.buffer_ref(), kind=kind)
+    body = {"metadata": {"name": "web", "generation": 5}, "spec": {"replicas": 3}, "status": status or {}}
+    return LiveObject(ref, body, managers or {})
+
+
+def written(result: DemandOutcome, on: LiveObject, at: datetime = NOON) -> Mapping[str, Any]:
+    write = buffer_status(result, on, at)
+    assert write is not None
+    return write.status
+
+
+def test_a_new_buffer_gets_all_of_it() -> None:
+    assert written(outcome(pod_template=("web", 2)), live()) == {
+        "replicas": 3,
+        "podTemplateRef": {"name": "web"},
+        "podTemplateGeneration": 2,
+        "provisioningStrategy": "buffer.x-k8s.io/active-capacity",
+        "conditions": [
+            {
+                "type": "Provisioning",
+                "status": "True",
+                "reason": "FitsExistingCapacity",
+                "message": "all 3 chunks have room",
+                "lastTransitionTime": "2026-03-01T12:00:00Z",
+                "observedGeneration": 5,
+            },
+            {
+                "type": "ReadyForProvisioning",
+                "status": "True",
+                "reason": "Resolved",
+                "message": "4 × 1 CPU",
+                "lastTransitionTime": "2026-03-01T12:00:00Z",
+                "observedGeneration": 5,
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize("kind", ["CapacityBuffer", "Buffer"])
+def test_the_same_again_is_not_written(kind: str) -> None:
+    status = written(outcome(), live(kind=kind))
+    assert buffer_status(outcome(), live(status, kind=kind), NOON + timedelta(hours=1)) is None
+
+
+def test_a_transition_time_moves_only_with_the_status() -> None:
+    status = written(outcome(READY, MISSING), live())
+    reworded = replace(MISSING, message="1 on nodes to be made")
+    later = written(outcome(READY, reworded), live(status), NOON + timedelta(minutes=5))
+    assert [item["lastTransitionTime"] for item in later["conditions"]] == ["2026-03-01T12:00:00Z"] * 2
+    full = written(outcome(READY, FULL), live(later), NOON + timedelta(minutes=9))
+    assert [item["lastTransitionTime"] for item in full["conditions"]] == [
+        "2026-03-01T12:09:00Z",
+        "2026-03-01T12:00:00Z",
+    ]
+
+
+def test_a_size_that_no_longer_holds_is_cleared() -> None:
+    status = written(outcome(), live())
+    unresolved = replace(READY, status=ConditionStatus.FALSE, reason="ScalableRefNotFound")
+    assert "replicas" not in written(outcome(unresolved, desired=None), live(status))
+    assert "replicas" not in written(outcome(desired=None), live(status)), "also when all else is the same"
+
+
+def test_a_condition_that_is_gone_is_a_change() -> None:
+    limited = Condition("LimitedByQuotas", ConditionStatus.TRUE, "LimitedByQuotas", "")
+    status = written(outcome(READY, FULL, limited), live())
+    assert [item["type"] for item in written(outcome(), live(status))["conditions"]] == [
+        "Provisioning",
+        "ReadyForProvisioning",
+    ]
+
+
+def test_a_status_that_another_controller_writes_is_left_alone() -> None:
+    assert buffer_status(outcome(), live(managers={"karpenter": frozenset({"status.conditions"})}), NOON) is None
+
+
+def test_a_spec_that_another_manager_writes_does_not_matter() -> None:
+    managers = {"kubectl": frozenset({"spec.replicas"}), "headroom": frozenset({"status.replicas"})}
+    assert buffer_status(outcome(), live(managers=managers), NOON) is not None
+
+
+def test_a_native_buffers_status_is_the_autoscalers() -> None:
+    assert buffer_status(outcome(fulfilment="native"), live(), NOON) is None
+
+
+def test_last_fully_provisioned_is_when_fullness_began_or_ended() -> None:
+    full = written(outcome(READY, FULL), live(kind="Buffer"))
+    assert (full["lastFullyProvisioned"], full["observedGeneration"]) == ("2026-03-01T12:00:00Z", 5)
+    after = NOON + timedelta(hours=1)
+    missing = written(outcome(READY, MISSING), live(full, kind="Buffer"), after)
+    assert missing["lastFullyProvisioned"] == "2026-03-01T13:00:00Z"
+    reworded = replace(MISSING, message="still two")
+    later = written(outcome(READY, reworded), live(missing, kind="Buffer"), after + timedelta(hours=1))
+    assert later["lastFullyProvisioned"] == "2026-03-01T13:00:00Z"
+
+
+def test_a_buffer_that_was_never_full_has_no_such_time() -> None:
+    assert "lastFullyProvisioned" not in written(outcome(READY, MISSING), live(kind="Buffer"))
