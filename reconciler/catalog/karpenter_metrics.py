@@ -65,8 +65,7 @@ class KarpenterMetricsCatalog:
         refresh: timedelta = timedelta(minutes=5),
         keep: timedelta = timedelta(hours=1),
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
+        if not _is_address(url):
             raise Invalid(
                 f"karpenter-metrics:{_without_secrets(url)} is not an address",
                 hint="write karpenter-metrics:http://karpenter.kube-system:8080/metrics",
@@ -222,8 +221,19 @@ def estimated_overhead(capacity: Resources) -> Resources:
     return Resources.of({CPU: math.ceil(reserved), MEMORY: min(memory, capacity.get(MEMORY))})
 
 
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:  # brackets that are never closed, a port beyond 65535
+        return False
+
+
 def _without_secrets(url: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "…"
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
 

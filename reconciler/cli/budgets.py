@@ -24,7 +24,6 @@ _WEEK = timedelta(days=7)
 _LONGEST = timedelta(days=10 * 366)
 _LONGEST_PICTURE = timedelta(weeks=9)
 _MOST_NODES = 10**6
-_FIRST_YEAR, _LAST_YEAR = 1000, 9000
 _KIND = "NodePool"
 
 
@@ -198,8 +197,6 @@ def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, dat
 
 def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[datetime, datetime]:
     first = start or now
-    if any(not _FIRST_YEAR <= instant.year <= _LAST_YEAR for instant in (now, first, end or first)):
-        raise click.UsageError(f"Budgets can be computed for the years {_FIRST_YEAR} to {_LAST_YEAR}.")
     last = end or first + _WEEK
     if last <= first:
         raise click.UsageError("--to must be later than --from (which is now, unless given).")

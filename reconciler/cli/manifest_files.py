@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from reconciler.manifests.declared import left_out
 from reconciler.model.errors import PATH_NOT_FOUND, Stalled
-from reconciler.model.findings import Code, Finding, Severity
-from reconciler.model.refs import SourcePosition
+from reconciler.model.findings import Finding
 from reconciler.source.worktree import WorkingTree
-
-LEFT_OUT = Code("left-out", Severity.WARNING)
 
 
 def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, ...]]:
@@ -27,7 +25,7 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
             tree = WorkingTree(place).read()
             prefix = "" if path == "." else f"{place.as_posix()}/"
             files |= {prefix + name: content for name, content in tree.files.items()}
-            findings += [_left_out(prefix + name, why) for name, why in tree.skipped]
+            findings += [left_out((prefix + name, why)) for name, why in tree.skipped]
         else:
             try:
                 files[place.as_posix()] = place.read_bytes()
@@ -36,7 +34,3 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
                     f"{path}: cannot be read ({error.strerror})", reason=PATH_NOT_FOUND, hint="name a file or a folder"
                 ) from error
     return files, tuple(findings)
-
-
-def _left_out(path: str, why: str) -> Finding:
-    return Finding(LEFT_OUT.name, LEFT_OUT.severity, f"the file was not read: {why}", SourcePosition(path, 1))

@@ -13,6 +13,9 @@ from reconciler.settings import Settings, load_settings
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_FIRST_YEAR, _LAST_YEAR = 1000, 9000
+
+
 class Moment(click.ParamType[datetime]):
     """An RFC 3339 instant; one without an offset is refused, since it would mean a different time on another machine."""
 
@@ -28,10 +31,10 @@ class Moment(click.ParamType[datetime]):
         if instant.tzinfo is None:
             words = instant.isoformat()  # a date alone needs a time before its Z
             self.fail(f"{value!r} has no offset: write {words}Z for UTC, or {words}+01:00.", param, ctx)
-        try:
-            return instant.astimezone(UTC)
-        except OverflowError:
-            self.fail(f"{value!r} is not within the years 1 to 9999 in UTC.", param, ctx)
+        # Windows and look-aheads need years on both sides that a `datetime` can hold.
+        if not _FIRST_YEAR <= instant.year <= _LAST_YEAR:
+            self.fail(f"{value!r} is not within the years {_FIRST_YEAR} to {_LAST_YEAR}.", param, ctx)
+        return instant.astimezone(UTC)
 
 
 _OPTIONS: dict[str, Callable[[F], F]] = {

@@ -22,7 +22,6 @@ _LONGEST = timedelta(days=5 * 366)
 _KIND = "MetricsProducer"
 _WITHOUT_FINDINGS = {"svg", "ics"}
 """Formats without room for findings: they go to stderr."""
-_FIRST_YEAR, _LAST_YEAR = 1000, 9000
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +145,6 @@ def in_whole_days(schedules: Sequence[Schedule], asked: Span, now: datetime) -> 
 
 
 def _span(start: datetime, end: datetime | None, span: str | None) -> Span:
-    if not _FIRST_YEAR <= start.year <= (end or start).year <= _LAST_YEAR:
-        raise click.UsageError(f"Schedules can be computed for the years {_FIRST_YEAR} to {_LAST_YEAR}.")
     if end is None:
         days = _DAYS[span or "week"]
         return Span(start, _moved(start, timedelta(days=days)), days)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from reconciler.manifests import codes
 from reconciler.manifests.kind import Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.load import load
@@ -30,11 +31,12 @@ _SLOTS = (
 )
 
 
-def read(files: Mapping[str, bytes], *, one_cluster: bool = True) -> Declared:
+def read(files: Mapping[str, bytes], *, one_cluster: bool = True, skipped: Iterable[tuple[str, str]] = ()) -> Declared:
     """Every document of the files, typed and validated. Never raises: what is wrong is in `findings`.
 
     files: content by path inside the repository. one_cluster: all files are for one cluster, so an object may be declared
-    once only; False: each folder `clusters/NAME/` is a cluster of its own.
+    once only; False: each folder `clusters/NAME/` is a cluster of its own. skipped: path and reason of each file that the
+    source left out, which is an error: what it may declare is not in force.
     """
     loaded = load(files)
     documents = [read_document(document) for document in loaded.documents]
@@ -43,7 +45,7 @@ def read(files: Mapping[str, bytes], *, one_cluster: bool = True) -> Declared:
     broken = {document.ref for document in documents if document.broken and document.ref is not None}
     broken |= {ref for ref in refused if ref is not None}
     sound = [document for document in documents if document.ref is not None and document.ref not in broken]
-    findings: list[Finding] = [*loaded.findings, *doubled, *references(sound)]
+    findings: list[Finding] = [*map(left_out, skipped), *loaded.findings, *doubled, *references(sound)]
     if one_cluster:
         findings += several_clusters(documents)
     for document in documents:
@@ -61,6 +63,13 @@ def read(files: Mapping[str, bytes], *, one_cluster: bool = True) -> Declared:
         broken=frozenset(broken),
         documents=len(loaded.documents),
     )
+
+
+def left_out(skipped: tuple[str, str]) -> Finding:
+    """The finding about a file that was not read. skipped: its path, and why."""
+    path, why = skipped
+    code = codes.LEFT_OUT
+    return Finding(code.name, code.severity, f"the file was not read: {why}", SourcePosition(path, 1))
 
 
 def read_live(objects: Iterable[LiveObject]) -> Declared:

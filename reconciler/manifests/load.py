@@ -19,7 +19,8 @@ from reconciler.manifests.tree import TreeBuilder, Unreadable
 from reconciler.model.findings import Code, Finding
 from reconciler.model.refs import SourcePosition
 
-LARGEST_FILE = 4 * 1024 * 1024
+LARGEST_FILE = 2**20
+"""Bytes; sources leave larger files out too."""
 MOST_DOCUMENTS_IN_A_FILE = 10_000
 MOST_DOCUMENTS = 50_000
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")

@@ -90,7 +90,10 @@ def parse_address(repository: str) -> Address:
         if repository.startswith("-") or "::" in repository:
             raise Invalid(f"{repository.partition('::')[0]} is no host", hint="write git@host:path or a URL")
         return Address(repository)
-    parts = urlsplit(repository)
+    try:
+        parts = urlsplit(repository)
+    except ValueError as error:
+        raise Invalid(f"the repository's URL cannot be read: {error}", hint="write https://host/path.git") from error
     shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     if parts.scheme not in _SCHEMES:
         raise Invalid(

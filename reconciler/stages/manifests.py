@@ -34,7 +34,7 @@ class ReadManifests:
 
     def run(self, state: PassState) -> PassState:
         if self._documents is None or self._tree is None or state.tree.files is not self._tree.files:
-            documents = with_last_good(read(state.tree.files), self._documents)
+            documents = with_last_good(read(state.tree.files, skipped=state.tree.skipped), self._documents)
             if self._documents is not None and self._is_emptied(documents, self._documents):
                 return replace(state, repository=self._documents, tree=emptied(state.tree))
             self._documents, self._tree = documents, state.tree

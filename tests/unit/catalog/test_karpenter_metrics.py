@@ -156,6 +156,15 @@ def test_nothing_listens_there() -> None:
         KarpenterMetricsCatalog("http://127.0.0.1:9/metrics", clock=ManualClock()).instance_types(ClusterView())
 
 
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://user:hunter2@[::1/metrics", "http://host:99999/", "http://host:x/", "http:///"]
+)
+def test_what_no_parser_takes_for_an_address_is_refused(url: str) -> None:
+    with pytest.raises(Invalid, match="is not an address") as caught:
+        KarpenterMetricsCatalog(url, clock=ManualClock())
+    assert "hunter2" not in caught.value.message
+
+
 def test_an_address_that_is_none_is_refused_without_its_password() -> None:
     with pytest.raises(Invalid) as caught:
         KarpenterMetricsCatalog("ftp://user:hunter2@host/metrics", clock=ManualClock())

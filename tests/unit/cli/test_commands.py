@@ -144,11 +144,26 @@ def test_init_of_the_example_names_its_snapshot(tmp_path: Path) -> None:
     assert "--path clusters/production --cluster embedded:snapshots/production" in done.stdout
 
 
-@pytest.mark.parametrize("now", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+@pytest.mark.parametrize(
+    "now",
+    [
+        "9999-12-31T23:59:59-14:00",
+        "0001-01-01T00:00:00+14:00",
+        "9990-01-01T00:00:00Z",
+        "9999-12-31T23:59:59Z",
+        "0999-12-31T00:00:00Z",
+    ],
+)
 def test_a_time_outside_the_calendar_is_refused(now: str) -> None:
     done = headroom("plan", "--now", now)
     assert done.returncode == 2
-    assert "is not within the years 1 to 9999" in done.stderr
+    assert "is not within the years 1000 to 9000" in done.stderr
+
+
+def test_a_url_that_no_parser_takes_is_refused() -> None:
+    done = headroom("plan", "--cluster", "embedded", "--repo", "http://[::1")
+    assert done.returncode == 2
+    assert "the repository's URL cannot be read" in done.stderr
 
 
 def test_apply_to_a_snapshot_is_refused_before_anything_is_read() -> None:

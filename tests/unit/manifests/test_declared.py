@@ -10,8 +10,10 @@ from reconciler.manifests.declared import read, read_live, with_last_good
 from reconciler.manifests.served import served_form
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
+from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject
+from reconciler.source.selection import Limits
 
 
 def buffer(name: str, replicas: object = 1, version: str = "v1beta1") -> str:
@@ -208,3 +210,16 @@ def test_node_pools_are_applied_as_v1_or_not_at_all() -> None:
     assert served is not None
     assert (served["apiVersion"], served["metadata"]) == ("karpenter.sh/v1", {"name": "p"})
     assert served_form(manifest, ("v1beta1",)) is None
+
+
+def test_a_file_that_the_source_left_out_is_an_error() -> None:
+    (finding,) = read({}, skipped=[("big.yaml", "it has 2 MiB")]).findings
+    assert (finding.code, finding.severity) == ("left-out", Severity.ERROR)
+    assert str(finding.position) == "big.yaml:1:1"
+    assert finding.message == "the file was not read: it has 2 MiB"
+
+
+def test_a_file_is_too_large_wherever_it_comes_from() -> None:
+    (finding,) = read({"big.yaml": b"#" * (Limits().file_bytes + 1)}).findings
+    assert (finding.code, finding.severity) == ("file-too-large", Severity.ERROR)
+    assert read({"big.yaml": b"#" * Limits().file_bytes}).findings == ()
