@@ -1,4 +1,4 @@
-# The daemon's image: the wheel and its locked dependencies, git and ssh for the repository, nothing else.
+# The daemon's image: the wheel and its locked dependencies; git, ssh and gpg for the repository and its signatures; nothing else.
 FROM python:3.13-slim AS build
 WORKDIR /src
 COPY requirements.lock pyproject.toml README.md LICENSE ./
@@ -12,7 +12,7 @@ RUN python -m venv /opt/headroom \
 
 FROM python:3.13-slim
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends git openssh-client ca-certificates \
+ && apt-get install --yes --no-install-recommends git openssh-client gpg ca-certificates \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --uid 65532 --create-home headroom
 COPY --from=build /opt/headroom /opt/headroom

@@ -11,7 +11,8 @@ import click
 
 from reconciler.cli.application import application
 from reconciler.cli.exit_codes import exit_code_of
-from reconciler.model.errors import Failure
+from reconciler.model.errors import PATH_NOT_FOUND, Failure, Stalled
+from reconciler.report.escaping import terminal
 
 _NO_MORE_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 """What a write to standard output fails with; a file's own error names the file, and its writer has told of it."""
@@ -41,7 +42,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(exit_code_of(words, usage=True))
     except Failure as failure:
         _tell(failure)
-        sys.exit(exit_code_of(words, usage=False))
+        # A path that does not exist is a wrong command line, not something that was found.
+        sys.exit(exit_code_of(words, usage=isinstance(failure, Stalled) and failure.reason == PATH_NOT_FOUND))
     except BrokenPipeError:
         # The reader (head, a pager) has gone: that is its business, and Python must not complain about it at exit.
         _let_go_of_stdout()
@@ -55,7 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(exit_code_of(words, usage=False))
         if os.environ.get("HEADROOM_DEBUG"):
             raise
-        click.echo(f"headroom: internal error: {type(error).__name__}: {error}", err=True)
+        click.echo(terminal(f"headroom: internal error: {type(error).__name__}: {error}"), err=True)
         click.echo("  this is a defect; run again with HEADROOM_DEBUG=1 and report what it prints", err=True)
         sys.exit(exit_code_of(words, usage=False))
     sys.exit(result if isinstance(result, int) else 0)
@@ -67,11 +69,11 @@ def _let_go_of_stdout() -> None:
 
 
 def _tell(failure: Failure) -> None:
-    click.echo(f"headroom: {failure.message}", err=True)
+    click.echo(terminal(f"headroom: {failure.message}"), err=True)
     for cause in failure.causes:
-        click.echo(f"  because {cause}", err=True)
+        click.echo(terminal(f"  because {cause}"), err=True)
     if failure.hint:
-        click.echo(f"  {failure.hint}", err=True)
+        click.echo(terminal(f"  {failure.hint}"), err=True)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from reconciler.model.timelines import Edge
 from reconciler.outlook import Outlook
 from reconciler.placement.memory import Memory
 from reconciler.ports import Catalog, Clock, Cluster, Source
+from reconciler.render.templates import TemplateSource
 from reconciler.stages.application import ApplyWrites
 from reconciler.stages.cluster import ReadCluster
 from reconciler.stages.demand import FindDemand
@@ -48,6 +49,7 @@ class Cycle:
         progress: Callable[[str], None] = lambda _phase: None,
     ) -> None:
         memory = Memory()
+        templates = TemplateSource(packaged_templates, rules.templates_folder)
         self._clock = clock
         self._progress = progress
         self._source = ReadSource(source)
@@ -60,10 +62,10 @@ class Cycle:
         self._planning: tuple[Stage, ...] = (
             FindDemand(rules.dialect),
             Place(rules, memory),
-            MakePlan(rules, catalog),
+            MakePlan(rules, catalog, templates),
         )
         self._applying: tuple[Stage, ...] = (
-            Render(packaged_templates, rules.templates_folder),
+            Render(templates),
             ApplyWrites(cluster, rules.inventory, progress),
         )
         self._suspended = rules.suspend

@@ -1,6 +1,6 @@
-"""Data files that ship with the product (templates/, config/): beside the package in a checkout, inside it in a wheel.
+"""Data files that ship with the product (templates/, config/, examples-repo/).
 
-Read by wiring, `headroom init` and `headroom crd`.
+In a checkout they are beside the package, in a wheel inside it; callers need not know which.
 """
 
 from __future__ import annotations

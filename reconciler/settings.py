@@ -29,6 +29,7 @@ class GitSettings:
 
     interval: between polls, with 5% jitter. state: folder for the shallow clone ("" is a temporary one).
     rewind_hold: how long nothing is pruned or released after a force-push.
+    plain_http: a token may be sent without encryption, to hosts other than this machine.
     """
 
     interval: timedelta = timedelta(minutes=1)
@@ -39,6 +40,7 @@ class GitSettings:
     ssh_key: str = ""
     known_hosts: str = ""
     allowed_signers: str = ""
+    plain_http: bool = False
     rewind_hold: timedelta = timedelta(minutes=10)
 
 

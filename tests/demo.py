@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,15 +16,33 @@ ROOT = Path(__file__).resolve().parents[1]
 IDENTITY = ["-c", "user.name=demo", "-c", "user.email=demo@example.invalid", "-c", "commit.gpgsign=false"]
 
 WELCOME = """\
-A capacity repository stands in {repository}; the embedded cluster starts with three workloads and no nodes.
+A capacity repository is in {repository}; the embedded cluster starts with three workloads and no nodes.
 
   Change the capacity:   edit {repository}/clusters/production/buffers/shop.yaml, then
                          git -C {repository} commit -am "More web capacity"
                          (the next poll is at most 5 seconds away)
-  See what the daemon did:  .venv/bin/headroom status
-  See the week ahead:       http://127.0.0.1:8080/capacity
-  Metrics and health:       http://127.0.0.1:8080/metrics, /readyz
+  See what the daemon did:  {status}
+  See the week ahead:       http://{address}/capacity
+  Metrics and health:       http://{address}/metrics, /readyz
 """
+
+
+LISTEN = "127.0.0.1:8080"
+"""The daemon's own default."""
+
+
+def address_for(wanted: str | None) -> str:
+    """Where the daemon will listen, known before it starts: as wanted, with a free port for port 0 or a default that is taken."""
+    host, _, port = (wanted or LISTEN).rpartition(":")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host or "127.0.0.1", int(port)))
+        except OSError:
+            if wanted is not None:
+                return wanted  # the daemon says what is wrong with it
+            probe.bind((host, 0))
+        return f"{host or '127.0.0.1'}:{probe.getsockname()[1]}"
 
 
 def make_repository(folder: Path) -> None:
@@ -46,10 +65,13 @@ def main(arguments: list[str]) -> None:
     folder = Path(arguments[0])
     repository = folder / "repository"
     make_repository(repository)
-    sys.stdout.write(WELCOME.format(repository=os.path.relpath(repository)) + "\n")
+    address = address_for(os.environ.get("HEADROOM_LISTEN"))
+    headroom = Path(sys.executable).with_name("headroom")
+    status = f"{os.path.relpath(headroom)} status" + ("" if address == LISTEN else f" --address {address}")
+    sys.stdout.write(WELCOME.format(repository=os.path.relpath(repository), status=status, address=address) + "\n")
     sys.stdout.flush()
     command = [
-        str(Path(sys.executable).with_name("headroom")),
+        str(headroom),
         "run",
         f"--repo={repository}",
         "--revision=main",
@@ -59,7 +81,7 @@ def main(arguments: list[str]) -> None:
     ]
     if "--until-settled" in arguments:
         command.append("--at-most=120")
-    environment = {"HEADROOM_GIT_INTERVAL": "5s", **os.environ}
+    environment = {"HEADROOM_GIT_INTERVAL": "5s", **os.environ, "HEADROOM_LISTEN": address}
     os.execve(command[0], command, environment)
 
 

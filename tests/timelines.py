@@ -69,7 +69,7 @@ def capacity(peak: int = 9, weekend: int = 1) -> CapacityTimeline:
         start=NOW,
         end=END,
         demands=(
-            DemandSpan(cart, NOW, END, 5, "by its own number"),
+            DemandSpan(cart, NOW, END, 5, "5 requested"),
             DemandSpan(web, NOW, begins, 0, "MetricsProducer/shop/sale is at 0"),
             DemandSpan(web, begins, begins + timedelta(hours=1), peak, "MetricsProducer/shop/sale"),
             DemandSpan(web, begins + timedelta(hours=1), END, 0, "MetricsProducer/shop/sale is at 0"),

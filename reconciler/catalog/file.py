@@ -1,4 +1,4 @@
-"""A catalogue in a file: Karpenter's KWOK provider's `instance_types.json`. Bound by wiring for `--catalog FILE`."""
+"""A catalogue in a file, in the format of the `instance_types.json` of Karpenter's KWOK provider."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.model.view import ClusterView
 
 
 class FileCatalog:
-    """Reads the file at the first use and again whenever it has changed. Raises `Invalid` for a file that cannot be used."""
+    """Reads the file at first use and again whenever it has changed. Raises `Invalid` for a file that cannot be used."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -46,6 +46,12 @@ class FileCatalog:
             raise Invalid(f"{self._path}:{error.lineno}:{error.colno}: is not JSON ({error.msg})") from error
         except RecursionError as error:
             raise Invalid(f"catalogue {self._path} is nested too deeply") from error
+        except ValueError as error:
+            raise Invalid(f"catalogue {self._path} has a number that is too large") from error
+        try:
+            json.dumps(document, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise Invalid(f"catalogue {self._path} has half of a surrogate pair, which no text can hold") from error
         try:
             return instance_types_from(document)
         except Invalid as error:

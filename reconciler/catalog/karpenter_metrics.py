@@ -1,9 +1,8 @@
-"""A catalogue from what Karpenter's controller exports about instance types. Bound by wiring for `karpenter-metrics:URL`.
+"""A catalogue from what Karpenter's controller exports about instance types.
 
-Providers that export `karpenter_cloudprovider_instance_type_*` (AWS and those built after it) give CPU, memory, and for
-every zone and capacity type whether it is available and its price: live, and without credentials for the cloud. What the
-metrics do not say (architecture, pods, overhead) is taken from nodes of that type where the cluster has some; for the
-others it is estimated, on the side of less room.
+Providers that export `karpenter_cloudprovider_instance_type_*`, such as AWS, give CPU and memory, and for every zone and
+capacity type its price and whether it is available: live, and without credentials for the cloud. Architecture, pods and
+overhead come from nodes of that type where the cluster has some; otherwise they are estimated, rather too small.
 """
 
 from __future__ import annotations
@@ -35,13 +34,15 @@ from reconciler.ports import Clock
 _PREFIX = "karpenter_cloudprovider_instance_type_"
 _MOST_BYTES = 128 * 2**20
 _PODS = 110
-_ARM_NAME = re.compile(r"a1|[a-z]+-?\d+[a-z]*g[a-z]*")
-"""AWS names Graviton families with a `g` among the letters after the generation (`m7g`, `c6gn`, `x2gd`); `a1` was the first."""
+_FAMILY = re.compile(r"[a-z]+-?\d+(?P<letters>[a-z]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """What one reading of the metrics said. prices and available: by (zone, capacity type)."""
+    """One reading of the metrics, by instance type.
+
+    cores, memory: cores and bytes; prices: USD an hour; prices and available: by (zone, capacity type).
+    """
 
     cores: dict[str, float] = field(default_factory=dict)
     memory: dict[str, float] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class Scrape:
 class KarpenterMetricsCatalog:
     """url: Karpenter's metrics endpoint (`http://karpenter.kube-system:8080/metrics`).
 
-    Read again after `refresh`; when that fails, what was read before serves for `keep`, and `source` tells its age.
+    Read again after `refresh`. When that fails, the last reading is used for up to `keep`, and `source` says how old it is.
     """
 
     def __init__(
@@ -133,9 +134,9 @@ class KarpenterMetricsCatalog:
 
 
 def parse_scrape(lines: Iterable[str]) -> Scrape:
-    """Lines of a Prometheus text exposition → what they say about instance types.
+    """What the lines of a Prometheus text exposition say about instance types.
 
-    Raises ValueError when they are no exposition, or say nothing about instance types.
+    Raises ValueError when they are malformed, or say nothing about instance types.
     """
     from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - only for this kind of catalogue
 
@@ -171,7 +172,7 @@ def _instance_type(name: str, scrape: Scrape, seen: InstanceType | None) -> Inst
     capacity = Resources.of(
         {CPU: round(scrape.cores[name] * 1000), MEMORY: int(scrape.memory[name]), PODS: _PODS},
     )
-    architecture = "arm64" if _ARM_NAME.fullmatch(name.partition(".")[0]) else "amd64"
+    architecture = "arm64" if _is_arm(name.partition(".")[0]) else "amd64"
     labels = {INSTANCE_TYPE_LABEL: name, ARCHITECTURE_LABEL: architecture, OPERATING_SYSTEM_LABEL: "linux"}
     return InstanceType(
         name=name,
@@ -184,6 +185,12 @@ def _instance_type(name: str, scrape: Scrape, seen: InstanceType | None) -> Inst
     )
 
 
+def _is_arm(family: str) -> bool:
+    """AWS names Graviton families with a `g` after the generation (`m7g`, `c6gn`, `x2gd`); `a1` was the first."""
+    match = _FAMILY.fullmatch(family)
+    return family == "a1" or (match is not None and "g" in match["letters"])
+
+
 def _offerings(
     prices: Mapping[tuple[str, str], float], available: Mapping[tuple[str, str], bool]
 ) -> Iterator[Offering]:
@@ -192,14 +199,14 @@ def _offerings(
         yield offering(
             zone,
             capacity_type,
-            # providers export 0 for what they have no price of; and more than the most is none
+            # Providers export 0 where they know no price.
             price=price if 0 < price <= MOST_PRICE else None,
             available=available.get((zone, capacity_type), True),
         )
 
 
 def estimated_overhead(capacity: Resources) -> Resources:
-    """What kubelet and the hypervisor keep of a machine, by the rules of the images that EKS and GKE ship.
+    """What kubelet and the hypervisor reserve of a machine, by the rules of the node images of EKS and GKE.
 
     CPU: 6% of the first core, 1% of the second, 0.5% of the next two, 0.25% of the rest. Memory: 7.5% for the hypervisor
     (Karpenter's default `vm-memory-overhead-percent`), 255 MiB and 11 MiB a pod for kubelet, 100 MiB before eviction.

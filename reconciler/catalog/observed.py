@@ -1,8 +1,7 @@
-"""A catalogue of what the cluster shows: types seen on its nodes, without prices. Bound by wiring for `--catalog observed`.
+"""A catalogue of what the cluster shows: types seen on its nodes, without prices.
 
-It knows only what has been launched before, so it never invents a zone or a capacity type; that keeps every placeholder
-launchable. Where nodes of one type differ (firmware and kubelet settings do), the smallest of each amount is taken, so
-that a plan never counts on room that a new node may not have.
+It knows only zones and capacity types that have been launched before, so every placeholder can be launched. Where nodes of
+one type differ, by firmware or kubelet settings, the least of each amount is taken: a new node may have no more.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class ObservedCatalog:
 
 
 class ClusterCatalog:
-    """What came with the cluster (a snapshot's or the embedded cluster's catalogue), else what its nodes show."""
+    """The catalogue of a snapshot or of the embedded cluster; without one, what the nodes show."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
@@ -62,7 +61,7 @@ class ClusterCatalog:
 def observed_instance_types(nodes: Iterable[Node]) -> tuple[InstanceType, ...]:
     """One type for each value of the instance-type label, sorted by name.
 
-    Left out: nodes that are going, and nodes without a type, zone, architecture or capacity, of which nothing can be said.
+    Left out: nodes being deleted, and nodes without a type, zone, architecture or capacity.
     """
     known = [node for node in nodes if _is_telling(node)]
     known.sort(key=lambda node: (node.label(INSTANCE_TYPE_LABEL) or "", node.name))
@@ -85,7 +84,7 @@ def _is_telling(node: Node) -> bool:
 def _instance_type(name: str, nodes: Sequence[Node]) -> InstanceType:
     capacity = _least([node.capacity or node.allocatable for node in nodes])
     allocatable = _least([node.allocatable for node in nodes])
-    # a node from outside Karpenter has no capacity type; it was bought on demand unless it says otherwise
+    # A node from outside Karpenter has no capacity type: it counts as on-demand.
     seen = {(node.label(ZONE_LABEL) or "", node.label(CAPACITY_TYPE_LABEL) or "on-demand") for node in nodes}
     systems = {node.label(OPERATING_SYSTEM_LABEL) or "linux" for node in nodes}
     return InstanceType(
@@ -100,7 +99,7 @@ def _instance_type(name: str, nodes: Sequence[Node]) -> InstanceType:
 
 
 def offering(zone: str, capacity_type: str, *, price: float | None = None, available: bool = True) -> Offering:
-    """An offering with the two labels that every offering has. price: USD an hour, None where it is not known."""
+    """An offering of one zone and capacity type. price: USD an hour, None where unknown."""
     return Offering(
         zone=zone,
         capacity_type=capacity_type,

@@ -17,15 +17,15 @@ COMMANDS = {
     "apply": "One pass, applied.",
     "diff": "What merging BASE..HEAD would change.",
     "validate": "Check manifests; works with no cluster.",
-    "schedule": "What each capacity schedule is worth, now and next.",
+    "schedule": "The value of each capacity schedule, now and over time.",
     "budgets": "Disruptions allowed by NodePool and reason, now and hour by hour.",
-    "explain": "Where each chunk of a demand landed, or every excuse.",
+    "explain": "Where each chunk of a demand landed, or why it did not.",
     "status": "What the daemon last did.",
     "snapshot": "Capture a cluster for offline planning.",
     "release": "Hand every held node back, before headroom is removed.",
     "crd": "Print the CustomResourceDefinitions that headroom owns.",
     "init": "Scaffold a capacity repository.",
-    "schema": "Print the JSON Schema of an output.",
+    "schema": "Print the JSON Schema of an output, or of manifests.",
 }
 
 
@@ -61,8 +61,16 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
+    if value and not ctx.resilient_parsing:
+        from reconciler.zone_data import zone_data  # noqa: PLC0415 - looks at the machine's files
+
+        click.echo(f"headroom, version {__version__}\ntime zone data {zone_data()}")
+        ctx.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, prog_name="headroom")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 def application() -> None:
     """Keep the Kubernetes node capacity that a Git repository declares.
 

@@ -12,6 +12,7 @@ from reconciler.cli.options import options, settings_from
 from reconciler.cli.progress import Progress
 from reconciler.model.changes import ChangeSet, Outcome
 from reconciler.model.errors import Transient
+from reconciler.report.escaping import terminal
 
 
 @click.command("apply", short_help="One pass, applied.")
@@ -28,18 +29,18 @@ from reconciler.model.errors import Transient
     "config",
     "timings",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Apply without asking.")
 def command(*, now: datetime | None, timings: str | None, yes: bool, **values: Any) -> int:
     """Show what one pass would change, ask, and change it.
 
-    Exits 1 when anything could not be applied; what could, is. A write that waits for another is no failure.
+    Exits 1 when anything could not be applied; whatever can be applied is. A write that waits for another one is not a failure.
     """
     from reconciler.cli.planning import print_plan, write_timings  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)
     if settings.cluster.startswith("snapshot:"):
-        raise click.UsageError(f"{settings.cluster} takes no writes: apply to a real or an embedded cluster.")
+        raise click.UsageError(f"{settings.cluster} is read-only: apply to a real or an embedded cluster.")
     with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
         planned = session.cycle.plan()
         if planned.failure is not None:
@@ -48,7 +49,7 @@ def command(*, now: datetime | None, timings: str | None, yes: bool, **values: A
         print_plan(plan, "text", cluster=session.cluster.name)
         if plan.has_changes and not yes:
             if not sys.stdin.isatty():
-                raise click.UsageError("There is nobody to ask: give --yes to apply.")
+                raise click.UsageError("Standard input is not a terminal, so nobody can confirm: give --yes to apply.")
             click.confirm("Apply this?", abort=True)
         result = session.cycle.run("apply")
     if result.failure is not None:
@@ -64,9 +65,9 @@ def _tell(changes: ChangeSet) -> int:
     waiting = [result for result in changes.results if result.outcome is Outcome.SKIPPED]
     failed = [result for result in changes.failures if result.outcome is not Outcome.SKIPPED]
     for result in waiting:
-        click.echo(f"  {result.write.ref}: {result.message}")
+        click.echo(terminal(f"  {result.write.ref}: {result.message}"))
     for result in failed:
-        click.echo(f"  {result.write.ref}: {result.outcome}: {result.message}", err=True)
+        click.echo(terminal(f"  {result.write.ref}: {result.outcome}: {result.message}"), err=True)
     if failed:
         raise Transient(f"{len(failed)} of {len(changes.results)} writes failed", hint="see the lines above")
     return 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -37,7 +37,7 @@ class NodeCount(click.ParamType[tuple[str, int]]):
         pool, separator, count = str(value).rpartition("=")
         named = bool(pool) or not separator
         if not (named and count.isascii() and count.isdigit()) or int(count[:9]) > _MOST_NODES:
-            self.fail(f"{value!r} is no number of nodes: write 12, or general=12 for one NodePool.", param, ctx)
+            self.fail(f"{value!r} is not a number of nodes: write 12, or general=12 for one NodePool.", param, ctx)
         return pool, int(count)
 
 
@@ -47,16 +47,18 @@ class Zone(click.ParamType[ZoneInfo]):
     name = "zone"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ZoneInfo:
+        from reconciler.zone_data import time_zone  # noqa: PLC0415 - `headroom --help` need not read zones
+
         try:
-            return ZoneInfo(str(value))
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            self.fail(f"{value!r} is no time zone: write a name such as Europe/Berlin or UTC.", param, ctx)
+            return time_zone(str(value))
+        except Invalid:
+            self.fail(f"{value!r} is not a time zone: write a name such as Europe/Berlin or UTC.", param, ctx)
 
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The NodePools in question and their nodes as they are counted. heading: where they are from, for people;
-    local_budgets: of those whose budgets were compiled into UTC, for a time."""
+    """NodePools and how many nodes each has. heading: where they come from, for people; local_budgets: those whose
+    budgets were compiled into UTC for a limited time."""
 
     heading: str
     pools: tuple[NodePool, ...]
@@ -67,13 +69,13 @@ class Pools:
 
 @click.command("budgets", short_help="Disruptions allowed by NodePool and reason, now and hour by hour.")
 @options("repo", "revision", "path", "cluster", "catalog", "now")
-@click.option("--from", "start", type=Moment(), help="Where the span begins.  [default: now]")
-@click.option("--to", "end", type=Moment(), help="Where it ends.  [default: a week after its beginning]")
+@click.option("--from", "start", type=Moment(), help="Start of the span.  [default: now]")
+@click.option("--to", "end", type=Moment(), help="End of the span.  [default: one week after its start]")
 @click.option(
     "--nodes",
     type=NodeCount(),
     multiple=True,
-    help="Reckon with so many nodes in each NodePool, or in one, all ready. Then no cluster is needed.",
+    help="Assume N ready nodes in every NodePool, or in one. No cluster is needed then.",
 )
 @click.option("--time-zone", "zone", type=Zone(), help="Show times in this zone.  [default: the machine's]")
 @options("config")
@@ -88,11 +90,14 @@ def command(
     output: str,
     **values: Any,
 ) -> int:
-    """Say how many nodes of each NodePool Karpenter may disrupt for each reason, and which budget makes it so: now, and
+    """Show how many nodes of each NodePool Karpenter may disrupt for each reason, and which budget decides it: now, and
     hour by hour for a week or from --from to --to.
 
-    Takes NodePools from the repository first, then those that only the cluster has. The future is reckoned with the nodes
-    as they are now. JSON has one row for now, or with --from or --to one for as long as nothing changes.
+    Takes NodePools from the repository first, then those that only the cluster has. The future is computed with the
+    nodes as they are now. JSON has one row per NodePool and reason for now; with --from or --to, one row for each period
+    in which nothing changes.
+
+    Exits 1 when there is an error and a NodePool or budget could not be shown.
 
     \b
         headroom budgets --path clusters/production
@@ -113,7 +118,7 @@ def command(
     _check_compiled(found, span)
     asked_for_span = start is not None or end is not None
     click.echo(_printed(output, found, present, span, asked_for_span=asked_for_span, zone=zone), nl=False)
-    return 0
+    return int(any(finding.severity is Severity.ERROR for finding in found.findings))
 
 
 def _printed(
@@ -129,8 +134,8 @@ def _printed(
 
     pools, states = found.pools, found.states
     if output == "json":
-        from reconciler.report.budgets import budget_spans_document, budgets_document  # noqa: PLC0415 - likewise
-        from reconciler.report.machine import to_json  # noqa: PLC0415 - likewise
+        from reconciler.report.budgets.document import budget_spans_document, budgets_document  # noqa: PLC0415 - likewise
+        from reconciler.report.json_text import to_json  # noqa: PLC0415 - likewise
 
         if not asked_for_span:
             return to_json(budgets_document(budget_outcomes(pools, states, now), now=now, findings=found.findings))
@@ -140,10 +145,10 @@ def _printed(
         return to_json(budget_spans_document(spans, now=now, findings=found.findings))
     if output in {"svg", "html"}:
         return _picture(output, found, now, span, zone=zone)
-    from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - likewise
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
     from reconciler.plan.budget_timeline import budget_cells  # noqa: PLC0415 - likewise
-    from reconciler.report.budget_grid import HourGrid  # noqa: PLC0415 - likewise
-    from reconciler.report.budgets_text import budgets_text, hours_text  # noqa: PLC0415 - likewise
+    from reconciler.report.budgets.grid import HourGrid  # noqa: PLC0415 - likewise
+    from reconciler.report.budgets.text import budgets_text, hours_text  # noqa: PLC0415 - likewise
 
     paint = paint_for_stdout()
     text = budgets_text(
@@ -153,6 +158,7 @@ def _printed(
         zone=zone,
         findings=found.findings,
         paint=paint,
+        width=width_of_stdout(),
     )
     if not pools:
         return text
@@ -164,8 +170,8 @@ def _printed(
 def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, datetime], *, zone: tzinfo | None) -> str:
     from reconciler.plan.budget_timeline import budget_timeline  # noqa: PLC0415 - numpy, where a span is asked for
     from reconciler.plan.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
-    from reconciler.report.budget_chart import budget_chart  # noqa: PLC0415 - likewise
-    from reconciler.report.time_axis import local_zone  # noqa: PLC0415 - likewise
+    from reconciler.report.budgets.chart import budget_chart  # noqa: PLC0415 - likewise
+    from reconciler.report.drawing.time_axis import local_zone  # noqa: PLC0415 - likewise
 
     if span[1] - span[0] > _LONGEST_PICTURE:
         raise click.UsageError(
@@ -174,7 +180,7 @@ def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, dat
     spans = budget_timeline(found.pools, found.states, *span)
     if output == "svg":
         return budget_chart(spans, zone=zone or local_zone(now), now=now, findings=found.findings)
-    from reconciler.report.budget_page import budget_page  # noqa: PLC0415 - likewise
+    from reconciler.report.budgets.page import budget_page  # noqa: PLC0415 - likewise
     from reconciler.wiring.pages import rendered_page  # noqa: PLC0415 - likewise
 
     outcomes = budget_outcomes(found.pools, found.states, now)
@@ -185,7 +191,7 @@ def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, dat
 def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[datetime, datetime]:
     first = start or now
     if any(not _FIRST_YEAR <= instant.year <= _LAST_YEAR for instant in (now, first, end or first)):
-        raise click.UsageError(f"Budgets are reckoned from the year {_FIRST_YEAR} to {_LAST_YEAR}.")
+        raise click.UsageError(f"Budgets can be computed for the years {_FIRST_YEAR} to {_LAST_YEAR}.")
     last = end or first + _WEEK
     if last <= first:
         raise click.UsageError("--to must be later than --from (which is now, unless given).")
@@ -195,7 +201,7 @@ def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[
 
 
 def _check_compiled(found: Pools, span: tuple[datetime, datetime]) -> None:
-    """Budgets in local time have a form in UTC for some months; beyond them it would tell windows that never come."""
+    """Budgets in local time are compiled into UTC for some months; beyond those the compiled windows would be wrong."""
     for pool in found.local_budgets:
         form = pool.compiled
         if span[0] < form.valid_from or span[1] > form.valid_until:
@@ -207,7 +213,7 @@ def _check_compiled(found: Pools, span: tuple[datetime, datetime]) -> None:
 
 
 def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datetime) -> Pools:
-    """What the repository alone declares, with so many nodes."""
+    """The NodePools that the repository alone declares, with the given numbers of nodes."""
     from reconciler.manifests.declared import read  # noqa: PLC0415 - heavy, and only without a cluster
     from reconciler.manifests.local_budgets import in_utc, named_as_written  # noqa: PLC0415 - likewise
     from reconciler.manifests.node_pool import budgets_alone  # noqa: PLC0415 - likewise
@@ -225,7 +231,7 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
     missing = [pool.name for pool in pools if pool.name not in counts]
     if missing and "" not in counts:
         raise click.UsageError(
-            f"How many nodes has {missing[0]}? Give --nodes {missing[0]}=N, or --nodes N for every other NodePool."
+            f"The number of nodes of {missing[0]} is not known. Give --nodes {missing[0]}=N, or --nodes N for every other NodePool."
         )
     where = settings.path or settings.repository or "this folder"
     return Pools(
@@ -241,7 +247,7 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
 
 
 def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime | None) -> Pools:
-    """The repository over the cluster, with the nodes that are there, or as many as are said."""
+    """The repository's NodePools over the cluster's, with the existing nodes or the given numbers."""
     from reconciler.plan.bins import all_bins  # noqa: PLC0415 - heavy, and only with a cluster
     from reconciler.plan.disruption_budgets import pool_states  # noqa: PLC0415 - likewise
     from reconciler.plan.objects import pool_not_there  # noqa: PLC0415 - likewise
@@ -253,7 +259,7 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
             seen = session.cycle.observe()
             cluster = session.cluster.name
     except NoClusterHere as error:
-        hint = f"{error.hint}; or ask the repository alone: --nodes N"
+        hint = f"{error.hint}; or compute from the repository alone: --nodes N"
         raise NoClusterHere(error.message, hint=hint) from error
     pools = seen.effective.node_pools
     not_there = [
@@ -268,14 +274,14 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
 
 
 def _not_known_here(item: DeclaredManifest) -> Finding:
-    """A partial document without budgets: those that count are the cluster's, which is not asked."""
+    """A partial document without budgets: the cluster's budgets apply, and the cluster is not read here."""
     return Finding(
         POOL_NOT_THERE.name,
         Severity.INFO,
-        f"{item.ref} has neither spec.template nor budgets: those that it has in the cluster are not known here",
+        f"{item.ref} has neither spec.template nor budgets: its budgets in the cluster are not known here",
         item.position,
         item.ref,
-        hint="ask with the cluster: --cluster, with or without --nodes",
+        hint="read them from the cluster: --cluster, with or without --nodes",
     )
 
 
@@ -290,7 +296,7 @@ def _counted(pools: Sequence[NodePool], counts: Mapping[str, int]) -> dict[str, 
 
 
 def _told(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """What leaves a NodePool out, and what is said about budgets; the rest is `headroom validate`'s."""
+    """Findings that leave a NodePool out, and those about budgets; `headroom validate` prints the others."""
     return tuple(
         finding
         for finding in findings

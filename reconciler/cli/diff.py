@@ -28,7 +28,7 @@ def command(
 ) -> int:
     """Plan both revisions on the same cluster and show how the plans differ.
 
-    HEAD left out ("main..") is the working tree as it stands. Exits 0 for no difference, 1 for one, 2 on an error;
+    Without HEAD ("main..") the working tree is compared. Exits 0 for no difference, 1 for a difference, 2 on an error;
     findings do not change the exit code.
 
     \b
@@ -36,14 +36,14 @@ def command(
     """
     from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
-    from reconciler.report.difference import difference  # noqa: PLC0415 - likewise
+    from reconciler.report.difference.difference import difference  # noqa: PLC0415 - likewise
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     base, separator, head = revisions.partition("..")
     if not separator or not base or head.startswith("."):
         raise click.UsageError(f"{revisions!r} is not BASE..HEAD: write two revisions, such as main..my-branch.")
     settings = settings_from(values)
-    now = now or SystemClock().now()  # one instant for both sides: what passes between them is no difference
+    now = now or SystemClock().now()  # one instant for both sides, so that time alone makes no difference
     plans = []
     outlooks = []
     seconds: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Exit codes, in one place. Used by `__main__` and the commands that answer with one.
+"""Exit codes, in one place.
 
 plan and diff follow kubectl diff (0 no change, 1 changes, 2 error), with `--detailed-exitcode` Terraform's (0, 2 changes,
 1 any error, usage too); validate exits 1 on errors; everything else 0, or 1 on failure and 2 on wrong usage.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ def _label(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
     """The name becomes a folder: a DNS label is never a path."""
     if not _DNS_LABEL.fullmatch(name):
         raise click.BadParameter(
-            f"{name!r} is not a name of a cluster: write up to 63 of a-z, 0-9 and '-', such as west-1."
+            f"{name!r} is not a valid cluster name: use up to 63 of a-z, 0-9 and '-', such as west-1."
         )
     return name
 
@@ -40,9 +41,11 @@ class _Init(click.Command):
 @click.option(
     "--name", "cluster", default="production", show_default=True, callback=_label, help="The first cluster's folder."
 )
-@click.option("--example", is_flag=True, help="The whole example repository instead: two clusters and a snapshot.")
+@click.option(
+    "--example", is_flag=True, help="Write the whole example repository instead: two clusters and a snapshot of each."
+)
 def command(*, folder: str, cluster: str, example: bool) -> int:
-    """Write a small capacity repository to FOLDER (default: here). Files that are there already are never overwritten.
+    """Write a small capacity repository to FOLDER (default: here). Existing files are never overwritten.
 
     `headroom init schedule` writes a capacity schedule instead (a folder of that name: ./schedule).
 
@@ -54,12 +57,17 @@ def command(*, folder: str, cluster: str, example: bool) -> int:
 
     source = "examples-repo" if example else "config/scaffold"
     files = {path.replace("CLUSTER", cluster): text for path, text in packaged_tree(source).items()}
+    if not example:
+        from reconciler.manifests.editor_schema import EDITOR_LINE, SCHEMA_FILE, editor_schema  # noqa: PLC0415 - likewise
+
+        files = {path: EDITOR_LINE + text if path.endswith(".yaml") else text for path, text in files.items()}
+        files[SCHEMA_FILE] = json.dumps(editor_schema(), indent=2) + "\n"
     target = Path(folder)
     place = target
     try:
         taken = [path for path in files if (target / path).exists()]
         if taken:
-            raise Invalid(f"{target / taken[0]} is there already", hint="name another folder, or move the file away")
+            raise Invalid(f"{target / taken[0]} already exists", hint="name another folder, or move the file away")
         for path, text in files.items():
             place = target / path
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`headroom init schedule`: writes a capacity schedule from a few plain answers. Reached through `headroom init`."""
+"""`headroom init schedule`: writes a capacity schedule from a few answers. Reached through `headroom init`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 2**31 - 1
 
 def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise Invalid(f"{name!r} is no name", hint="write up to 63 of a-z, 0-9 and '-', such as business-hours")
+        raise Invalid(f"{name!r} is not a valid name", hint="use up to 63 of a-z, 0-9 and '-', such as business-hours")
     return name
 
 
@@ -30,7 +30,7 @@ def _checked_zone(zone: str) -> str:
     from reconciler.manifests.metrics_producer import is_time_zone, time_zone_hint  # noqa: PLC0415 - only for this
 
     if not is_time_zone(zone):
-        raise Invalid(f"{zone!r} is no time zone", hint=time_zone_hint(zone))
+        raise Invalid(f"{zone!r} is not a time zone", hint=time_zone_hint(zone))
     return zone
 
 
@@ -52,22 +52,26 @@ def _checked_windows(words: str) -> list[Window]:
     return windows
 
 
-@click.command("init schedule", short_help="Write a capacity schedule from a few plain answers.")
+@click.command("init schedule", short_help="Write a capacity schedule from a few answers.")
 @click.option("--name", help="Name of the schedule.  [default: business-hours]")
 @click.option("--namespace", help="Its namespace.  [default: default]")
-@click.option("--timezone", metavar="ZONE", help="Whose clock the windows mean, such as Europe/Berlin.  [default: UTC]")
+@click.option("--timezone", metavar="ZONE", help="Time zone of the windows, such as Europe/Berlin.  [default: UTC]")
 @click.option(
     "--window",
     "windows",
     metavar="WINDOW",
     multiple=True,
-    help='When more (or fewer) are wanted: "mon-fri 9-17", with a number of its own "sat 10-14 = 2". May be repeated; '
-    "where two overlap the first counts.",
+    help='When the value differs: "mon-fri 9-17", or with its own replicas "sat 10-14 = 2". May be repeated; '
+    "where two overlap, the first one applies.",
 )
-@click.option("--replicas", type=click.IntRange(0, _MOST), help="How many in a window that has no number of its own.")
-@click.option("--default", type=click.IntRange(0, _MOST), help="How many at all other times.  [default: 0]")
-@click.option("--lead-time", metavar="DURATION", help="How much earlier nodes are to be ready; goes on the buffer.")
-@click.option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
+@click.option("--replicas", type=click.IntRange(0, _MOST), help="Replicas in windows that do not give their own.")
+@click.option("--default", type=click.IntRange(0, _MOST), help="Replicas at all other times.  [default: 0]")
+@click.option(
+    "--lead-time",
+    metavar="DURATION",
+    help="How much earlier nodes should be ready; written as the buffer's annotation.",
+)
+@click.option("--output", "-o", metavar="FILE", help="Write to this file; - is stdout.  [default: -]")
 def command(
     *,
     name: str | None,
@@ -79,7 +83,7 @@ def command(
     lead_time: str | None,
     output: str | None,
 ) -> int:
-    """Write a capacity schedule (MetricsProducer) from flags; on a terminal, what is missing is asked for.
+    """Write a capacity schedule (MetricsProducer) from flags; on a terminal, prompt for what is missing.
 
     \b
         headroom init schedule --window "mon-fri 9-17" --replicas 3 --default 1 --timezone Europe/Berlin
@@ -89,7 +93,7 @@ def command(
 
     asks = sys.stdin.isatty() and not windows
     if not windows and not asks:
-        raise click.UsageError('Say when: --window "mon-fri 9-17" (and --replicas 3).')
+        raise click.UsageError('Give at least one window: --window "mon-fri 9-17" (and --replicas 3).')
     own_name = _answer("Name", name, "business-hours", _checked_name, asks=asks)
     own_namespace = _answer("Namespace", namespace, "default", _checked_name, asks=asks)
     zone = _answer("Time zone", timezone, "UTC", _checked_zone, asks=asks)
@@ -97,7 +101,7 @@ def command(
     read = _answer("When (several: with ;)", said, "mon-fri 9-17", _checked_windows, asks=asks)
     open_ended = any(window.replicas is None for window in read)
     if open_ended and replicas is None and not asks:
-        raise click.UsageError('Say how many: --replicas 3, or in the window: --window "mon-fri 9-17 = 3".')
+        raise click.UsageError('Give the replicas: --replicas 3, or in the window: --window "mon-fri 9-17 = 3".')
     each = _number("Replicas then", replicas, 3, asks=asks and open_ended)
     others = _number("Replicas at all other times", default, 0, asks=asks)
     lead = _answer("Lead time for nodes to be ready, such as 10m", lead_time, "", _checked_lead_time, asks=asks)
@@ -113,10 +117,11 @@ def command(
     _check(text)
     if all(number == others for _, number in own_windows):
         click.echo(
-            f"  warning: it is {others:,} at all times: every window is worth what all other times are", err=True
+            f"  warning: the value is {others:,} at all times: the windows and the other times have the same replicas",
+            err=True,
         )
-        click.echo("      give the windows another number: --replicas, or --default for the other times", err=True)
-    if output is None:
+        click.echo("      change one of them: --replicas for the windows, --default for the other times", err=True)
+    if output in {None, "-"}:
         click.echo(text, nl=False)
     else:
         _write(Path(output), text)
@@ -147,7 +152,7 @@ def _check(text: str) -> None:
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - only for this command
     from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
     from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
-    from reconciler.report.text import finding_lines  # noqa: PLC0415 - likewise
+    from reconciler.report.findings.text import finding_lines  # noqa: PLC0415 - likewise
 
     declared = read({"schedule.yaml": text.encode()})
     findings = (*declared.findings, *schedule_findings(declared.schedules, SystemClock().now()))
@@ -160,7 +165,7 @@ def _write(path: Path, text: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise Invalid(f"{path} is there already", hint="name another file, or move it away") from error
+        raise Invalid(f"{path} already exists", hint="name another file, or move it away") from error
     except FileNotFoundError as error:
         raise Invalid(f"there is no folder {path.parent}", hint=f"make it first: mkdir -p {path.parent}") from error
     except OSError as error:

@@ -1,11 +1,11 @@
-"""The files that paths on the command line mean. Used by validate."""
+"""The files that paths on the command line mean."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.refs import SourcePosition
 from reconciler.source.worktree import WorkingTree
@@ -17,7 +17,7 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
     """Files by the path that a person would type, and a finding for each that was left out.
 
     A folder means every manifest in it that `.sourceignore` leaves in; a file means itself, whatever its name. Raises
-    `Invalid` when a path is not there.
+    `Stalled` if a path does not exist.
     """
     files: dict[str, bytes] = {}
     findings: list[Finding] = []
@@ -32,9 +32,11 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
             try:
                 files[place.as_posix()] = place.read_bytes()
             except OSError as error:
-                raise Invalid(f"{path}: cannot be read ({error.strerror})", hint="name a file or a folder") from error
+                raise Stalled(
+                    f"{path}: cannot be read ({error.strerror})", reason=PATH_NOT_FOUND, hint="name a file or a folder"
+                ) from error
     return files, tuple(findings)
 
 
 def _left_out(path: str, why: str) -> Finding:
-    return Finding(LEFT_OUT.name, LEFT_OUT.severity, f"the file is left out: {why}", SourcePosition(path, 1))
+    return Finding(LEFT_OUT.name, LEFT_OUT.severity, f"the file was not read: {why}", SourcePosition(path, 1))

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they make of them. Used by every command module."""
+"""Options that several commands share, and the settings that they give."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Moment(click.ParamType[datetime]):
-    """An RFC 3339 instant; one without an offset is refused, since it would mean another time on another machine."""
+    """An RFC 3339 instant; one without an offset is refused, since it would mean a different time on another machine."""
 
     name = "rfc3339"
 
@@ -26,7 +26,7 @@ class Moment(click.ParamType[datetime]):
         except ValueError:
             self.fail(f"{value!r} is not an RFC 3339 time, such as 2026-11-21T08:00:00Z.", param, ctx)
         if instant.tzinfo is None:
-            words = instant.isoformat()  # a date alone is none with a Z behind it
+            words = instant.isoformat()  # a date alone needs a time before its Z
             self.fail(f"{value!r} has no offset: write {words}Z for UTC, or {words}+01:00.", param, ctx)
         try:
             return instant.astimezone(UTC)
@@ -43,7 +43,7 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
     "cluster": click.option(
         "--cluster",
         metavar="CLUSTER",
-        help="kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:SNAPSHOT]. Default: what is there.",
+        help="kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:SNAPSHOT]. Default: in-cluster, else the current kubeconfig context.",
     ),
     "catalog": click.option(
         "--catalog",
@@ -53,10 +53,10 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
     "dialect": click.option(
         "--dialect",
         type=click.Choice(["karpenter", "ca"]),
-        help="Whose rules hold where Karpenter and Cluster Autoscaler disagree.",
+        help="Whose rules apply where Karpenter and Cluster Autoscaler disagree.",
     ),
-    "now": click.option("--now", type=Moment(), help="Take this as the present time."),
-    "config": click.option("--config", metavar="FILE", help="Settings; config/headroom.yaml shows every one."),
+    "now": click.option("--now", type=Moment(), help="Use this as the current time."),
+    "config": click.option("--config", metavar="FILE", help="Settings file; config/headroom.yaml lists every setting."),
     "timings": click.option("--timings", metavar="FILE", help="Write how long each stage took, as JSON."),
     "include_pending": click.option(
         "--include-pending",
@@ -71,7 +71,7 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
     "check_placement": click.option(
         "--check-placement",
         is_flag=True,
-        help="Verify the placement by independent code; one that breaks a rule is not applied.",
+        help="Verify the placement with an independent checker; one that breaks a rule is not applied.",
     ),
     "detailed_exitcode": click.option(
         "--detailed-exitcode",
@@ -99,7 +99,7 @@ def output_option(*choices: str) -> Callable[[F], F]:
         type=click.Choice(choices),
         default=choices[0],
         show_default=True,
-        help="Form of the output.",
+        help="Output format.",
     )
 
 

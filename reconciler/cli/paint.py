@@ -1,4 +1,4 @@
-"""Colour and lines that fit on a terminal and nowhere else. Used by the commands that print text; obeys NO_COLOR and COLUMNS."""
+"""Colour and line width, on a terminal only. Obeys NO_COLOR and COLUMNS."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from reconciler.report.text import Paint, plain
+from reconciler.report.paint import Paint, plain
 
 
 def paint_for_stdout() -> Paint:
@@ -18,7 +18,7 @@ def paint_for_stdout() -> Paint:
 
 
 def width_of_stdout() -> int | None:
-    """Columns in which to wrap; None where no person reads along: what is piped stays a line a thing."""
+    """Columns in which to wrap; None when the output is piped, so that each thing stays on one line."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)

@@ -19,10 +19,10 @@ from reconciler.cli.progress import Progress
 )  # fmt: skip
 @output_option("text", "json", "markdown", "html")
 def command(*, output: str, now: datetime | None, timings: str | None, detailed_exitcode: bool, **values: Any) -> int:
-    """Work out what one pass would change, and change nothing.
+    """Show what one pass would change, without changing anything.
 
-    Exits 0 when nothing would change, 1 when something would, 2 on an error. Findings do not change the exit code:
-    headroom validate is the gate for them.
+    Exits 0 when nothing would change, 1 when something would, 2 on an error. Findings do not change the exit
+    code: use headroom validate to gate on them.
 
     \b
         headroom plan --path clusters/production

@@ -1,4 +1,4 @@
-"""Printing plans and timings. Used by plan, apply and diff."""
+"""Printing plans and timings."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any
 
 import click
 
-from reconciler.cli.paint import paint_for_stdout
+from reconciler.cli.paint import paint_for_stdout, width_of_stdout
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.outlook import Outlook
-from reconciler.report.difference import Difference, difference_document
-from reconciler.report.machine import plan_document, to_json
-from reconciler.report.page import difference_page, plan_page
-from reconciler.report.text import difference_text, plan_text
+from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.document import difference_document
+from reconciler.report.difference.page import difference_page
+from reconciler.report.difference.text import difference_text
+from reconciler.report.json_text import to_json
+from reconciler.report.plan.document import plan_document
+from reconciler.report.plan.page import plan_page
+from reconciler.report.plan.text import plan_text
 
 
 def print_plan(plan: Plan, output: str, *, cluster: str, outlook: Outlook | None = None) -> None:
@@ -24,7 +28,7 @@ def print_plan(plan: Plan, output: str, *, cluster: str, outlook: Outlook | None
     if output == "json":
         click.echo(to_json(plan_document(plan)), nl=False)
     elif output == "text":
-        click.echo(plan_text(plan, cluster=cluster, paint=paint_for_stdout()), nl=False)
+        click.echo(plan_text(plan, cluster=cluster, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
     else:
         _print_page(plan_page(plan, cluster=cluster, timeline=None if outlook is None else outlook.ahead()), output)
 
@@ -36,7 +40,7 @@ def print_difference(
     if output == "json":
         click.echo(to_json(difference_document(change)), nl=False)
     elif output == "text":
-        click.echo(difference_text(change, paint=paint_for_stdout()), nl=False)
+        click.echo(difference_text(change, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
     else:
         timelines = None if outlooks is None else (outlooks[0].ahead(), outlooks[1].ahead())
         _print_page(difference_page(change, cluster=cluster, timelines=timelines), output)

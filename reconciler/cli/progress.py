@@ -1,4 +1,4 @@
-"""Progress on stderr for whatever takes longer than two seconds. Used by the commands that read a cluster or a repository."""
+"""Progress on stderr for whatever takes longer than two seconds."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import time
 from types import TracebackType
 from typing import Self
 
-from reconciler.placement.engine.compiling import NOW
+from reconciler.cli.compilation import Compilation, is_kept
 
 PATIENCE = 2.0
-"""Seconds of silence that nobody minds."""
+"""Seconds without output that nobody minds."""
 
 STAGES = {
     "git": "reading the repository",
@@ -28,12 +28,13 @@ STAGES = {
 class Progress:
     """A context manager; call it with a stage's name whenever one begins.
 
-    A stage that takes longer than PATIENCE is named once, and again every ten seconds while it lasts; so is what it spends its
-    time on, where that is not what the stage is there for.
+    A stage that takes longer than PATIENCE is named once, and again every ten seconds while it lasts. Compiling inside
+    a stage is named as well.
     """
 
     def __init__(self) -> None:
         self._stage = ""
+        self._compilation = Compilation()
         self._began = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
@@ -57,7 +58,8 @@ class Progress:
     def _watch(self) -> None:
         told: tuple[str, float] = ("", 0.0)
         while not self._over.wait(0.25):
-            words, waited = words_of(self._stage), time.monotonic() - self._began
+            compiling = self._compilation.is_under_way()
+            words, waited = words_of(self._stage, compiling=compiling), time.monotonic() - self._began
             due = PATIENCE if told[0] != words else told[1] + 10
             if words and waited >= due:
                 told = (words, waited)
@@ -65,11 +67,13 @@ class Progress:
                 sys.stderr.flush()
 
 
-def words_of(stage: str) -> str:
+def words_of(stage: str, *, compiling: bool = False) -> str:
     """What is being done now, in a stage of that name ("": in none)."""
-    if stage != "placement" or not NOW.depth:
+    if stage != "placement" or not compiling:
         return STAGES.get(stage, stage)
     kept = (
-        "once on this machine" if NOW.kept else "anew each time, for want of a folder to keep them in (NUMBA_CACHE_DIR)"
+        "once on this machine"
+        if is_kept()
+        else "in each process, since no cache folder is writable (set NUMBA_CACHE_DIR)"
     )
-    return f"compiling the loops that place many chunks, {kept}"
+    return f"compiling the placement loops, {kept}"

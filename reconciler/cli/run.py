@@ -14,11 +14,13 @@ from reconciler.cli.options import options, settings_from
 @options(
     "repo", "revision", "path", "cluster", "catalog", "dialect", "placement_mode", "check_placement", "now", "config"
 )
+@click.option("--until-settled", is_flag=True, help="Exit 0 once the cluster is as declared and nothing is pending.")
 @click.option(
-    "--until-settled", is_flag=True, help="End with 0 once the cluster is as declared and nothing is on its way."
-)
-@click.option(
-    "--at-most", metavar="SECONDS", type=float, default=None, help="With --until-settled: give up after this long."
+    "--at-most",
+    metavar="SECONDS",
+    type=float,
+    default=None,
+    help="With --until-settled: give up after this many seconds.",
 )
 def command(*, now: datetime | None, until_settled: bool, at_most: float | None, **values: Any) -> int:
     """Poll the repository, watch the cluster, and keep the capacity that is declared, until stopped.
@@ -40,5 +42,5 @@ def _run(now: datetime | None, *, until_settled: bool, at_most: float | None, va
         raise click.UsageError("--at-most goes with --until-settled.")
     settings = settings_from(values)
     if settings.cluster.startswith("snapshot:"):
-        raise click.UsageError("A snapshot never changes and cannot be written to: plan against it instead.")
+        raise click.UsageError("A snapshot is read-only: use headroom plan with it instead.")
     return run_daemon(settings, now=now, until_settled=until_settled, at_most=at_most)

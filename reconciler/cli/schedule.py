@@ -1,8 +1,8 @@
-"""`headroom schedule`: what each capacity schedule is worth, now, next and over a span."""
+"""`headroom schedule`: the value of each capacity schedule, now, next and over a span."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ import click
 from reconciler.cli.options import Moment, options, output_option, settings_from
 from reconciler.model.declared import Declared
 from reconciler.model.errors import Invalid
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Finding, Severity
 from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import ScheduleTimeline
 
@@ -21,13 +21,13 @@ _DAYS = {"week": 7, "month": 31}
 _LONGEST = timedelta(days=5 * 366)
 _KIND = "MetricsProducer"
 _WITHOUT_FINDINGS = {"svg", "ics"}
-"""Forms that have no place for what is wrong with a schedule that is not shown: it is told on stderr."""
+"""Formats without room for findings: they go to stderr."""
 _FIRST_YEAR, _LAST_YEAR = 1000, 9000
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What is asked for: [start, end) as it stands in JSON; pictures show the whole days of each schedule's own clock."""
+    """The span to show: [start, end) exactly in JSON; pictures show whole days of each schedule's own time zone."""
 
     start: datetime
     end: datetime
@@ -41,14 +41,16 @@ class Span:
         return _midnight(first, zone), _midnight(last + timedelta(days=1), zone)
 
 
-@click.command("schedule", short_help="What each capacity schedule is worth, now and next.")
+@click.command("schedule", short_help="The value of each capacity schedule, now and over time.")
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @options("repo", "revision", "path")
-@click.option("--schedule", "names", metavar="[NAMESPACE/]NAME", multiple=True, help="Only this one; may be repeated.")
+@click.option(
+    "--schedule", "names", metavar="[NAMESPACE/]NAME", multiple=True, help="Show only this schedule; may be repeated."
+)
 @options("now")
-@click.option("--from", "start", type=Moment(), help="Where the timeline begins.  [default: now]")
-@click.option("--to", "end", type=Moment(), help="Where it ends, instead of --span.")
-@click.option("--span", type=click.Choice(list(_DAYS)), help="How long it is.  [default: week]")
+@click.option("--from", "start", type=Moment(), help="Start of the timeline.  [default: now]")
+@click.option("--to", "end", type=Moment(), help="End of the timeline, instead of --span.")
+@click.option("--span", type=click.Choice(list(_DAYS)), help="Length of the timeline.  [default: week]")
 @options("config")
 @output_option("text", "json", "svg", "html", "ics")
 def command(
@@ -65,7 +67,7 @@ def command(
     """Show the timeline of every capacity schedule (MetricsProducer) below PATH… (default: this folder): its value now,
     the next changes, a week or a month hour by hour, and what is wrong with it. Needs no cluster.
 
-    Exits 1 when a schedule has errors and cannot be shown.
+    Exits 1 when there is an error and a schedule could not be shown.
 
     \b
         headroom schedule clusters/production --span month
@@ -78,50 +80,58 @@ def command(
 
     now = now or SystemClock().now()
     asked = _span(start or now, end, span)
-    declared, left_out = _declared(paths, values, now)
+    files, left_out = _files(paths, values, now)
+    declared = _declared(files)
     schedules = _chosen(declared, names)
-    broken = [ref for ref in declared.broken if ref.kind == _KIND and _is_named(ref.namespace, ref.name, names)]
     told = (*declared.findings, *left_out, *schedule_findings(schedules, now))
     findings = tuple(
         sorted((item for item in told if _is_about_schedules(item, names)), key=lambda finding: finding.sort_key)
     )
-    click.echo(_printed(output, schedules, asked, now, findings), nl=False)
+    click.echo(_printed(output, schedules, asked, now, findings, files=files), nl=False)
     if output in _WITHOUT_FINDINGS:
-        from reconciler.report.text import finding_lines  # noqa: PLC0415 - likewise
+        from reconciler.report.findings.text import finding_lines  # noqa: PLC0415 - likewise
 
         for line in finding_lines(findings):
             click.echo(line, err=True)
-    return int(bool(broken))
+    return int(any(finding.severity is Severity.ERROR for finding in findings))
 
 
 def _printed(
-    output: str, schedules: Sequence[Schedule], asked: Span, now: datetime, findings: Sequence[Finding]
+    output: str,
+    schedules: Sequence[Schedule],
+    asked: Span,
+    now: datetime,
+    findings: Sequence[Finding],
+    *,
+    files: Mapping[str, bytes],
 ) -> str:
     from reconciler.timetable.capacity_schedule import timeline  # noqa: PLC0415 - numpy, and only for this command
 
     start, end = asked.start, asked.end
     if output == "json":
-        from reconciler.report.machine import to_json  # noqa: PLC0415 - only where it is asked for
-        from reconciler.report.schedules import schedules_document  # noqa: PLC0415 - likewise
+        from reconciler.report.json_text import to_json  # noqa: PLC0415 - only where it is asked for
+        from reconciler.report.schedules.document import schedules_document  # noqa: PLC0415 - likewise
 
         timelines = [timeline(schedule, start, end, now) for schedule in schedules]
         return to_json(schedules_document(timelines, now=now, start=start, end=end, findings=findings))
     if output == "ics":
-        from reconciler.report.schedule_calendar import schedules_calendar  # noqa: PLC0415 - likewise
+        from reconciler.report.schedules.calendar import schedules_calendar  # noqa: PLC0415 - likewise
 
         return schedules_calendar([timeline(schedule, start, end, now) for schedule in schedules], now=now)
     if output == "svg":
-        from reconciler.report.schedule_chart import schedule_chart  # noqa: PLC0415 - likewise
+        from reconciler.report.schedules.chart import schedule_chart  # noqa: PLC0415 - likewise
 
         return schedule_chart(in_whole_days(schedules, asked, now), now=now, findings=findings)
     if output == "html":
-        from reconciler.report.schedule_page import schedule_page  # noqa: PLC0415 - likewise
+        from reconciler.cli.broken_documents import broken_documents  # noqa: PLC0415 - likewise
+        from reconciler.report.schedules.page import schedule_page  # noqa: PLC0415 - likewise
         from reconciler.wiring.pages import rendered_page  # noqa: PLC0415 - likewise
 
-        page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings)
+        broken = broken_documents(files, findings, _KIND)
+        page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings, broken=broken)
         return rendered_page("schedule.html.j2", page)
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
-    from reconciler.report.schedule_text import schedules_text  # noqa: PLC0415 - likewise
+    from reconciler.report.schedules.text import schedules_text  # noqa: PLC0415 - likewise
 
     paint, width = paint_for_stdout(), width_of_stdout()
     return schedules_text(in_whole_days(schedules, asked, now), now=now, findings=findings, paint=paint, width=width)
@@ -130,18 +140,19 @@ def _printed(
 def in_whole_days(schedules: Sequence[Schedule], asked: Span, now: datetime) -> list[ScheduleTimeline]:
     """The timelines that pictures are drawn from."""
     from reconciler.timetable.capacity_schedule import timeline  # noqa: PLC0415 - see above
+    from reconciler.zone_data import time_zone  # noqa: PLC0415 - likewise
 
-    return [timeline(schedule, *asked.whole_days(ZoneInfo(schedule.timezone)), now) for schedule in schedules]
+    return [timeline(schedule, *asked.whole_days(time_zone(schedule.timezone)), now) for schedule in schedules]
 
 
 def _span(start: datetime, end: datetime | None, span: str | None) -> Span:
     if not _FIRST_YEAR <= start.year <= (end or start).year <= _LAST_YEAR:
-        raise click.UsageError(f"Schedules are reckoned from the year {_FIRST_YEAR} to {_LAST_YEAR}.")
+        raise click.UsageError(f"Schedules can be computed for the years {_FIRST_YEAR} to {_LAST_YEAR}.")
     if end is None:
         days = _DAYS[span or "week"]
         return Span(start, _moved(start, timedelta(days=days)), days)
     if span is not None:
-        raise click.UsageError("--to and --span both say where the timeline ends: give one of them.")
+        raise click.UsageError("--to and --span both set the end of the timeline: give one of them.")
     if end <= start:
         raise click.UsageError("--to must be later than --from (which is now, unless given).")
     if end - start > _LONGEST:
@@ -149,23 +160,28 @@ def _span(start: datetime, end: datetime | None, span: str | None) -> Span:
     return Span(start, end, None)
 
 
-def _declared(paths: Sequence[str], values: dict[str, Any], now: datetime) -> tuple[Declared, tuple[Finding, ...]]:
-    """The documents of the paths, or of the repository that flags and settings name."""
+def _files(
+    paths: Sequence[str], values: dict[str, Any], now: datetime
+) -> tuple[Mapping[str, bytes], tuple[Finding, ...]]:
+    """The files of the paths, or of the repository that flags and settings name."""
     from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
 
     if paths:
         if values["repo"] or values["revision"] or values["path"]:
-            raise click.UsageError("PATH and --repo, --revision or --path both say what to read: give one of them.")
-        files, left_out = read_paths(paths)
-        return read(files, one_cluster=False), left_out
+            raise click.UsageError("PATH and --repo, --revision or --path both name what to read: give one of them.")
+        return read_paths(paths)
     settings = settings_from(values)
     if not settings.repository and not settings.revision:
-        files, left_out = read_paths((settings.path or ".",))
-        return read(files, one_cluster=False), left_out
+        return read_paths((settings.path or ".",))
     from reconciler.wiring.repository import repository_tree  # noqa: PLC0415 - Git only where it is used
 
-    return read(repository_tree(settings, now).files, one_cluster=False), ()
+    return repository_tree(settings, now).files, ()
+
+
+def _declared(files: Mapping[str, bytes]) -> Declared:
+    from reconciler.manifests.declared import read  # noqa: PLC0415 - heavy, and only for this command
+
+    return read(files, one_cluster=False)
 
 
 def _chosen(declared: Declared, names: Sequence[str]) -> list[Schedule]:

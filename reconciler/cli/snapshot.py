@@ -11,10 +11,12 @@ from reconciler.cli.progress import Progress
 
 
 @click.command("snapshot", short_help="Capture a cluster for offline planning.")
-@click.option("-o", "--output", "target", metavar="PATH", required=True, help="Folder, or a file that ends in .tar.gz.")
+@click.option(
+    "-o", "--output", "target", metavar="PATH", required=True, help="A folder, or a file that ends in .tar.gz."
+)
 @options("cluster", "catalog", "config")
 def command(*, target: str, **values: Any) -> int:
-    """Write what planning needs of a cluster to PATH; Secrets and environment values are never in it.
+    """Write what planning needs to know about a cluster to PATH. Secrets and environment values are never included.
 
     \b
         headroom snapshot -o before.tar.gz

@@ -14,10 +14,10 @@ from reconciler.settings import load_settings
 
 @click.command("status", short_help="What the daemon last did.")
 @click.option("--address", metavar="HOST:PORT", help="Where the daemon listens. Default: the setting `listen`.")
-@click.option("--config", metavar="FILE", help="Settings; config/headroom.yaml shows every one.")
+@click.option("--config", metavar="FILE", help="Settings file; config/headroom.yaml lists every setting.")
 @output_option("text", "json")
 def command(*, address: str | None, config: str | None, output: str) -> int:
-    """Ask the running daemon for its last pass: revision, result, changes, findings, and what it waits for.
+    """Ask the running daemon about its last pass: revision, result, changes, findings, and what it is waiting for.
 
     In a cluster: kubectl -n headroom-system port-forward deploy/headroom 8080.
     """
@@ -26,10 +26,10 @@ def command(*, address: str | None, config: str | None, output: str) -> int:
     if output == "json":
         click.echo(json.dumps(document, indent=2))
         return 0
-    from reconciler.cli.paint import paint_for_stdout  # noqa: PLC0415 - only for text
-    from reconciler.report.daemon_status import daemon_status_text  # noqa: PLC0415 - likewise
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - only for text
+    from reconciler.report.status.text import daemon_status_text  # noqa: PLC0415 - likewise
 
-    click.echo(daemon_status_text(document, paint=paint_for_stdout()), nl=False)
+    click.echo(daemon_status_text(document, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
     return 0
 
 

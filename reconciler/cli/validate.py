@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler.cli.options import Moment, output_option
-from reconciler.model.findings import Severity
+from reconciler.model.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from reconciler.model.declared import Declared
 
 
 @click.command("validate", short_help="Check manifests; works with no cluster.")
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
-@click.option("--now", type=Moment(), help="Take this as the present time.")
+@click.option("--path", metavar="SUBDIR", help="Folder to check, as in the other commands; the same as PATH.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@click.option("--now", type=Moment(), help="Use this as the current time.")
 @output_option("text", "json", "sarif", "github")
-def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int:
-    """Check every manifest below PATH… (default: this folder), and say what is wrong, where, and what to write instead.
+def command(*, paths: tuple[str, ...], path: str | None, strict: bool, now: datetime | None, output: str) -> int:
+    """Check every manifest below PATH… (default: this folder), and report what is wrong, where, and what to write instead.
 
-    Exits 1 when there is an error; warnings alone exit 0.
+    Templates in folders called templates are rendered too, with made-up objects and with the NodePools that are declared.
+
+    Exits 1 when there is an error; warnings alone exit 0, unless --strict makes them errors.
 
     \b
-        headroom validate clusters/production
+        headroom validate clusters/production --strict
         headroom validate --output github
     """
     from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
@@ -30,15 +39,27 @@ def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
     from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
     from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
-    from reconciler.report.annotations import github_annotations  # noqa: PLC0415 - likewise
-    from reconciler.report.machine import findings_document, to_json  # noqa: PLC0415 - likewise
-    from reconciler.report.sarif import sarif_document  # noqa: PLC0415 - likewise
-    from reconciler.report.text import findings_text  # noqa: PLC0415 - likewise
+    from reconciler.report.findings.annotations import github_annotations  # noqa: PLC0415 - likewise
+    from reconciler.report.findings.document import findings_document  # noqa: PLC0415 - likewise
+    from reconciler.report.findings.sarif import sarif_document  # noqa: PLC0415 - likewise
+    from reconciler.report.findings.text import findings_text  # noqa: PLC0415 - likewise
+    from reconciler.report.json_text import to_json  # noqa: PLC0415 - likewise
+    from reconciler.report.words import listed  # noqa: PLC0415 - likewise
 
-    files, left_out = read_paths(paths or (".",))
+    if paths and path:
+        raise click.UsageError("PATH and --path both name what to read: give one of them.")
+    places = paths or (path or ".",)
+    files, left_out = read_paths(places)
     declared = read(files, one_cluster=False)
     present = now or SystemClock().now()
-    told = (*declared.findings, *left_out, *schedule_findings(declared.schedules, present))
+    told = (
+        *declared.findings,
+        *left_out,
+        *schedule_findings(declared.schedules, present),
+        *_template_findings(files, declared),
+    )
+    if strict:
+        told = tuple(_strict(finding) for finding in told)
     findings = tuple(sorted(told, key=lambda finding: finding.sort_key))
     printed: dict[str, Any] = {
         "text": lambda: findings_text(
@@ -53,4 +74,21 @@ def command(*, paths: tuple[str, ...], now: datetime | None, output: str) -> int
         "github": lambda: github_annotations(findings),
     }
     click.echo(printed[output](), nl=False)
+    if not declared.documents and not findings:
+        where = listed("this folder" if place == "." else place for place in places)
+        click.echo(f"No manifest was found in {where}: files that end in .yaml, .yml and .json are read.", err=True)
     return int(any(finding.severity is Severity.ERROR for finding in findings))
+
+
+def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[Finding, ...]:
+    if not any(path.endswith(".j2") for path in files):
+        return ()
+    from reconciler.manifests.rendered import read_rendered  # noqa: PLC0415 - only where there are templates
+    from reconciler.packaged import packaged_texts  # noqa: PLC0415 - likewise
+    from reconciler.render.check import findings_of_files  # noqa: PLC0415 - likewise
+
+    return findings_of_files(files, packaged_texts("templates", suffix=".j2"), read_rendered, declared.manifests)
+
+
+def _strict(finding: Finding) -> Finding:
+    return replace(finding, severity=Severity.ERROR) if finding.severity is Severity.WARNING else finding

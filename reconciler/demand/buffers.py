@@ -1,4 +1,4 @@
-"""Buffers as demands: how many chunks of which shape each asks for, and whether it is ready. Used by combine."""
+"""Buffers as demands: how many chunks of which shape each asks for, and whether it is ready."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FOUND_BY_SCHEDULES = frozenset({codes.SCHEDULE_NOT_FOUND})
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a draft comes to in the dialect asked for. others: the count in the other dialect."""
+    """The size of a draft in the dialect asked for. other: the count in the other dialect."""
 
     count: int | None
     quotas: tuple[str, ...]
@@ -53,10 +53,10 @@ def buffer_demands(
     dialect: Dialect,
     instance_types: Sequence[InstanceType] = (),
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
-    """A demand for every buffer, ready or not, by namespace, name and kind; and what is wrong with any of them.
+    """A demand for every buffer, sorted by namespace, name and kind, and what is wrong with any of them.
 
-    `declared` has the repository's buffers over the cluster's. A buffer that is not ready has `desired` None, and its
-    condition says why.
+    declared: the repository merged over the cluster. instance_types: what a chunk without a size of its own must fit.
+    A buffer that is not ready has `desired` None, and its condition says why.
     """
     context = Context(
         workloads=workload_index(declared.workloads, view.workloads),
@@ -80,13 +80,14 @@ def buffer_demands(
 
 
 MOST_CHUNKS = 150_000
-"""Pods in the largest cluster that Kubernetes is made for (kubernetes.io, Considerations for large clusters): more chunks of
-one buffer are never placed, so that a slip of the hand cannot hold up every pass."""
+"""Pods in the largest cluster that Kubernetes supports (kubernetes.io, Considerations for large clusters).
+
+No more chunks of one buffer are placed, so that a mistyped number cannot hold up every pass."""
 _SHOWN_IN_FULL = 10**15
 
 
 class _Priorities:
-    """PriorityClasses by name. Chunks yield to every pod; among buffers, that of the weightier workload goes first."""
+    """PriorityClasses by name. Chunks yield to every pod; among buffers, the workload of higher priority goes first."""
 
     def __init__(self, classes: Iterable[PriorityClass]) -> None:
         known = tuple(classes)
@@ -98,7 +99,7 @@ class _Priorities:
 
 
 def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, Allowance]:
-    """What quotas leave of each buffer, reckoned as Cluster Autoscaler does: a namespace's oldest buffer first."""
+    """What quotas leave of each buffer. As in Cluster Autoscaler, a namespace's oldest buffer is counted first."""
     by_namespace: dict[str, list[Draft]] = {}
     for item in drafts:
         by_namespace.setdefault(item.buffer.ref.namespace, []).append(item)
@@ -128,13 +129,13 @@ def _answer(item: Draft, allowance: Allowance | None, dialect: Dialect) -> _Answ
 
 
 def _fulfilment(buffer: Buffer) -> Fulfilment:
-    """As annotated. A spelling that does not exist is a finding of manifests and means a placeholder."""
+    """As annotated. An unknown value is reported by validation and means a placeholder."""
     written = buffer.annotation(FULFILMENT_ANNOTATION)
     return next((kind for kind in Fulfilment if kind.value == written), Fulfilment.PLACEHOLDER)
 
 
 def _is_suspended(buffer: Buffer, view: ClusterView) -> bool:
-    """In Git, or by hand on the object in the cluster."""
+    """Whether the annotation is in Git, or on the object in the cluster."""
     live = view.objects.get(buffer.ref)
     annotations = {} if live is None else live.body.get("metadata", {}).get("annotations") or {}
     return "true" in {buffer.annotation(SUSPEND_ANNOTATION), annotations.get(SUSPEND_ANNOTATION)}
@@ -154,7 +155,7 @@ def _demand(
 ) -> Demand:
     buffer, size = item.buffer, item.sizes.get(dialect)
     if _stands_down(buffer):
-        message = f"{buffer.status_manager} writes its status; headroom stands down"
+        message = f"{buffer.status_manager} writes its status, so headroom stands down"
         condition = Condition(READY, ConditionStatus.FALSE, "StatusOfAnother", message)
         return Demand(
             ref=buffer.ref,
@@ -186,7 +187,7 @@ def _demand(
         placed = min(answer.count, MOST_CHUNKS)
         demand = replace(demand, groups=(ChunkGroup(virtual_pod(item.shape, buffer), placed),))
     if suspended:
-        message = f"{SUSPEND_ANNOTATION}: it keeps what it holds, and no node is made for it"
+        message = f"{SUSPEND_ANNOTATION}: it keeps what it holds, and no node is created for it"
         condition = Condition(SUSPENDED, ConditionStatus.TRUE, SUSPENDED, message)
         demand = replace(
             demand,
@@ -198,15 +199,15 @@ def _demand(
 
 
 def _left_to_others(demand: Demand, buffer: Buffer, fulfilment: Fulfilment) -> Demand:
-    """Its size is told, but no chunk of it is placed: somebody else keeps the capacity, or nobody yet."""
+    """Its size is reported, but no chunk of it is placed: somebody else keeps the capacity, or nobody yet."""
     if fulfilment is Fulfilment.BALLOON:
-        message = "it asks for balloon pods, which headroom does not make: no capacity is kept for it"
+        message = "it asks for balloon pods, which headroom does not create: no capacity is kept for it"
         shown = (*demand.conditions, Condition(PROVISIONING, ConditionStatus.FALSE, "FulfilledByBalloon", message))
     elif buffer.status_conditions:
         message = "left to the autoscaler, whose conditions these are"
         shown = buffer.status_conditions
     else:
-        message = "left to the autoscaler, which has not taken it up yet"
+        message = "left to the autoscaler, which has not picked it up yet"
         shown = (Condition(READY, ConditionStatus.UNKNOWN, "LeftToAutoscaler", message),)
     return replace(demand, opens_nodes=False, conditions=shown, explanation=(*demand.explanation, message))
 
@@ -239,7 +240,7 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
         return [_finding(buffer, codes.STATUS_OF_ANOTHER, message, hint)]
     if item.unresolved is not None:
         problem = item.unresolved
-        # Documents of a repository were checked where they were read, with line and column.
+        # A repository's documents were checked when they were read, with line and column.
         if problem.code in _FOUND_BY_SCHEDULES:
             return found
         if problem.code not in _FOUND_BY_MANIFESTS or buffer.position is None:
@@ -247,14 +248,14 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
         return found
     if answer.count is not None and answer.count > MOST_CHUNKS:
         asked = f"{answer.count:,}" if answer.count < _SHOWN_IN_FULL else "more than a quadrillion"
-        message = f"{asked} chunks are more than the {MOST_CHUNKS:,} pods that Kubernetes is made for; only so many are placed"
+        message = f"{asked} chunks are more than the {MOST_CHUNKS:,} pods that a cluster can have; only {MOST_CHUNKS:,} are placed"
         found.append(_finding(buffer, codes.BUFFER_TOO_LARGE, message, "write the number that was meant"))
         return found
     trouble = item.sizes[dialect].problem
     if trouble is not None:
         found.append(_finding(buffer, trouble[0], trouble[1], _SIZE_HINTS.get(trouble[0], "")))
     if buffer.percentage is not None and buffer.pod_template is not None:
-        message = "a percentage of a PodTemplate is of nothing: it is ignored"
+        message = "a PodTemplate has no replicas to take a percentage of: the percentage is ignored"
         found.append(_finding(buffer, codes.PERCENTAGE_IGNORED, message, "use replicas, or a scalableRef"))
     if answer.count != answer.other:
         other = next(kind for kind in Dialect if kind is not dialect)
@@ -263,7 +264,7 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
         )
         found.append(_finding(buffer, codes.DIALECTS_DIFFER, message, f"--dialect {other} gives the other reading"))
     if _fulfilment(buffer) is Fulfilment.BALLOON:
-        message = "headroom makes no balloon pods: no capacity is kept for this buffer"
+        message = "headroom creates no balloon pods: no capacity is kept for this buffer"
         hint = f"annotate it {FULFILMENT_ANNOTATION}: {Fulfilment.PLACEHOLDER}, or remove the annotation"
         found.append(_finding(buffer, codes.BALLOON_NOT_MADE, message, hint))
     return found

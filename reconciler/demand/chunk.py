@@ -1,4 +1,4 @@
-"""The virtual pod that a chunk is: a workload's pod shape made ready to be placed without ever existing. Used by buffers."""
+"""The virtual pod that a chunk is: a workload's pod shape made ready to be placed without ever existing."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ BUFFER_CAPACITY_TYPE = "buffer"
 
 
 def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
-    """The shape with seed 001's labels, in the buffer's namespace, and without what a virtual pod cannot have.
+    """The shape with the labels of a buffer's virtual pods (Karpenter RFC "CapacityBuffer"), in the buffer's namespace.
 
-    Volume claims belong to pods that exist; a priority class would give rank over pods that do (seed 001: lowest
-    priority). A shape carries no node name in the first place.
+    Volume claims and the priority class go: no claim exists for a virtual pod, and by the RFC it has the lowest priority.
     """
     labels = dict(shape.labels) | {
         CAPACITY_TYPE_LABEL: BUFFER_CAPACITY_TYPE,

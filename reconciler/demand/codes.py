@@ -1,6 +1,6 @@
-"""Every finding code of demand, in one place. Used by buffers and resolve; the documentation test reads `ALL`.
+"""Every finding code of demand, in one place.
 
-Codes that manifests has too carry the same name: there they are found in a repository's documents, here in buffers that
+Some codes have a namesake among those of manifests: there they are found in a repository's documents, here in buffers that
 only the cluster has.
 """
 

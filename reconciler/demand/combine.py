@@ -1,4 +1,4 @@
-"""All demands of a pass in the order in which they are placed. Called by the cycle's demand stage."""
+"""All demands of a pass, in the order in which they are placed: the package's entry."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def demands(
     leaving: Sequence[Demand] = (),
     instance_types: Sequence[InstanceType] = (),
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
-    """Pending pods first, then by priority, namespace, name and kind: a total order.
+    """Pending pods first, then buffers by priority, namespace, name and kind: a total order. And the findings on buffers.
 
+    declared: the repository's documents merged over the cluster's own.
+    include_pending: new nodes may be planned for pending pods.
     leaving: pods of nodes that are being deleted, which come after those that wait.
-
-    declared: the repository's documents over the cluster's own. instance_types: what a chunk without a size of its own
-    must fit (seed 000's node class buffers); without them it is about one core.
+    instance_types: what a chunk of a node class buffer without a size of its own must fit; without them it is one core.
     """
     buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types)
     pods = pending_demands(view, include_pending=include_pending)

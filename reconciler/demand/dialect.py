@@ -1,4 +1,4 @@
-"""The two readings of a CapacityBuffer. Chosen by `--dialect`; read by size and buffers."""
+"""The two readings of a CapacityBuffer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Dialect(StrEnum):
-    """Where Karpenter and Cluster Autoscaler read the same buffer differently, this decides."""
+    """Whose reading counts where Karpenter and Cluster Autoscaler size the same buffer differently (`--dialect`)."""
 
     KARPENTER = "karpenter"
     CLUSTER_AUTOSCALER = "ca"

@@ -1,4 +1,4 @@
-"""One buffer worked out as far as it can be alone: shape, and size in both dialects. Used by buffers, before quotas."""
+"""One buffer by itself: its shape, and its size in both dialects, before quotas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reconciler.model.workloads import Workload
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What buffers are resolved against."""
+    """The cluster's objects that buffers refer to."""
 
     workloads: Mapping[ObjectRef, Workload]
     pods: Sequence[Pod] = ()
@@ -69,7 +69,7 @@ def draft(buffer: Buffer, context: Context) -> Draft:
     }
     manager = None if target.workload is None else target.workload.replicas_manager
     facts = (f"the replicas of {target.words} are set by {manager}",) if manager and buffer.percentage else ()
-    # Sizes are reckoned from the template as it is written, as both autoscalers do; room is needed for the overhead too.
+    # Like both autoscalers, sizes follow the template as written; placement needs the RuntimeClass overhead too.
     shape = admitted(target.shape, context.runtime_classes)
     return Draft(buffer, shape, sizes, facts, pod_template=target.pod_template)
 
@@ -78,7 +78,7 @@ def _refusal(buffer: Buffer) -> Unresolved | None:
     if buffer.waits_for:
         return Unresolved(
             RESOLUTION_FAILED,
-            f"{buffer.waits_for}, which gives its size, is not there",
+            f"{buffer.waits_for}, which gives its size, does not exist",
             codes.SCHEDULE_NOT_FOUND,
             "declare a MetricsProducer of that name, or correct the annotation",
         )
@@ -108,12 +108,12 @@ def _refusal(buffer: Buffer) -> Unresolved | None:
 
 
 def is_dedicated_minimum(buffer: Buffer) -> bool:
-    """KeepMinimum for the pods of a selector (seed 000, appendix): what they use counts as filled."""
+    """KeepMinimum with a pod selector (Buffers API proposal, appendix): what those pods use counts as filled."""
     return buffer.recreation is Recreation.KEEP_MINIMUM and bool(buffer.selector_labels)
 
 
 def _less_what_is_used(buffer: Buffer, shape: PodShape, size: Size, pods: Sequence[Pod]) -> Size:
-    """Whole chunks that the dedicated buffer's own pods already fill are not asked for again."""
+    """Takes off the whole chunks that the dedicated buffer's own pods already fill."""
     if not is_dedicated_minimum(buffer) or size.count is None:
         return size
     wanted = set(buffer.selector_labels)

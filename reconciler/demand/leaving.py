@@ -1,7 +1,7 @@
-"""Pods of nodes that are being deleted, as demands: they will need another place. Used by combine and the cycle.
+"""Pods of nodes that are being deleted, as demands: they will need another node.
 
-Only for the what-if of `--include-pending`: Karpenter makes room for them along with pending pods before they are evicted
-(Provisioner.Schedule). In an ordinary pass they are where they run, and pending pods once they are evicted.
+Only for the what-if of `--include-pending`: Karpenter provisions for them together with pending pods, before they are evicted
+(Provisioner.Schedule). An ordinary pass counts them where they run, and as pending pods once they are evicted.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from reconciler.model.view import ClusterView
 
 
 def leaving_demands(view: ClusterView, now: datetime) -> tuple[Demand, ...]:
-    """One demand for each pod that Karpenter makes room for though it is bound, highest priority first.
+    """One demand for each bound pod that Karpenter provisions for, highest priority first.
 
-    Left out, as there (`IsCurrentlyReschedulable`): daemon and mirror pods, those that end already (but for a StatefulSet's,
-    which are made anew only then), and those that nobody evicts: do-not-disrupt, budgets that allow none.
+    As in Karpenter (`IsCurrentlyReschedulable`) these are left out: daemon and mirror pods, pods that cannot be evicted, and
+    terminating pods, except a StatefulSet's, which is only recreated once it is gone.
     """
     nodes = _nodes_to_go(view)
     pods = [pod for pod in view.pods if pod.node_name in nodes and _will_move(pod, view, now)] if nodes else []
@@ -36,7 +36,7 @@ def leaving_demands(view: ClusterView, now: datetime) -> tuple[Demand, ...]:
 
 
 def without_leaving(view: ClusterView, demands: tuple[Demand, ...]) -> ClusterView:
-    """The cluster without the pods that are to be placed elsewhere; the very same view where there are none."""
+    """The cluster without the pods that leave their nodes; the same object where there are none."""
     gone = {(demand.ref.namespace, demand.ref.name) for demand in demands if demand.leaves}
     if not gone:
         return view
@@ -44,7 +44,7 @@ def without_leaving(view: ClusterView, demands: tuple[Demand, ...]) -> ClusterVi
 
 
 def _nodes_to_go(view: ClusterView) -> set[str]:
-    """A node goes with its NodeClaim; of one that is being disrupted that has been decided, and it carries the taint."""
+    """Nodes being deleted, by themselves or by their NodeClaim, and those that carry the taint of disruption."""
     claims = {claim.node_name for claim in view.node_claims if claim.deleting}
     return {
         node.name

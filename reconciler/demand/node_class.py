@@ -1,8 +1,7 @@
-"""Buffers of so much CPU and memory on a node class (seed 000): how the total is split into chunks. Used by buffers.
+"""Buffers with a total of CPU and memory on a node class (Buffers API proposal): how the total is split into chunks.
 
-Seed 000 leaves the shape of a chunk to "defaults and heuristics" where the buffer does not say. Here a chunk has the
-total's own proportions, is about one core, and takes at most half of the largest node that the target allows, so that
-it fits beside daemons and others.
+Where the buffer does not size a chunk, the proposal leaves it to "defaults and heuristics". Here a chunk has the total's
+proportions and about one core. It takes at most half of the largest node that the target allows, to fit beside daemons.
 """
 
 from __future__ import annotations
@@ -22,27 +21,29 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement, 
 
 NODE_POOL = "NodePool"
 DEFAULT_CPU = 1000
-"""Millicores of a chunk that the buffer does not size."""
+"""Millicores of a chunk whose size the buffer does not give."""
 DEFAULT_MEMORY = 4 * 2**30
-"""Bytes that count as one core where a total asks for memory above all."""
+"""Bytes of a chunk where the total has no CPU."""
 NODE_SHARE = 2
-"""A chunk takes at most one part in so many of a node."""
+"""A chunk takes at most this fraction of a node: one half."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
+    """A total as `count` chunks of one shape. facts: how it came about, one a line."""
+
     shape: PodShape
     count: int
     facts: tuple[str, ...]
 
 
 def split(buffer: Buffer, pools: Iterable[NodePool], instance_types: Sequence[InstanceType]) -> Split | Unresolved:
-    """Chunks of a `capacity.nodeClass` buffer: never more than its total together."""
+    """The chunks of a `capacity.nodeClass` buffer, together never more than its total."""
     capacity = buffer.node_class
     assert capacity is not None
     allowed = _pools(buffer.target, pools)
     if buffer.target is not None and not allowed:
-        missing = "is not there" if buffer.target.kind == NODE_POOL else "is used by no NodePool"
+        missing = "does not exist" if buffer.target.kind == NODE_POOL else "is used by no NodePool"
         reason = SCALABLE_NOT_FOUND if buffer.target.kind == NODE_POOL else RESOLUTION_FAILED
         return Unresolved(
             reason,

@@ -1,4 +1,4 @@
-"""Pending pods as demands: they take free room before any chunk does. Used by combine and leaving."""
+"""Pending pods as demands: they take free room before any chunk does."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from reconciler.model.view import ClusterView
 def pending_demands(view: ClusterView, *, include_pending: bool) -> tuple[Demand, ...]:
     """One demand for each pod that waits for a node, highest priority first, then by namespace and name.
 
-    Left out: pods held by scheduling gates (they ask for nothing yet), pods on their way out, and daemon pods (room for
-    them is reckoned with every node). include_pending: may new nodes be planned for them.
+    Left out: pods with scheduling gates, which ask for nothing yet, terminating pods, and daemon pods, whose requests
+    are part of every node's overhead. include_pending: new nodes may be planned for them.
     """
     waiting = [
         pod for pod in view.pods if pod.node_name is None and not pod.gated and not pod.deleting and not pod.is_daemon
@@ -23,11 +23,12 @@ def pending_demands(view: ClusterView, *, include_pending: bool) -> tuple[Demand
 
 
 def turn(pod: Pod) -> tuple[int, str, str]:
-    """Pods sorted by it come in the order in which they are placed."""
+    """The sort key of the order in which pods are placed."""
     return (-pod.priority, pod.namespace, pod.name)
 
 
 def demand_of_pod(pod: Pod, view: ClusterView, *, opens_nodes: bool) -> Demand:
+    """One chunk of the pod's shape, with what RuntimeClass admission adds."""
     return Demand(
         ref=ObjectRef("", POD_KIND, pod.namespace, pod.name),
         groups=(ChunkGroup(admitted(pod.shape, view.runtime_classes), 1),),

@@ -1,4 +1,4 @@
-"""ResourceQuotas as Cluster Autoscaler applies them to buffers: each namespace's oldest buffer first. Used by buffers.
+"""ResourceQuotas as Cluster Autoscaler applies them to buffers: each namespace's oldest buffer first.
 
 Only what pods request is compared; counts of pods and limits are not (capacitybuffer/controller/resourcequotas.go).
 """
@@ -18,7 +18,7 @@ PRIORITY_CLASS = "PriorityClass"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`count` chunks that somebody wants in a namespace; shape: before it was made a virtual pod."""
+    """Chunks that a buffer asks for in one namespace. shape: the workload's own, before it becomes a virtual pod's."""
 
     shape: PodShape
     count: int
@@ -26,14 +26,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """count: what the quotas leave of a request; quotas: the names of those that leave less than was asked."""
+    """count: how many chunks the quotas leave of a request; quotas: the names of those that cut it."""
 
     count: int
     quotas: tuple[str, ...] = ()
 
 
 def within_quotas(requests: Iterable[Request], quotas: Sequence[ResourceQuota]) -> tuple[Allowance, ...]:
-    """Allowances in the order of the requests of one namespace, each taken from what those before it left."""
+    """The allowances of one namespace's requests, in order: each takes from what those before it left."""
     reserved = [Resources() for _ in quotas]
     return tuple(_allow(request, quotas, reserved) for request in requests)
 

@@ -1,4 +1,4 @@
-"""What a buffer points to: the pod shape of its chunks, and how large the workload is. Used by buffers."""
+"""What a buffer points to: the pod shape of its chunks, and the replicas of its workload."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GROUPS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """reason: of ReadyForProvisioning, in Karpenter's words; hint: what would make it ready."""
+    """Why a buffer is not ready. reason: of the condition ReadyForProvisioning, as Karpenter spells it."""
 
     reason: str
     message: str
@@ -42,7 +42,7 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """shape: as the workload's own pods have it; workload None: the buffer brings its own shape (seed 000)."""
+    """shape: that of the workload's own pods; workload None: the buffer has an inline pod; words: its name in messages."""
 
     shape: PodShape
     workload: Workload | None = None
@@ -50,7 +50,7 @@ class Target:
     words: str = ""
 
     def base(self, dialect: Dialect) -> Base | None:
-        """Karpenter reads `spec.replicas`, absent meaning 1; Cluster Autoscaler what is observed, else the spec's."""
+        """Karpenter takes `spec.replicas`, 1 when absent; Cluster Autoscaler the observed replicas, else the spec's."""
         workload = self.workload
         if workload is None or self.pod_template is not None:
             return None
@@ -73,7 +73,7 @@ def workload_index(*sources: Iterable[Workload]) -> dict[ObjectRef, Workload]:
 
 
 def resolve(buffer: Buffer, workloads: Mapping[ObjectRef, Workload], pods: Iterable[Pod]) -> Target | Unresolved:
-    """The shape and workload of a buffer by pods or replicas. Only in the buffer's own namespace."""
+    """The shape and workload of a buffer, which are looked for in its own namespace only."""
     if buffer.pod_shape is not None:
         return Target(buffer.pod_shape, words="its own pod spec")
     if buffer.pod_template is not None:
@@ -88,7 +88,7 @@ def _template(buffer: Buffer, name: str, workloads: Mapping[ObjectRef, Workload]
     if template is None or template.shape is None:
         return Unresolved(
             TEMPLATE_NOT_FOUND,
-            f"{ref} is not there",
+            f"{ref} does not exist",
             TARGET_NOT_FOUND,
             "a PodTemplate must be in the buffer's own namespace",
         )
@@ -115,7 +115,7 @@ def _scalable(
     if workload is None:
         return Unresolved(
             SCALABLE_NOT_FOUND,
-            f"{ref} is not there",
+            f"{ref} does not exist",
             TARGET_NOT_FOUND,
             "a target must be in the buffer's own namespace and have a scale subresource",
         )

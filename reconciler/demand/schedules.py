@@ -1,8 +1,7 @@
-"""What schedules make of buffers and static NodePools at an instant: replicas, and whether they exist. Called by the cycle.
+"""What schedules make of buffers and static NodePools at an instant: their replicas, and whether they exist.
 
-The rules are semantics, scheduled capacity (seed 004; seed 000's buffer schedule). Nothing is written back to Git: the typed
-values and the manifests that are applied carry the schedule's value. A schedule that is not known changes nothing: what is
-in the cluster stays as it is, and a finding says so.
+Nothing is written back to Git: the typed values and the manifests that are applied carry the schedule's value. An unknown
+schedule changes nothing: what is in the cluster stays as it is, and a finding says so.
 """
 
 from __future__ import annotations
@@ -28,11 +27,13 @@ from reconciler.timetable.lead_time import next_look, value_with_lead
 
 NODE_POOL = "NodePool"
 _POOL_GROUP = "karpenter.sh"
+_MOST_LOOKS = 100
+"""Changes after which a schedule that stays at 0 counts as one that never rises."""
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """effective: what demand and placement work with; repository: what is applied. Both as the schedules have it now."""
+    """Both with the schedules' values. effective: for demand and placement; repository: what is applied."""
 
     effective: Declared
     repository: Declared
@@ -41,7 +42,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """replicas None: no schedule gives them; active: the object is to exist; unknown: schedules that are not there."""
+    """replicas None: no schedule gives them; active: the object is to exist; unknown: schedules that do not exist."""
 
     replicas: int | None
     active: bool
@@ -54,8 +55,11 @@ def follow_schedules(
     objects: Mapping[ObjectRef, LiveObject],
     now: datetime,
 ) -> Followed:
-    """`effective` is the repository over the cluster; its buffers may be the cluster's alone, which are sized but never
-    written. objects: the cluster's, for what stays when a schedule is not known."""
+    """Sizes every follower by its schedules at `now`.
+
+    effective: the repository merged over the cluster; buffers that only the cluster has are sized but never written.
+    objects: the cluster's, whose sizes stay where a schedule is unknown.
+    """
     pass_ = _Pass(effective, repository, objects, now)
     buffers = tuple(pass_.buffer(buffer) for buffer in effective.buffers)
     pools = tuple(pass_.pool(pool) for pool in effective.node_pools)
@@ -77,8 +81,10 @@ def follow_schedules(
 
 
 class _Pass:
-    """One instant's answers. manifests: what is applied; dormant: what is not to exist, and why; held: what stays as the
-    cluster has it."""
+    """The answers for one instant.
+
+    manifests: what is applied; dormant: what is not to exist, and why; held: what stays as it is in the cluster.
+    """
 
     def __init__(
         self,
@@ -107,15 +113,24 @@ class _Pass:
         if sizes.unknown:
             self._hold(buffer.ref, buffer.position, sizes)
             return _unsized(buffer, sizes, live)
-        followed = followed_buffer(buffer, following, sizes.replicas, active=sizes.active)
+        followed = followed_buffer(buffer, following, sizes.replicas, asleep=self._asleep(following, sizes))
         if followed.dormant:
             self.dormant[buffer.ref] = followed.dormant
         elif sizes.replicas is not None and buffer.ref in self.manifests:
             self.manifests[buffer.ref] = _sized_manifest(self.manifests[buffer.ref], sizes.replicas)
         return followed
 
+    def _asleep(self, following: Following, sizes: _Sizes) -> str:
+        """Why the buffer is not to exist now, and until when; "" if it is."""
+        schedule = following.active_during
+        if sizes.active or schedule is None:
+            return ""
+        wakes = _wakes(self._schedules[schedule], following.lead, self._now)
+        until = "with no change ahead" if wakes is None else f"until {wakes:%Y-%m-%d %H:%M} UTC"
+        return f"{schedule} is at 0 {until}"
+
     def pool(self, pool: NodePool) -> NodePool:
-        """Of pools, only what Git declares: headroom sizes no pool that somebody else deploys."""
+        """Only pools that Git declares: headroom sizes no pool that somebody else deploys."""
         ref = pool_ref(pool)
         item = self.manifests.get(ref)
         following = None if item is None else following_of(ref, _annotations(item.manifest))
@@ -147,7 +162,7 @@ class _Pass:
         for schedule in sizes.unknown:
             if schedule in self._broken:
                 message = f"{schedule} has errors, and no earlier version of it is known: the size stays as it is"
-                hint = "mend the schedule"
+                hint = "correct the schedule"
             else:
                 message = f"{schedule} is neither in the repository nor in the cluster: the size stays as it is"
                 hint = "declare a MetricsProducer of that name, or correct the annotation"
@@ -155,14 +170,17 @@ class _Pass:
 
 
 class NextEdges:
-    """When what is declared next asks for something else. An answer about a schedule holds until that very instant, so that
-    it is worked out once for each edge and not for each pass. Not thread-safe."""
+    """When what is declared next asks for something else.
+
+    An answer about a schedule holds until that instant, so it is computed once for each edge and not for each pass. Not
+    thread-safe.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[Schedule, timedelta], tuple[datetime, datetime | None]] = {}
 
     def first(self, effective: Declared, after: datetime) -> Edge | None:
-        """The first instant after this one at which a schedule's value changes, or a follower with a lead must look again."""
+        """The first instant after this one at which a schedule's value changes, with or without a follower's lead."""
         leads: dict[ObjectRef, set[timedelta]] = {schedule.ref: {timedelta(0)} for schedule in effective.schedules}
         for _, following in followers(effective):
             for ref in following.schedules:
@@ -195,10 +213,20 @@ def followers(declared: Declared) -> Iterator[tuple[Buffer | NodePool, Following
             yield pool, following
 
 
-def followed_buffer(buffer: Buffer, following: Following, replicas: int | None, *, active: bool) -> Buffer:
-    """The buffer with these replicas (None: its own), asleep unless it is active."""
-    if not active:
-        return replace(buffer, dormant=f"{following.active_during} is at 0")
+def _wakes(schedule: Schedule, lead: timedelta, now: datetime) -> datetime | None:
+    """When a schedule that is at 0 is next above it, with the lead; None: never."""
+    at = next_look(schedule, lead, now)
+    for _ in range(_MOST_LOOKS):
+        if at is None or value_with_lead(schedule, lead, at) > 0:
+            return at
+        at = next_look(schedule, lead, at)
+    return None
+
+
+def followed_buffer(buffer: Buffer, following: Following, replicas: int | None, *, asleep: str = "") -> Buffer:
+    """The buffer with these replicas (None: its own). asleep: why it does not exist now."""
+    if asleep:
+        return replace(buffer, dormant=asleep)
     if replicas is None:
         return replace(buffer, dormant="")
     return replace(buffer, dormant="", replicas=replicas, sized_by=f"{following.replicas_from}{_ahead(following.lead)}")
@@ -213,7 +241,7 @@ def _ahead(lead: timedelta) -> str:
 
 
 def _unsized(buffer: Buffer, sizes: _Sizes, live: LiveObject | None) -> Buffer:
-    """As it is in the cluster, if it is there; else it waits for its schedule."""
+    """As it is in the cluster if it exists there; otherwise it waits for its schedule."""
     if live is None:
         return replace(buffer, waits_for=", ".join(str(ref) for ref in sizes.unknown))
     return _as_it_is(buffer, live)
@@ -230,7 +258,7 @@ def _replicas_of(live: LiveObject | None) -> int | None:
 
 
 def _is_suspended(buffer: Buffer, live: LiveObject | None) -> bool:
-    """Then it is left as it is, whatever its schedule says."""
+    """Whether it keeps its size, whatever its schedule says."""
     there = {} if live is None else (live.body.get("metadata") or {}).get("annotations") or {}
     return "true" in {buffer.annotation(SUSPEND_ANNOTATION), there.get(SUSPEND_ANNOTATION)}
 
@@ -241,12 +269,12 @@ def _annotations(manifest: Manifest) -> tuple[tuple[str, str], ...]:
 
 
 def _is_static(live: LiveObject | None) -> bool:
-    """Whether a pool is, or will be, static; one that is dynamic stays so, and plan says that it cannot change."""
+    """Whether a pool is or will be static. A dynamic one stays dynamic, and the plan says that it cannot change."""
     return live is None or "replicas" in (live.body.get("spec") or {})
 
 
 def _sized_manifest(item: DeclaredManifest, replicas: int) -> DeclaredManifest:
-    """The document as it is applied: with the schedule's value where its kind has the number."""
+    """The document as it is applied: the schedule's value stands in the field where its kind has the size."""
     spec = dict(item.manifest.get("spec") or {})
     capacity = spec.get("capacity")
     if not isinstance(capacity, Mapping):

@@ -1,7 +1,7 @@
-"""How many chunks a buffer asks for: replicas, percentage, limits, and what the two dialects make of them. Used by buffers.
+"""How many chunks a buffer asks for: replicas, percentage, limits, and what the two dialects make of them.
 
-The rule is min(max(replicas, percentage), limits); where Karpenter 1.14 (controllers/capacitybuffer) and Cluster
-Autoscaler (capacitybuffer/translators) part, the dialect decides.
+The rule is min(max(replicas, percentage), limits). Where Karpenter 1.14 (controllers/capacitybuffer) and Cluster
+Autoscaler (capacitybuffer/translators) differ, the dialect decides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reconciler.model.quantity import PODS, Resources, format_amount
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a percentage is a percentage of. replicas None: not known (then words say what is missing)."""
+    """What a percentage is a percentage of. replicas None: unknown; words: whose replicas they are."""
 
     replicas: int | None
     words: str
@@ -26,8 +26,10 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """count None: no size can be told, for the reason in `problem`. facts: how it came about, one a line; problem: the
-    finding's code and message, also when there is a count."""
+    """How many chunks. count None: the size is unknown, for the reason in `problem`.
+
+    facts: how it came about, one a line; problem: a finding's code and message, which a known size may have too.
+    """
 
     count: int | None
     facts: tuple[str, ...] = ()
@@ -35,7 +37,7 @@ class Size:
 
 
 def percentage_count(base: int, percentage: int) -> int:
-    """Rounded up, so at least 1 when both are above 0."""
+    """`percentage` percent of `base`, rounded up, so at least 1 when both are above 0."""
     return max(0, -(-base * percentage // 100))
 
 
@@ -50,12 +52,12 @@ def limit_count(requests: Resources, limits: Iterable[tuple[str, int]]) -> int |
 
 
 def size_of(buffer: Buffer, requests: Resources, base: Base | None, dialect: Dialect) -> Size:
-    """The size of a buffer whose chunks ask for `requests`. base None: there is nothing to be a percentage of."""
+    """The size of a buffer whose chunks request `requests`. base None: nothing to take a percentage of."""
     facts: list[str] = []
     candidates: list[int] = []
     if buffer.replicas is not None:
         candidates.append(max(0, buffer.replicas))
-        facts.append(f"{candidates[-1]:,} by {buffer.sized_by or 'its own number'}")
+        facts.append(f"{candidates[-1]:,} {f'by {buffer.sized_by}' if buffer.sized_by else 'requested'}")
     if buffer.percentage is not None and base is not None:
         share = _share(buffer, buffer.percentage, base, dialect, facts)
         if share is not None:
@@ -83,7 +85,7 @@ def _share(buffer: Buffer, percentage: int, base: Base, dialect: Dialect, facts:
     if clamped != share:
         facts.append(f"{clamped:,} by its {'minimum' if clamped > share else 'maximum'} count")
     if base.replicas == 0 and clamped == 0 and dialect is Dialect.KARPENTER:
-        # With a workload at 0, Karpenter takes the percentage for no size at all, so that limits alone decide.
+        # In Karpenter a percentage of 0 replicas counts as no size at all, so limits alone decide.
         return 0 if buffer.limits is None else None
     return clamped
 

@@ -1,4 +1,4 @@
-"""What every buffer and static NodePool asks for over a span of time, by the schedules that it follows. Used for reports."""
+"""What every buffer and static NodePool asks for over a span of time, by the schedules that it follows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import followed_buffer, pool_ref
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
 from reconciler.model.following import Following, following_of
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.refs import ObjectRef
@@ -23,7 +24,8 @@ from reconciler.timetable.lead_time import spans_with_lead
 _State = tuple[int | None, bool]
 """What the schedules say at an instant: replicas (None: its own number), and whether it exists."""
 _Piece = tuple[datetime, datetime, _State]
-_Sizes = dict[tuple[ObjectRef, _State], int | None]
+_Sizes = dict[tuple[ObjectRef, _State], tuple[int | None, str]]
+"""Chunks (None: not ready), and in words why so many."""
 
 
 def demand_spans(
@@ -37,8 +39,8 @@ def demand_spans(
 ) -> tuple[DemandSpan, ...]:
     """By object, then by time; each object's spans fill [start, end), and neighbours differ in their replicas.
 
-    declared: the repository over the cluster. Sizes are those of the present cluster: what a percentage is a percentage of
-    cannot be foreseen, and what a quota leaves is reckoned among sizes of different times. A buffer that is not ready and one whose schedule is not known have no spans.
+    declared: the repository merged over the cluster. Percentages and quotas are those of the present cluster, since what
+    they will be cannot be foreseen. A buffer that is not ready, or whose schedule is unknown, has no spans.
     """
     schedules = {schedule.ref: schedule for schedule in declared.schedules}
     followings = {buffer.ref: following_of(buffer.ref, buffer.annotations) for buffer in declared.buffers}
@@ -49,13 +51,17 @@ def demand_spans(
         answers, _ = buffer_demands(
             replace(declared, buffers=parts), view, dialect=dialect, instance_types=instance_types
         )
-        sizes |= {(demand.ref, awake[demand.ref][1]): demand.desired for demand in answers}
+        sizes |= {
+            (demand.ref, awake[demand.ref][1]): (demand.desired, _reason(demand, followings[demand.ref]))
+            for demand in answers
+        }
     found: list[DemandSpan] = []
     for buffer in declared.buffers:
         found += _joined(
-            DemandSpan(buffer.ref, opens, closes, count, _why(followings[buffer.ref], state))
+            DemandSpan(buffer.ref, opens, closes, count, why)
             for opens, closes, state in pieces[buffer.ref]
-            if (count := sizes[buffer.ref, state] if state[1] else 0) is not None
+            for count, why in [sizes[buffer.ref, state] if state[1] else (0, _why(followings[buffer.ref], state))]
+            if count is not None
         )
     for pool in declared.node_pools:
         found += _joined(_of_pool(pool, schedules, start, end))
@@ -80,7 +86,7 @@ def _pieces(
     start: datetime,
     end: datetime,
 ) -> list[_Piece]:
-    """As long as nothing that the followed schedules say changes."""
+    """Spans in which nothing that the followed schedules say changes."""
     if following is None:
         return [(start, end, (None, True))]
     if any(ref not in schedules for ref in following.schedules):
@@ -109,7 +115,10 @@ def _rounds(
     followings: Mapping[ObjectRef, Following | None],
     pieces: Mapping[ObjectRef, Sequence[_Piece]],
 ) -> Iterator[dict[ObjectRef, tuple[Buffer, _State]]]:
-    """Every buffer in each of its states in which it exists, as few times all buffers as there are states of one."""
+    """Rounds of buffers, each in one state, until every buffer had every state in which it exists.
+
+    There are as many rounds as one buffer has states, so that few rounds size many buffers.
+    """
     waiting = {
         buffer: list(dict.fromkeys(state for _, _, state in pieces[buffer.ref] if state[1])) for buffer in buffers
     }
@@ -120,14 +129,26 @@ def _rounds(
                 continue
             state = states.pop()
             following = followings[buffer.ref]
-            sized = buffer if following is None else followed_buffer(buffer, following, state[0], active=True)
+            sized = buffer if following is None else followed_buffer(buffer, following, state[0])
             awake[buffer.ref] = (sized, state)
         yield awake
 
 
+def _reason(demand: Demand, following: Following | None) -> str:
+    """The facts that made the size, limits among them, and the schedule by which the buffer exists."""
+    facts = list(demand.explanation)
+    if (
+        following is not None
+        and following.active_during is not None
+        and following.replicas_from != following.active_during
+    ):
+        facts.append(f"while {following.active_during} is above 0")
+    return "; ".join(facts)
+
+
 def _why(following: Following | None, state: _State) -> str:
     if following is None:
-        return "by its own number"
+        return "spec.replicas"
     if not state[1]:
         return f"{following.active_during} is at 0"
     return " and ".join(str(ref) for ref in following.schedules)

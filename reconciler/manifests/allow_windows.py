@@ -1,4 +1,4 @@
-"""`headroom.dev/allow-windows`: the only windows in which a NodePool's nodes may be disrupted. Read by local_budgets and node_pool.
+"""The annotation `headroom.dev/allow-windows`: the only windows in which a NodePool's nodes may be disrupted.
 
 One window a line: `SCHEDULE for DURATION [REASON…]`, such as `0 22 * * mon-fri for 8h` or `0 2 * * sat for 4h Drifted`.
 Schedules and durations are those of disruption budgets, in the zone of `headroom.dev/timezone`.
@@ -26,7 +26,7 @@ _BY_LOWER_CASE = {reason.lower(): reason for reason in REASONS}
 
 
 def allow_windows_of(text: str) -> tuple[AllowWindow, ...]:
-    """The windows; raises `Invalid` for the first line that is none, naming it."""
+    """The windows in the annotation's text. Raises `Invalid` for the first malformed line, naming it."""
     found = tuple(_of_line(number, line) for number, line in _lines(text))
     if not found:
         raise Invalid(f"{ALLOW_WINDOWS} names no window", hint=f'write one a line, such as "{EXAMPLE}"')
@@ -50,9 +50,9 @@ def _of_line(number: int, line: str) -> AllowWindow:
     except Invalid as error:
         raise _wrong(number, error.message, error.hint) from error
     if cron.every is not None:
-        raise _wrong(number, f"{schedule.strip()!r} has no hits of its own", f'write five fields, such as "{EXAMPLE}"')
+        raise _wrong(number, f"{schedule.strip()!r} has no fixed times", f'write five fields, such as "{EXAMPLE}"')
     if cron.never_fires:
-        raise _wrong(number, f"{schedule.strip()!r} never hits, so nothing would ever be allowed", "correct the date")
+        raise _wrong(number, f"{schedule.strip()!r} never fires, so nothing would ever be allowed", "correct the date")
     return AllowWindow(" ".join(schedule.split()), _duration(number, length), _reasons(number, reasons))
 
 
@@ -60,13 +60,13 @@ def _duration(number: int, text: str) -> timedelta:
     if not text or not _DURATION.fullmatch(text):
         days = _IN_DAYS.fullmatch(text)
         hint = f"write {int(days[1]) * 24}h" if days else "write hours and minutes, such as 8h or 8h30m"
-        raise _wrong(number, f"{text!r} is no duration of hours and minutes", hint)
+        raise _wrong(number, f"{text!r} is not a duration in hours and minutes", hint)
     try:
         duration = parse_duration(text)
     except Invalid as error:
         raise _wrong(number, error.message, error.hint) from error
     if not duration:
-        raise _wrong(number, "a window of no length is never open", "write hours and minutes, such as 8h or 8h30m")
+        raise _wrong(number, "a window of zero length is never open", "write hours and minutes, such as 8h or 8h30m")
     return duration
 
 
@@ -76,7 +76,7 @@ def _reasons(number: int, words: list[str]) -> tuple[str, ...] | None:
         reason = _BY_LOWER_CASE.get(word.lower())
         if reason is None:
             hint = nearest(word, REASONS) or f"write {', '.join(REASONS)}, or none of them for every reason"
-            raise _wrong(number, f"{word!r} is no disruption reason", hint)
+            raise _wrong(number, f"{word!r} is not a disruption reason", hint)
         found.append(reason)
     return tuple(sorted(set(found), key=REASONS.index)) if found else None
 

@@ -1,4 +1,4 @@
-"""The `headroom.dev/` annotations that people write: their names and values. Used by declared on every document."""
+"""The `headroom.dev/` annotations that people write: their names and values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
 from reconciler.manifests.structure import nearest
 from reconciler.model.buffers import Fulfilment
-from reconciler.model.durations import parse_duration
+from reconciler.model.durations import duration_hint, parse_duration
 from reconciler.model.errors import Invalid
 
 PREFIX = "headroom.dev/"
@@ -45,7 +45,7 @@ _KNOWN: dict[str, tuple[Callable[[str], bool], str]] = {
     "suspend": _one_of("true", "false"),
     "timezone": (is_time_zone, "write an IANA name such as Europe/Berlin"),
 }
-"""Name → whether a value is one, and what to write otherwise."""
+"""By name: whether a value is valid, and the hint where it is not."""
 
 
 def check_annotations(inspection: Inspection) -> None:
@@ -59,10 +59,11 @@ def check_annotations(inspection: Inspection) -> None:
             inspection.report(
                 codes.UNKNOWN_ANNOTATION,
                 path,
-                f"{name} is no annotation that headroom knows",
+                f"{name} is not an annotation that headroom knows",
                 hint=nearest(name, [PREFIX + each for each in _KNOWN]) or "remove it",
             )
         elif not known[0](value):
-            inspection.report(codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=known[1])
+            hint = duration_hint(value) if known[0] is _is_duration else ""
+            inspection.report(codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=hint or known[1])
     check_following(inspection)
     check_local_budgets(inspection)

@@ -1,7 +1,6 @@
-"""Disruption budgets that Karpenter admits and that do not do what they seem to. Used by node_pool.
+"""Disruption budgets that Karpenter admits but that do something else than they seem to.
 
-Each rule is a mistake that was seen in earnest (semantics, disruption budgets by reason); how Karpenter counts is in
-plan/disruption_budgets. Windows are compared over one ordinary year.
+Each rule is a mistake that people made. Windows are compared over one year without a 29 February.
 """
 
 from __future__ import annotations
@@ -26,14 +25,18 @@ from reconciler.timetable.local_windows import Interval, merged, minutes_of, ope
 _YEAR = (minutes_of(datetime(2026, 1, 1, tzinfo=UTC)), minutes_of(datetime(2027, 1, 1, tzinfo=UTC)))
 _ALWAYS: tuple[Interval, ...] = (_YEAR,)
 _BUDGETS: Path = ("spec", "disruption", "budgets")
+DEFAULT_NODES = "10%"
+"""What the API server writes into a budget without `nodes`."""
 _LARGEST_COUNT = 2**31 - 1
+_MOST_DIGITS = 10
+"""Those of the largest count."""
 _EVERY_STEP = re.compile(r"\*/\d+")
 _DAY, _WEEKDAY = 2, 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    """A budget that Karpenter can evaluate. amount: nodes, or percent with is_share; open: when in the year."""
+    """A budget that Karpenter can evaluate. amount: nodes, or percent with is_share; open: its windows in the year."""
 
     index: int
     amount: int
@@ -52,13 +55,13 @@ class _Budget:
         return (*_BUDGETS, self.index)
 
     def holds_back(self, other: _Budget) -> bool:
-        """Whether this one allows no more than the other whenever that is open, however many nodes there are."""
+        """Whether it allows no more than the other whenever that one is open, for any number of nodes."""
         comparable = self.amount == 0 or self.is_share == other.is_share
         return comparable and self.amount <= other.amount and _is_within(other.open, self.open)
 
 
 def check_budgets(inspection: Inspection, budgets: Sequence[Mapping[str, Any]]) -> None:
-    """The budgets as written, structurally sound."""
+    """Reports on the budgets of one NodePool, which satisfy its schema."""
     if not budgets:
         inspection.report(
             codes.NO_BUDGETS,
@@ -70,7 +73,7 @@ def check_budgets(inspection: Inspection, budgets: Sequence[Mapping[str, Any]]) 
     found = [_read(inspection, index, budget) for index, budget in enumerate(budgets)]
     known = [budget for budget in found if budget is not None]
     if len(known) < len(budgets):
-        return  # one that cannot be evaluated, or never counts, says enough; what the others mean depends on it
+        return  # what the others do depends on the budget that has been reported
     if not _always_zero(inspection, known):
         _never_binding(inspection, known)
         _unbounded(inspection, known)
@@ -79,24 +82,25 @@ def check_budgets(inspection: Inspection, budgets: Sequence[Mapping[str, Any]]) 
 def _read(inspection: Inspection, index: int, budget: Mapping[str, Any]) -> _Budget | None:
     path: Path = (*_BUDGETS, index)
     opened = _opened(inspection, path, budget)
-    nodes = str(budget["nodes"])
-    number = int(nodes.removesuffix("%"))
-    if number > _LARGEST_COUNT:
+    nodes = str(budget.get("nodes", DEFAULT_NODES))
+    digits = nodes.removesuffix("%").lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS or int(digits) > _LARGEST_COUNT:
+        shown = nodes if len(nodes) <= 2 * _MOST_DIGITS else f"{nodes[: 2 * _MOST_DIGITS]}…"
         inspection.report(
             codes.BUDGET_NOT_EVALUATED,
             (*path, "nodes"),
-            f"{nodes} is more than Karpenter can count, so that it allows no disruption for any reason",
+            f"{shown} overflows Karpenter's 32-bit count, so that it allows no disruption for any reason",
             hint='write "100%" for all nodes',
         )
         return None
     if opened is None or budget.get("reasons") == []:
         return None
     reasons = frozenset(budget.get("reasons") or REASONS)
-    return _Budget(index, number, nodes.endswith("%"), reasons, opened, "schedule" in budget, "reasons" in budget)
+    return _Budget(index, int(digits), nodes.endswith("%"), reasons, opened, "schedule" in budget, "reasons" in budget)
 
 
 def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> tuple[Interval, ...] | None:
-    """When the budget is open; None where nobody can say."""
+    """When the budget is open; None where it cannot be evaluated."""
     schedule = budget.get("schedule")
     if schedule is None or "duration" not in budget:
         return _ALWAYS if schedule is None and "duration" not in budget else None
@@ -115,7 +119,7 @@ def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> tu
         inspection.report(
             codes.SCHEDULE_NEVER_HITS,
             where,
-            f"{schedule} never hits, and Karpenter takes such a budget as open all the time",
+            f"{schedule} never fires, and Karpenter treats such a budget as open all the time",
             hint="correct the date; for a budget that always counts, remove schedule and duration",
         )
         return None
@@ -125,7 +129,7 @@ def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> tu
         inspection.report(
             codes.SCHEDULE_NEVER_HITS,
             (*path, "duration"),
-            f"a window of {budget['duration']} has no length, so that this budget is never open",
+            f"a window of {budget['duration']} has zero length, so this budget is never open",
             hint="write how long it lasts, such as 8h; for a budget that always counts, remove schedule and duration",
         )
         return None
@@ -144,12 +148,12 @@ def _check_days(inspection: Inspection, path: Path, schedule: str, cron: Cron) -
         return
     fields = schedule.split()
     step = _EVERY_STEP.fullmatch(fields[_DAY]) or _EVERY_STEP.fullmatch(fields[_WEEKDAY])
-    why = f"{step[0]} is a restriction too, not a star" if step else "cron takes either of the two"
+    why = f"{step[0]} restricts the field, unlike a bare star" if step else "cron takes either of the two"
     inspection.report(
         codes.DAY_OR_WEEKDAY,
         path,
-        f"{schedule} hits on days {fields[_DAY]} and also on every {fields[_WEEKDAY]}, whatever the date: {why}",
-        hint="put * in the field for days of the month or in that for weekdays",
+        f"{schedule} fires on days {fields[_DAY]} and also on every {fields[_WEEKDAY]}, whatever the date: {why}",
+        hint="write * for the days of the month or for the weekdays",
     )
 
 
@@ -176,7 +180,7 @@ def _always_zero(inspection: Inspection, budgets: Sequence[_Budget]) -> bool:
 
 def _never_binding(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
     silent: dict[int, list[_Budget]] = {}
-    for item in reversed(budgets):  # of two that say the same, the later one is told
+    for item in reversed(budgets):  # of two that mean the same, the later one is reported
         stricter = [
             other for other in budgets if other is not item and other.index not in silent and other.holds_back(item)
         ]
@@ -195,7 +199,7 @@ def _never_binding(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
 
 
 def _unbounded(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
-    """A reason that only windows limit has no limit outside of them, where people expect the default of 10%."""
+    """A reason limited only in windows is unlimited outside of them, where people expect the default of 10%."""
     if ALLOW_WINDOWS in mapping_at(inspection.body, "metadata", "annotations"):
         return
     told: dict[int, list[str]] = {}
@@ -221,7 +225,7 @@ def _union(budgets: Sequence[_Budget]) -> tuple[Interval, ...]:
 
 
 def _is_within(inner: Sequence[Interval], outer: Sequence[Interval]) -> bool:
-    """Whether all of the inner intervals is in the outer ones; both merged."""
+    """Whether every inner interval lies within an outer one; both lists are merged."""
     if outer == _ALWAYS:
         return True
     index = 0

@@ -1,7 +1,7 @@
-"""Buffer (autoscaling.x-k8s.io/v1alpha1), the kind of the "Buffers API" proposal: spellings, rules, reading. Used through kinds.
+"""Buffer (autoscaling.x-k8s.io/v1alpha1), the kind of the "Buffers API" proposal: spellings, rules, reading.
 
-The proposal spells its fields in two ways: its Go types (`capacity.replicas.percent`) and its examples
-(`replicaBasedBufferSpec.replicasCountPercentage`, `keep-empty`). Both are read; the Go types' way is what is applied.
+The proposal has two spellings: that of its Go types (`capacity.replicas.percent`) and that of its examples
+(`replicaBasedBufferSpec.replicasCountPercentage`, `keep-empty`). Both are read; what is applied has the Go types' spelling.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _check_replicas(inspection: Inspection, replicas: Manifest, kind: str | None
         inspection.report(
             codes.CAPACITY_TARGET_MISMATCH,
             path,
-            f"replicas needs a targetRef with replicas, not {kind or 'none'}",
+            f"replicas needs a targetRef to a workload with replicas, not {kind or 'none'}",
             hint="name a Deployment or another kind with a scale subresource in spec.targetRef",
         )
 
@@ -143,7 +143,7 @@ def _check_node_class(inspection: Inspection, node_class: Manifest, kind: str | 
         inspection.report(
             codes.CAPACITY_TARGET_MISMATCH,
             path,
-            f"nodeClass needs a targetRef that makes nodes, not a {kind}",
+            f"nodeClass needs a targetRef to a NodePool or node class, not to a {kind}",
             hint="name a NodePool in spec.targetRef, or use capacity.replicas",
         )
     try:
@@ -154,7 +154,7 @@ def _check_node_class(inspection: Inspection, node_class: Manifest, kind: str | 
     chunk = read_capacity.chunk
     if chunk is None:
         return
-    # Seed: the admission of a buffer whose per-chunk requests do not fit its total should be denied.
+    # The Buffers API proposal: a buffer whose per-chunk requests exceed its total should be denied admission.
     for name in (CPU, MEMORY):
         if chunk.get(name) > read_capacity.total.get(name):
             inspection.report(

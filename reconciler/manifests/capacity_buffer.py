@@ -1,7 +1,7 @@
-"""CapacityBuffer (autoscaling.x-k8s.io v1alpha1 and v1beta1): rules and reading. Used through kinds.
+"""CapacityBuffer (autoscaling.x-k8s.io v1alpha1 and v1beta1): rules and reading.
 
-The rules are those of the CustomResourceDefinition that Karpenter and Cluster Autoscaler ship, and what both leave
-unsaid: a buffer that is admitted but never does anything.
+The rules are those of the CustomResourceDefinition that Karpenter and Cluster Autoscaler ship. Beyond them, a buffer that
+is admitted but never does anything is reported.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def check(inspection: Inspection) -> None:
             codes.BUFFER_WITHOUT_SIZE,
             ("spec",),
             "spec has none of replicas, percentage and limits: Karpenter keeps an empty buffer, Cluster Autoscaler"
-            " calls it not ready",
+            " reports it as not ready",
             hint="add replicas: 3, or percentage: 10",
         )
     check_strategy(inspection, "provisioningStrategy")
 
 
 def check_strategy(inspection: Inspection, key: str) -> None:
-    """Reports a strategy that headroom does not provide, at `spec.KEY`; absent and empty mean active capacity."""
+    """Reports a strategy at `spec.KEY` that headroom does not provide; absent and empty mean active capacity."""
     strategy = inspection.get("spec", key)
     if strategy and strategy != ACTIVE_CAPACITY:
         inspection.report(
@@ -98,7 +98,7 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
 
 
 def amounts_of(quantities: Manifest | None, place: str) -> tuple[tuple[str, int], ...] | None:
-    """A resource list with its zeroes kept (they are limits too), sorted; None stays None. Raises `Invalid`."""
+    """A sorted resource list. Zeroes stay, since they are limits too; None stays None. Raises `Invalid`."""
     if quantities is None:
         return None
     amounts: list[tuple[str, int]] = []
@@ -111,7 +111,7 @@ def amounts_of(quantities: Manifest | None, place: str) -> tuple[tuple[str, int]
 
 
 def target_group(kind: str, group: str | None) -> str:
-    """The API group of a target; people leave it out for the kinds that everybody knows."""
+    """The API group of a target, which people leave out for the well-known kinds."""
     return group or _GROUPS_OF_KINDS.get(kind, "")
 
 

@@ -1,7 +1,4 @@
-"""Every finding code of the manifests, in one place: a code is stable, has one severity and one page in docs/findings.
-
-Used by the loader, by every kind and by validate; the documentation test reads `ALL`.
-"""
+"""Every finding code of the manifests, in one place: a code is stable, has one severity and one page in docs/findings."""
 
 from __future__ import annotations
 
@@ -30,6 +27,7 @@ TOO_MANY_DOCUMENTS = _error("too-many-documents")
 NESTED_TOO_DEEP = _error("nested-too-deep")
 TOO_MANY_ALIASES = _error("too-many-aliases")
 NOT_JSON = _error("not-json")
+NOT_READ = _error("not-read")
 NOT_AN_OBJECT = _info("not-an-object")
 FOREIGN_KIND = _info("foreign-kind")
 UNKNOWN_KIND = _error("unknown-kind")
@@ -89,6 +87,7 @@ STANDARD_RESOURCE = _error("standard-resource")
 # Schedules.
 LIST_ONLY = _error("list-only")
 UNKNOWN_TIME_ZONE = _error("unknown-time-zone")
+OLD_ZONE_DATA = _warning("old-zone-data")
 START_NEVER_COMES = _warning("start-never-comes")
 END_NEVER_COMES = _warning("end-never-comes")
 END_LOST_TO_CLOCK = _warning("end-lost-to-clock")
@@ -97,6 +96,7 @@ OVERLAP_SETTLED = _info("overlap-settled")
 UNREACHABLE_BEHAVIOR = _warning("unreachable-behavior")
 
 # Across objects.
+SEVERAL_CLUSTERS = _warning("several-clusters")
 DUPLICATE_OBJECT = _error("duplicate-object")
 NOT_IN_REPOSITORY = _info("not-in-repository")
 

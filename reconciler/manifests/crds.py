@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions that headroom owns, made from the schemas that validate its manifests. Used by `headroom crd`."""
+"""The CustomResourceDefinitions that headroom owns, made from the schemas that validate its manifests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Definition:
             "additionalPrinterColumns": [
                 {"name": name, "type": type_name, "jsonPath": path} for name, type_name, path in (*self.columns, _AGE)
             ],
-            "schema": {"openAPIV3Schema": {**self.schema, "properties": {**_OBJECT_FIELDS, **properties}}},
+            "schema": {"openAPIV3Schema": _structural({**self.schema, "properties": {**_OBJECT_FIELDS, **properties}})},
         }
         if "status" in properties:
             version["subresources"] = {"status": {}}
@@ -55,7 +55,7 @@ class _Definition:
             "metadata": {
                 "name": f"{self.plural}.{kind.group}",
                 "labels": {"app.kubernetes.io/part-of": "headroom"},
-                # The groups end in k8s.io: the API server wants to know that the kind is not an approved community one.
+                # For groups that end in k8s.io the API server wants this annotation.
                 "annotations": {"api-approved.kubernetes.io": "unapproved, defined by headroom"},
             },
             "spec": {
@@ -72,6 +72,17 @@ class _Definition:
                 "versions": [version],
             },
         }
+
+
+def _structural(schema: Any) -> Any:
+    """Without `additionalProperties: false`, which the API server allows in no definition: it prunes unknown fields."""
+    if isinstance(schema, dict):
+        return {
+            key: _structural(value)
+            for key, value in schema.items()
+            if not (key == "additionalProperties" and value is False)
+        }
+    return [_structural(item) for item in schema] if isinstance(schema, list) else schema
 
 
 _DEFINITIONS = (
@@ -106,7 +117,7 @@ def crds() -> tuple[Manifest, ...]:
 
 
 def to_yaml(manifest: Manifest) -> str:
-    """As YAML in the order in which it was made, without aliases; ends with a newline."""
+    """As YAML in the mapping's own order, without aliases; ends with a newline."""
     import yaml  # noqa: PLC0415 - only for this command
 
     class Dumper(yaml.SafeDumper):

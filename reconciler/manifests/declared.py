@@ -1,4 +1,4 @@
-"""Everything that a repository, or a cluster, declares: the package's front door. Called by cycle, cli and the tests."""
+"""Everything that a repository, or a cluster, declares: the package's entry."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from reconciler.manifests.kind import Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.load import load
 from reconciler.manifests.reading import ReadDocument, read_document
-from reconciler.manifests.validate import duplicates, references
+from reconciler.manifests.validate import duplicates, references, several_clusters
 from reconciler.model.declared import Declared
-from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
@@ -34,8 +33,8 @@ _SLOTS = (
 def read(files: Mapping[str, bytes], *, one_cluster: bool = True) -> Declared:
     """Every document of the files, typed and validated. Never raises: what is wrong is in `findings`.
 
-    one_cluster: all files are for one cluster, so that an object may be declared once only; False: folders
-    `clusters/NAME/` are different clusters (for validating a whole repository at once).
+    files: content by path inside the repository. one_cluster: all files are for one cluster, so an object may be declared
+    once only; False: each folder `clusters/NAME/` is a cluster of its own.
     """
     loaded = load(files)
     documents = [read_document(document) for document in loaded.documents]
@@ -45,6 +44,8 @@ def read(files: Mapping[str, bytes], *, one_cluster: bool = True) -> Declared:
     broken |= {ref for ref in refused if ref is not None}
     sound = [document for document in documents if document.ref is not None and document.ref not in broken]
     findings: list[Finding] = [*loaded.findings, *doubled, *references(sound)]
+    if one_cluster:
+        findings += several_clusters(documents)
     for document in documents:
         findings += document.findings
     return Declared(
@@ -63,7 +64,7 @@ def read(files: Mapping[str, bytes], *, one_cluster: bool = True) -> Declared:
 
 
 def read_live(objects: Iterable[LiveObject]) -> Declared:
-    """What the cluster's own objects declare. No findings: whatever cannot be read there is not headroom's to judge."""
+    """What the cluster's own objects declare. What cannot be read there is left out: the API server has accepted it."""
     slots: dict[str, list[Any]] = {slot: [] for slot in _SLOTS}
     for item in objects:
         kind = kind_of(item.ref.group, item.ref.kind)
@@ -71,15 +72,15 @@ def read_live(objects: Iterable[LiveObject]) -> Declared:
             continue
         try:
             typed = kind.read(item.ref, item.body, Origin(managers=item.managers))
-        except (Invalid, KeyError, TypeError, ValueError, AttributeError):
-            continue  # an object of another version of its kind than those known here
+        except Exception:  # noqa: BLE001, S112 - an object of an unknown version, or odder; it must not stop the pass
+            continue
         if typed is not None:
             slots[kind.slot].append(typed)
     return Declared(**_sorted_slots(slots))
 
 
 def live_declared(view: ClusterView) -> Declared:
-    """All that the cluster itself declares: its objects, and the workloads and priority classes that views hold typed."""
+    """All that the cluster itself declares: its objects, and the view's workloads and priority classes."""
     live = read_live(view.objects.values())
     workloads = sorted((*live.workloads, *view.workloads), key=_order)
     priorities = sorted((*live.priority_classes, *view.priority_classes), key=_order)
@@ -87,10 +88,10 @@ def live_declared(view: ClusterView) -> Declared:
 
 
 def with_last_good(current: Declared, previous: Declared | None) -> Declared:
-    """What is in force: the current documents, and the previous version of those that cannot be read any more.
+    """What is in force: the current documents, and the last good version of those that can no longer be read.
 
-    A document counts as unreadable when it is broken itself, or when it is gone from a file of which a part is broken.
-    Findings stay the current ones.
+    A document is unreadable if it is broken itself, or missing from a file of which a part is broken. The findings are the
+    current ones.
     """
     if previous is None or not (current.broken or current.broken_files):
         return current

@@ -1,4 +1,4 @@
-"""One document of a manifest file, and where each of its nodes stands in the file. Made by load, read by every kind."""
+"""One document of a manifest file, and where each of its nodes stands in the file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Path = tuple[str | int, ...]
 
 
 class Marks:
-    """Where the entries of the mappings and sequences of one file stand.
+    """The positions of all entries of the mappings and sequences of one file.
 
-    Kept by the container's identity, so that a document's parts can be handed around as plain values, an anchored part
-    that several documents' paths reach is stored once, and positions cost nothing until somebody asks.
+    They are kept by the container's identity: documents stay plain values, an anchored part is stored once, and a
+    position costs nothing until it is asked for.
     """
 
     __slots__ = ("_entries",)
@@ -25,7 +25,7 @@ class Marks:
         self._entries: dict[int, dict[str | int, tuple[int, int]]] = {}
 
     def put(self, container: object, entries: dict[str | int, tuple[int, int]]) -> None:
-        """entries: key or index → (line, column), from 1. The container must live as long as these marks."""
+        """entries: (line, column), from 1, by key or index. The container must live as long as these marks."""
         self._entries[id(container)] = entries
 
     def of(self, container: object) -> dict[str | int, tuple[int, int]]:
@@ -34,7 +34,7 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """value: plain JSON values, exactly as written (nulls kept); position: of its first node."""
+    """value: plain JSON values as written, nulls kept; position: of its first node."""
 
     file: str
     value: Mapping[str, Any]
@@ -42,7 +42,7 @@ class Document:
     marks: Marks
 
     def position_of(self, path: Path) -> SourcePosition:
-        """Of the node at the path, or of the nearest one above it that was written."""
+        """The position of the node at the path, or of its nearest parent that was written."""
         where = self.position
         node: Any = self.value
         for step in path:

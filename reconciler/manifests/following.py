@@ -1,4 +1,4 @@
-"""Rules of the annotations by which a buffer or NodePool follows a schedule. Used by annotations and validate."""
+"""Rules of the annotations by which a buffer or NodePool follows a schedule."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _FOLLOWERS = {
 
 
 def check_following(inspection: Inspection) -> None:
-    """Reports names that can lead nowhere, and annotations that do nothing where they stand."""
+    """Reports references that cannot be resolved, and annotations that have no effect on this kind."""
     written = mapping_at(inspection.body, *_ANNOTATIONS)
     for name in (REPLICAS_FROM_ANNOTATION, ACTIVE_DURING_ANNOTATION, LEAD_TIME_ANNOTATION):
         if not isinstance(written.get(name), str):
-            continue  # absent, or told already as a value of the wrong type
+            continue  # absent, or reported already as a value of the wrong type
         kinds, words = _FOLLOWERS[name]
         if inspection.ref.kind not in kinds:
             _no_effect(
-                inspection, name, f"{name} does nothing on a {inspection.ref.kind}: only {words} heed it", "remove it"
+                inspection, name, f"{name} has no effect on a {inspection.ref.kind}: only {words} use it", "remove it"
             )
         elif name == LEAD_TIME_ANNOTATION:
             _check_lead(inspection, str(written[name]), follows=len(_FOLLOWERS.keys() & written.keys()) > 1)
@@ -46,7 +46,7 @@ def _check_lead(inspection: Inspection, text: str, *, follows: bool) -> None:
     try:
         too_long = parse_duration(text) > LONGEST_LEAD
     except Invalid:
-        return  # told of with every annotation's value
+        return  # reported already with every annotation's value
     if too_long:
         message = f"{LEAD_TIME_ANNOTATION} has the value {text!r}, more than a week"
         inspection.report(
@@ -56,7 +56,7 @@ def _check_lead(inspection: Inspection, text: str, *, follows: bool) -> None:
         _no_effect(
             inspection,
             LEAD_TIME_ANNOTATION,
-            f"{LEAD_TIME_ANNOTATION} does nothing without a schedule to be ahead of",
+            f"{LEAD_TIME_ANNOTATION} has no effect without a schedule to be ahead of",
             f"add {REPLICAS_FROM_ANNOTATION} or {ACTIVE_DURING_ANNOTATION}, or remove it",
         )
 
@@ -67,7 +67,7 @@ def _check_target(inspection: Inspection) -> None:
         _no_effect(
             inspection,
             REPLICAS_FROM_ANNOTATION,
-            f"{REPLICAS_FROM_ANNOTATION} does nothing on a buffer by nodeClass, whose size is a total and no number of chunks",
+            f"{REPLICAS_FROM_ANNOTATION} has no effect on a buffer by nodeClass, whose size is a total, not a number of chunks",
             f"use {ACTIVE_DURING_ANNOTATION}, or capacity.pods",
         )
     if inspection.ref.kind == _NODE_POOL and "template" in spec and "replicas" not in spec:

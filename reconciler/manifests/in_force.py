@@ -1,6 +1,6 @@
-"""What a pass works with: the repository's documents over the cluster's, and what is to be applied. Called by cycle.
+"""What a pass works with: the repository's documents merged over the cluster's, and what is to be applied.
 
-Partial node pools are laid over their live ones, and every manifest is put into a version that the cluster serves.
+Partial node pools are merged into their live ones, and every manifest is converted to a version that the cluster serves.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject, Manifest
 
 Served = Mapping[tuple[str, str], tuple[str, ...]]
-"""(group, kind) → versions, preferred first; empty where unknown (a snapshot)."""
+"""Versions by (group, kind), preferred first; empty where unknown, as with a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """effective: the repository over the cluster, typed. repository: its own, with the manifests as they are to be applied.
+    """effective: the repository merged over the cluster; repository: its own, with manifests as they are applied.
 
-    findings: what the cluster does not serve, and partial pools that cannot be laid over theirs.
+    findings: what the cluster does not serve, and partial pools that cannot be merged into theirs.
     """
 
     effective: Declared
@@ -36,7 +36,7 @@ class InForce:
 
 
 def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, LiveObject], served: Served) -> InForce:
-    """`live` is the typed reading of `objects`."""
+    """Merges the repository over the cluster. objects: the cluster's; live: the same, typed."""
     pools, findings = _laid_over(repository, objects)
     manifests: list[DeclaredManifest] = []
     broken = set(repository.broken)
@@ -52,7 +52,7 @@ def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, L
             broken.add(item.ref)
         else:
             manifests.append(replace(item, manifest=form))
-    # The cluster is known here: a reference that leads nowhere makes its demand not ready, and that says so.
+    # With a cluster, a demand whose reference does not resolve is not ready and says so itself.
     kept = tuple(finding for finding in repository.findings if finding.code != codes.NOT_IN_REPOSITORY.name)
     declared = replace(repository, node_pools=pools, findings=kept)
     return InForce(
@@ -78,7 +78,7 @@ def _laid_over(
 
 
 def _refused(item: DeclaredManifest, form: Manifest, live: LiveObject | None) -> list[Finding]:
-    """What the API server would refuse for good. Whether a pool is static is the plan's to say."""
+    """Changes that the API server would refuse. Whether a pool is static is reported by the plan."""
     if live is None:
         return []
     code = codes.IMMUTABLE_FIELD
@@ -95,7 +95,7 @@ def _not_served(item: DeclaredManifest, versions: tuple[str, ...]) -> Finding:
     return Finding(
         code.name,
         code.severity,
-        f"the cluster serves {item.ref.kind} of {item.ref.group or 'the core API'} {served}, so that it is not applied",
+        f"the cluster serves {item.ref.kind} of {item.ref.group or 'the core API'} {served}, so it is not applied",
         item.position,
         item.ref,
         "apiVersion",

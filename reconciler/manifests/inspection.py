@@ -1,20 +1,30 @@
-"""The findings of one document while it is being read. Every kind reports through it; declared collects what it gathered."""
+"""The findings of one document while it is being read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from reconciler.manifests import codes
 from reconciler.manifests.document import Document, Path, path_text
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition
 
 
-class Inspection:
-    """Knows the document, its identity, and which fields were moved when an old spelling was corrected.
+def unreadable(error: Exception, position: SourcePosition | None, ref: ObjectRef | None) -> Finding:
+    """The finding for a document that a rule failed on, which is a defect of headroom."""
+    code = codes.NOT_READ
+    message = f"headroom failed to read this document ({type(error).__name__}): {error}"
+    return Finding(
+        code.name, code.severity, message, position, ref, hint="report it, and leave the document out until then"
+    )
 
-    body: the corrected copy that the rules look at (plain values without nulls); paths given to `report` are paths in
-    it, and are told to people as they stand in the file.
+
+class Inspection:
+    """One document, its identity, and the fields that were moved when old spellings were corrected.
+
+    body: the corrected copy that the rules look at, plain values without nulls. Paths given to `report` are paths in the
+    body; findings show them as written in the file.
     """
 
     def __init__(self, document: Document, ref: ObjectRef, body: dict[str, Any]) -> None:
@@ -30,11 +40,11 @@ class Inspection:
         self._moved[new] = old
 
     def unknown(self, path: Path) -> None:
-        """The field at this path does not exist in the kind, and `drop_unknown` will take it out."""
+        """The kind has no field at this path; `drop_unknown` will remove it."""
         self._unknown.append(path)
 
     def drop_unknown(self) -> None:
-        """Takes unknown fields out of the body: a server-side apply with one of them would be refused as a whole."""
+        """Removes unknown fields from the body: a server-side apply with one of them would be refused as a whole."""
         for path in self._unknown:
             node: Any = self.body
             for step in path[:-1]:
@@ -43,7 +53,7 @@ class Inspection:
                 node.pop(path[-1], None)
 
     def written_path(self, path: Path) -> Path:
-        """Where the field at this path of the body stands in the file."""
+        """The path in the file of the field at this path of the body."""
         for length in range(len(path), 0, -1):
             old = self._moved.get(path[:length])
             if old is not None:
@@ -62,7 +72,7 @@ class Inspection:
 
     @property
     def failed(self) -> bool:
-        """Whether anything found so far keeps the document from being carried out."""
+        """Whether any finding so far is an error."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
     def get(self, *path: str) -> Any:
@@ -80,7 +90,7 @@ def _item(node: Any, step: str | int) -> Any:
 
 
 def mapping_at(node: Mapping[str, Any], *path: str) -> dict[str, Any]:
-    """The mapping at a path, {} where it is absent or no mapping."""
+    """The mapping at a path; {} where it is absent or not a mapping."""
     found: Any = node
     for step in path:
         found = found.get(step) if isinstance(found, Mapping) else None

@@ -1,7 +1,7 @@
-"""The catalogue of instance types as JSON values: read and written. Used by catalog (files) and cluster (snapshots).
+"""The catalogue of instance types as JSON values, read and written.
 
-The format is that of Karpenter's KWOK provider, whose Go field names are capitalised inside an offering, with two optional
-fields more: `labels` and `overhead`. Names are matched without regard to case, as Go's JSON decoder does.
+The format is that of Karpenter's KWOK provider, whose Go field names are capitalised inside an offering, with two more
+optional fields: `labels` and `overhead`. Names are matched without regard to case, as by Go's JSON decoder.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def _words(value: Any) -> str:
 
 
 class _Fields:
-    """One JSON object whose fields are taken out with their types checked; `where` stands before the field in messages."""
+    """One JSON object whose fields are read with their types checked. where: what messages put before a field's name."""
 
     def __init__(self, entry: Mapping[str, Any], where: str) -> None:
         self.where = where

@@ -1,7 +1,4 @@
-"""What a kind of manifest is: its names, its schema, and the functions that correct, check and read one document of it.
-
-Every kind module defines one or more `Kind`s; `kinds` lists them.
-"""
+"""What a kind of manifest is: its names, its schema, and the functions that correct, check and read one document of it."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _STATUSES = {status.value: status for status in ConditionStatus}
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a manifest comes from: a file (then it has positions) or the cluster (then it may have field managers)."""
+    """Where a manifest comes from: a file, with positions, or the cluster, with field managers."""
 
     position: SourcePosition | None = None
     inspection: Inspection | None = None
@@ -48,24 +45,27 @@ def _nothing(_inspection: Inspection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """versions: those accepted, newest first; schema: of the whole document, by name; applied: headroom applies it (other
-    kinds are context that somebody else deploys); slot: the field of `Declared` that its typed values go to.
-
-    correct: turns old spellings in the inspection's body into the newest version's; check: the rules that a schema cannot
-    say (of documents that satisfy the schema; of others too with checks_anything); read: the typed value (None: nothing typed, a partial NodePool), may raise `Invalid`.
-    """
+    """One kind of one API group, in all versions that are accepted."""
 
     group: str
     name: str
     versions: tuple[str, ...]
+    """Newest first."""
     slot: str
+    """The field of `Declared` that its typed values go to."""
     read: Callable[[ObjectRef, Manifest, Origin], Any]
+    """Returns the typed value, or None for a partial NodePool. Raises `Invalid`."""
     schema: str | None = None
+    """The name of the whole document's schema."""
     namespaced: bool = True
     applied: bool = True
+    """Headroom applies it; other kinds are context that somebody else deploys."""
     correct: Callable[[Inspection], None] = _nothing
+    """Turns old spellings in the inspection's body into those of the newest version."""
     check: Callable[[Inspection], None] = _nothing
+    """The rules that a schema cannot express."""
     checks_anything: bool = False
+    """`check` also runs on documents that violate the schema."""
 
     def api_version(self, version: str) -> str:
         return f"{self.group}/{version}" if self.group else version
@@ -85,7 +85,7 @@ def labels_of(node: Manifest, *path: str) -> Labels:
 
 
 def conditions_of(manifest: Manifest) -> tuple[Condition, ...]:
-    """`status.conditions`, sorted by type; what is not a condition is left out."""
+    """`status.conditions`, sorted by type; malformed ones are left out."""
     conditions = mapping_at(manifest, "status").get("conditions")
     return tuple(
         sorted(

@@ -1,4 +1,4 @@
-"""Every kind of manifest that headroom reads. Used by declared, served and crds."""
+"""Every kind of manifest that headroom reads."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _OWN_NAMES = {kind.name: kind for kind in KINDS if kind.applied and kind.group}
 
 
 def kind_of(group: str, name: str) -> Kind | None:
-    """The kind of a group; None when headroom has nothing to do with it."""
+    """The kind of that group and name; None when headroom does not read it."""
     return _BY_IDENTITY.get((group, name))
 
 
 def namesake_of(name: str) -> Kind | None:
-    """The kind of ours that another group's kind of the same name may be mistaken for."""
+    """Our kind of this name, which another group's kind may be mistaken for."""
     return _OWN_NAMES.get(name)
 
 
 def names_in(group: str) -> tuple[str, ...]:
-    """The kinds of ours in a group that is not one of Kubernetes' own."""
+    """Our applied kinds in a group; none in Kubernetes' core group."""
     return tuple(kind.name for kind in KINDS if kind.group == group and kind.applied and group)

@@ -1,12 +1,11 @@
-"""From files to documents: splitting, decoding, limits, Lists. Used by declared, by crds and by the schemas themselves.
+"""From files to documents: splitting, decoding, limits, Lists.
 
-A file is split at its `---` lines before it is parsed, as kubectl does it, so that a broken document takes none of its
-neighbours with it. Nothing here raises: what cannot be read becomes a finding, and its file is listed as broken.
+A file is split at its `---` lines before it is parsed, as in kubectl, so that a broken document spares its neighbours.
+Nothing here raises: what cannot be read becomes a finding, and its file is listed as broken.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.document import Document, Marks
+from reconciler.manifests.inspection import unreadable
+from reconciler.manifests.json_text import read_json
 from reconciler.manifests.tree import TreeBuilder, Unreadable
 from reconciler.model.findings import Code, Finding
 from reconciler.model.refs import SourcePosition
@@ -23,14 +24,12 @@ MOST_DOCUMENTS_IN_A_FILE = 10_000
 MOST_DOCUMENTS = 50_000
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 _SEPARATOR = re.compile(r"^---(?=[ \t]*(?:#[^\n]*)?\r?$)", re.MULTILINE)
-_DIRECTIVES_ONLY = re.compile(r"\s*(?:(?:%[^\n]*|#[^\n]*)?\n)*(?:%[^\n]*|#[^\n]*)?\s*")
 _TEMPLATE = "{{"
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """documents: mappings only, Lists unpacked, in the order of files and lines; broken_files: unreadable in whole or in
-    part."""
+    """documents: mappings only, Lists unpacked, by file and line; broken_files: unreadable in whole or in part."""
 
     documents: tuple[Document, ...]
     findings: tuple[Finding, ...]
@@ -38,7 +37,7 @@ class Loaded:
 
 
 def load(files: Mapping[str, bytes]) -> Loaded:
-    """Reads every manifest among the files (`.yaml`, `.yml`, `.json`); templates and other files are passed over."""
+    """Reads every manifest among the files (`.yaml`, `.yml`, `.json`); templates and other files are ignored."""
     documents: list[Document] = []
     findings: list[Finding] = []
     broken: set[str] = set()
@@ -80,7 +79,7 @@ def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
     marks = Marks()
     count = 0
     for first_line, part in _split(text):
-        for item in _parse(path, part, first_line, marks):
+        for item in _parsed(path, part, first_line, marks):
             count += 1
             if count > MOST_DOCUMENTS_IN_A_FILE:
                 line = item.position.line if item.position is not None else 1
@@ -90,7 +89,7 @@ def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
 
 
 def plain(text: str) -> Any:
-    """The one document of a trusted YAML text (the package's own schemas), without positions."""
+    """The only document of a trusted YAML text, such as the package's own schemas, without positions."""
     import yaml  # noqa: PLC0415 - 15 ms that `headroom --help` need not spend
 
     return next(TreeBuilder(yaml.CSafeLoader(text), Marks(), 0).documents()).value
@@ -105,12 +104,24 @@ def _split(text: str) -> Iterator[tuple[int, str]]:
         if match.start() == 0:
             continue
         part = text[start : match.start()]
-        if "%" in part and _DIRECTIVES_ONLY.fullmatch(part):
+        if "%" in part and _has_directives_alone(part):
             continue
         yield line, part
         line += part.count("\n")
         start = match.start()
     yield line, text[start:]
+
+
+def _has_directives_alone(part: str) -> bool:
+    """Whether every line is blank, a comment or a directive."""
+    return all(not line.strip() or line.lstrip().startswith(("#", "%")) for line in part.split("\n"))
+
+
+def _parsed(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Document | Finding]:
+    try:
+        yield from _parse(path, text, first_line, marks)
+    except Exception as error:  # noqa: BLE001 - whatever a document raises, it must not stop the others
+        yield unreadable(error, SourcePosition(path, first_line + 1), None)
 
 
 def _parse(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Document | Finding]:
@@ -130,9 +141,12 @@ def _parse(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Docu
         message = f"character U+{ord(error.character) if isinstance(error.character, str) else error.character:04X}"
         yield _unreadable(path, codes.YAML_SYNTAX, f"{message} is not allowed in YAML", line, 1, hint="remove it")
     except yaml.MarkedYAMLError as error:
-        document = _as_json(path, text, first_line)
-        if document is not None:
+        document = _json_value(path, text, first_line)
+        if isinstance(document, Finding):
             yield document
+            return
+        if document is not None:
+            yield from _unpacked(path, document, SourcePosition(path, first_line + 1), Marks())
             return
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + first_line + 1, mark.column + 1) if mark else (first_line + 1, 1)
@@ -155,17 +169,14 @@ def _unreadable(path: str, code: Code, message: str, line: int, column: int, *, 
     return _finding(code, path, message, line, column, hint=hint or _HINTS.get(code, ""))
 
 
-def _as_json(path: str, text: str, first_line: int) -> Document | None:
-    """JSON that libyaml does not read (escaped surrogate pairs); only the document's start has a position then."""
+def _json_value(path: str, text: str, first_line: int) -> Any:
+    """The value of a JSON file that libyaml does not read, a finding, or None for text that is not JSON either."""
     if not path.endswith(".json"):
         return None
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    return Document(path, value, SourcePosition(path, first_line + 1), Marks())
+        return read_json(text)
+    except Unreadable as error:
+        return _unreadable(path, error.code, error.message, first_line + 1, 1, hint=error.hint)
 
 
 def _unpacked(path: str, value: Any, position: SourcePosition, marks: Marks) -> Iterator[Document | Finding]:

@@ -1,7 +1,7 @@
-"""NodePools whose budgets are written in local time, with the budgets in UTC that Karpenter is given instead. Used by cycle.
+"""NodePools whose budgets are written in local time, with the budgets in UTC that Karpenter gets instead.
 
-Only a repository's documents are compiled: an object in the cluster has compiled budgets already, and its annotations are
-there for people.
+Only a repository's documents are compiled: an object in the cluster has compiled budgets already, and keeps its annotations
+for people.
 """
 
 from __future__ import annotations
@@ -13,30 +13,34 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.allow_windows import ALLOW_WINDOWS, TIME_ZONE, allow_windows_of
-from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.inspection import Inspection, mapping_at, unreadable
 from reconciler.manifests.node_pool import NODE_POOL, budgets_of, is_partial
+from reconciler.manifests.old_zone_data import old_zone_data
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.durations import format_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import LocalBudgets, PoolBudgets
 from reconciler.model.nodes import BudgetOrigin, DisruptionBudget, NodePool
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
 from reconciler.timetable.compiled_budgets import compiled, next_form
 from reconciler.timetable.cron import parse_cron
 
 _DEFAULT = (DisruptionBudget(),)
-"""What Karpenter's definition puts where a pool says nothing of budgets."""
+"""The default of Karpenter's definition where a pool has no `budgets`."""
 _MANY = 4
-"""Windows a day; no fewer ever need more budgets than there can be, and looking takes a tenth of a second."""
+"""Windows a day. Fewer never need too many budgets, and compiling to know takes a tenth of a second."""
 _REFERENCE_MONTHS = (1, 3, 9, 10)
-"""Months that need the most budgets where clocks change, in either hemisphere."""
+"""Months of clock changes in either hemisphere, which need the most budgets."""
 
 
 @dataclass(frozen=True, slots=True)
 class InUtc:
-    """declared: with compiled budgets in manifests and typed pools; pools: what was compiled into what; findings: of pools
-    whose windows cannot be compiled, which are taken out and count as broken."""
+    """declared: with compiled budgets in manifests and typed pools; pools: written and compiled budgets side by side.
+
+    findings: about pools whose windows cannot be compiled, which are left out of `declared` and count as broken.
+    """
 
     declared: Declared
     pools: tuple[PoolBudgets, ...] = ()
@@ -50,19 +54,31 @@ def in_utc(repository: Declared, now: datetime) -> InUtc:
     manifests: dict[int, DeclaredManifest] = {}
     refused = set()
     for index, item in enumerate(repository.manifests):
-        written = written_in(item.manifest) if item.ref.kind == NODE_POOL.name else None
-        if written is None:
-            continue
         try:
-            form = compiled(written, now)
+            written = written_in(item.manifest) if item.ref.kind == NODE_POOL.name else None
+            form = None if written is None else compiled(written, now)
         except Invalid as error:
             findings.append(_too_many(item, error))
             refused.add(item.ref)
+            continue
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is about this NodePool and stops no pass
+            findings.append(unreadable(error, item.position, item.ref))
+            refused.add(item.ref)
+            continue
+        if written is None or form is None:
             continue
         pools.append(PoolBudgets(item.ref.name, written, form, item.position))
         manifests[index] = replace(item, manifest=_with_budgets(item.manifest, form.budgets))
     if not (pools or refused):
         return InUtc(repository)
+    local = next((pool for pool in pools if pool.written.time_zone != "UTC"), None)
+    if local is not None:
+        findings += old_zone_data(
+            now,
+            ObjectRef(NODE_POOL.group, NODE_POOL.name, "", local.node_pool),
+            local.position,
+            "spec.disruption.budgets",
+        )
     budgets = {pool.node_pool: pool.compiled.budgets for pool in pools}
     refused_names = {ref.name for ref in refused}
     declared = replace(
@@ -81,7 +97,7 @@ def in_utc(repository: Declared, now: datetime) -> InUtc:
 
 
 def named_as_written(pools: Iterable[NodePool], local: Iterable[PoolBudgets]) -> tuple[NodePool, ...]:
-    """The pools with every compiled budget naming what it was compiled from, for whoever tells which budget binds."""
+    """The pools with compiled budgets that name what they were compiled from, for reports of the binding budget."""
     forms = {item.node_pool: item for item in local}
     return tuple(
         replace(pool, budgets=_with_origins(form))
@@ -114,9 +130,9 @@ def _origin(written: LocalBudgets, budget: DisruptionBudget, index: int | None) 
 
 
 def next_renewal(declared: Declared, after: datetime) -> datetime | None:
-    """The first instant after this one at which a form is to be compiled anew; None where no budgets are in local time.
+    """The first instant after this one at which budgets are compiled again; None where none are in local time.
 
-    The form in force then is right for at least a month more: the instant may be missed without harm.
+    The budgets in force are right for at least another month, so the instant may be missed without harm.
     """
     if not any(written_in(item.manifest) for item in declared.manifests if item.ref.kind == NODE_POOL.name):
         return None
@@ -124,7 +140,7 @@ def next_renewal(declared: Declared, after: datetime) -> datetime | None:
 
 
 def written_in(manifest: Manifest) -> LocalBudgets | None:
-    """What a NodePool's document says in local time, or of windows; None when Karpenter takes it as it is written."""
+    """A NodePool's budgets in local time and its allow-windows; None when Karpenter gets the document as written."""
     annotations = mapping_at(manifest, "metadata", "annotations")
     zone, text = annotations.get(TIME_ZONE), annotations.get(ALLOW_WINDOWS)
     disruption = mapping_at(manifest, "spec", "disruption")
@@ -138,11 +154,11 @@ def written_in(manifest: Manifest) -> LocalBudgets | None:
 
 
 def check_local_budgets(inspection: Inspection) -> None:
-    """What is wrong with the annotations of a NodePool: lines that are no window, and what would have no effect."""
+    """Reports malformed windows, and annotations about budgets that have no effect."""
     annotations = mapping_at(inspection.body, "metadata", "annotations")
     named = [name for name in (ALLOW_WINDOWS, TIME_ZONE) if name in annotations]
     if any(not isinstance(annotations[name], str) for name in named):
-        return  # told already as a value of the wrong type
+        return  # reported already as a value of the wrong type
     if not named:
         return
     if any(finding.code == codes.INVALID_ANNOTATION.name for finding in inspection.findings):
@@ -152,7 +168,7 @@ def check_local_budgets(inspection: Inspection) -> None:
             inspection.report(
                 codes.ANNOTATION_WITHOUT_EFFECT,
                 ("metadata", "annotations", name),
-                f"{name} does nothing here: it is about the disruption budgets of a NodePool",
+                f"{name} has no effect here: it is about the disruption budgets of a NodePool",
                 hint="remove it"
                 + ("; a schedule's zone is spec.schedule.timezone" if inspection.ref.kind == "MetricsProducer" else ""),
             )
@@ -183,7 +199,7 @@ def _without_effect(inspection: Inspection, name: str) -> None:
 
 
 def _check_count(inspection: Inspection, written: LocalBudgets, name: str) -> None:
-    """Whatever the day of the year: a pool that is right today must not be refused when the clocks change."""
+    """For any day of the year: a pool that is accepted today must not be refused when the clocks change."""
     for month in _REFERENCE_MONTHS:
         try:
             compiled(written, datetime(2026, month, 1, tzinfo=UTC))
@@ -214,7 +230,7 @@ def _with_budgets(manifest: Manifest, budgets: tuple[DisruptionBudget, ...]) -> 
 
 
 def budget_manifest(budget: DisruptionBudget) -> Mapping[str, Any]:
-    """As it stands in a NodePool's document."""
+    """The budget as it is written in a NodePool's document."""
     body: dict[str, Any] = {"nodes": budget.nodes}
     if budget.reasons is not None:
         body["reasons"] = list(budget.reasons)

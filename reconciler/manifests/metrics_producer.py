@@ -1,6 +1,6 @@
-"""MetricsProducer (autoscaling.karpenter.sh/v1alpha1), scheduled capacity: rules and reading. Used through kinds.
+"""MetricsProducer (autoscaling.karpenter.sh/v1alpha1), scheduled capacity: rules and reading.
 
-Whether behaviors overlap or never end is timetable's business; here each is read by itself.
+Each behavior is read by itself here; whether some overlap or never end needs the calendar (`schedule_findings`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCHEDULE: Path = ("spec", "schedule")
 
 
 def check(inspection: Inspection) -> None:
-    """Whatever else is wrong with the document: what its schema refuses is told already, and passed over here."""
+    """Also runs on documents that violate the schema, and skips what the schema has reported."""
     schedule = mapping_at(inspection.body, "spec", "schedule")
     zone = schedule.get("timezone", DEFAULT_ZONE)
     if isinstance(zone, str) and zone and not is_time_zone(zone):
@@ -54,28 +54,30 @@ _COPIES = ("posix/", "right/")
 
 @lru_cache(maxsize=1024)
 def is_time_zone(name: str) -> bool:
-    """Whether it is an IANA name that this machine (or the tzdata package) knows."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only documents with a schedule need it
+    """Whether it is an IANA name of the time zone data."""
+    from reconciler.zone_data import time_zone  # noqa: PLC0415 - only documents with a schedule need it
 
     if name in NO_PLACES or name.startswith(_COPIES):
         return False
     try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
+        time_zone(name)
+    except Invalid:
         return False
     return True
 
 
 def time_zone_hint(name: str) -> str:
-    from zoneinfo import available_timezones  # noqa: PLC0415 - reads the whole database; only to help with a typo
+    """What to write instead of an unknown zone, by the names of the time zone data."""
+    from reconciler.zone_data import zone_data, zone_names  # noqa: PLC0415 - reads all names; only to help with a typo
 
-    return nearest(name, sorted(available_timezones())) or "write an IANA name such as Europe/Berlin"
+    hint = nearest(name, sorted(zone_names() - NO_PLACES)) or "write an IANA name such as Europe/Berlin"
+    return f"{hint}; the time zone data is {zone_data()}"
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Schedule:
     schedule = mapping_at(manifest, "spec", "schedule")
     zone = schedule.get("timezone", DEFAULT_ZONE)
-    if not is_time_zone(zone):  # checked already where there is a file; an object of the cluster may have any text
+    if not is_time_zone(zone):  # a file has been checked already; an object of the cluster may have any text
         raise Invalid(f"{zone!r} is no time zone", hint=time_zone_hint(zone))
     try:
         behaviors = tuple(

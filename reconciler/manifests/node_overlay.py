@@ -1,4 +1,4 @@
-"""NodeOverlay (karpenter.sh/v1alpha1): rules and reading. Used through kinds."""
+"""NodeOverlay (karpenter.sh/v1alpha1): rules and reading."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check(inspection: Inspection) -> None:
 
 
 def _check_price(inspection: Inspection, field: str, text: str) -> None:
-    """text: as the schema has it, and so a number; a percentage is of a price that is not known here."""
+    """text: a number, by the schema; of a percentage the base price is unknown here."""
     if text and not text.endswith("%") and abs(Decimal(text)) > MOST_PRICE:
         inspection.report(
             codes.INVALID_VALUE,

@@ -1,7 +1,7 @@
-"""NodePool (karpenter.sh v1 and v1beta1), whole and partial: rules and reading. Used through kinds, by declared and by cycle.
+"""NodePool (karpenter.sh v1 and v1beta1), whole and partial: rules and reading.
 
-Sources of the rules: the x-kubernetes-validations of the NodePool CustomResourceDefinition of Karpenter 1.14 (errors) and
-its RuntimeValidate (warnings: admitted, but the pool never becomes ready).
+The rules come from the NodePool CustomResourceDefinition of Karpenter 1.14, whose violations are errors, and from its
+RuntimeValidate, whose violations are warnings: the pool is admitted but never becomes ready.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.budget_lints import check_budgets
+from reconciler.manifests.budget_lints import DEFAULT_NODES, check_budgets
 from reconciler.manifests.capacity_buffer import amounts_of
 from reconciler.manifests.document import Path
 from reconciler.manifests.inspection import Inspection, mapping_at
@@ -50,7 +50,7 @@ _NODE_SPEC: tuple[str, ...] = ("spec", "template", "spec")
 
 
 def is_partial(manifest: Manifest) -> bool:
-    """Whether only some fields of a pool that must exist already are declared."""
+    """Whether the document declares only some fields of a pool that must exist already."""
     return "template" not in mapping_at(manifest, "spec")
 
 
@@ -90,7 +90,7 @@ def _check_budget(inspection: Inspection, budget: Mapping[str, Any], path: Path)
 
 
 def _can_be_decoded(inspection: Inspection) -> bool:
-    """Durations of the right form that are longer than Go can count: the API server admits them, Karpenter cannot read the pool."""
+    """Reports durations longer than Go can count: the API server admits them, but Karpenter cannot decode the pool."""
     budgets = mapping_at(inspection.body, "spec", "disruption").get("budgets")
     places: list[Path] = [("spec", "disruption", "consolidateAfter")]
     places += [("spec", "disruption", "budgets", index, "duration") for index in range(len(budgets or ()))]
@@ -142,7 +142,7 @@ def _check_labels(inspection: Inspection) -> None:
             inspection.report(
                 codes.NEVER_READY,
                 (*path, key),
-                f"{key}: {value} is no label, so the pool never becomes ready",
+                f"{key}: {value} is not a valid label, so the pool never becomes ready",
                 hint="use letters, digits, '-', '_' and '.', at most 63 of them",
             )
 
@@ -163,7 +163,7 @@ def _check_taints(inspection: Inspection, node_spec: Mapping[str, Any]) -> None:
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodePool | None:
-    """None for a partial one, which is only something together with the pool it changes. Raises `Invalid`."""
+    """None for a partial document, which means nothing without the pool that it changes. Raises `Invalid`."""
     if is_partial(manifest):
         return None
     spec = with_defaults(schema_of("node_pool")["properties"]["spec"], mapping_at(manifest, "spec"))
@@ -213,7 +213,7 @@ def _taints(taints: Sequence[Mapping[str, Any]] | None) -> tuple[Taint, ...]:
 
 
 def budgets_of(budgets: Sequence[Mapping[str, Any]]) -> tuple[DisruptionBudget, ...]:
-    """As they count: one in a cluster whose duration cannot be read is kept as what nobody can evaluate."""
+    """Typed budgets. A duration that cannot be parsed, which only a cluster has, is kept as `unreadable`."""
     return tuple(_budget_of(budget) for budget in budgets)
 
 
@@ -225,7 +225,8 @@ def _budget_of(budget: Mapping[str, Any]) -> DisruptionBudget:
         except Invalid as error:
             unreadable = error.message
     reasons = tuple(budget["reasons"]) if "reasons" in budget else None
-    return DisruptionBudget(budget["nodes"], reasons, budget.get("schedule"), duration, unreadable)
+    nodes = budget.get("nodes", DEFAULT_NODES)
+    return DisruptionBudget(nodes, reasons, budget.get("schedule"), duration, unreadable)
 
 
 def _duration(text: str) -> timedelta | None:
@@ -234,7 +235,7 @@ def _duration(text: str) -> timedelta | None:
 
 
 def lay_over(partial: DeclaredManifest, live: LiveObject) -> NodePool:
-    """The pool as it will be once the partial document is applied to the live one. Raises `Invalid` when that is no pool."""
+    """The pool after the partial document is applied to the live one. Raises `Invalid` if that is not a NodePool."""
     body = dict(live.body)
     body["spec"] = _merged(mapping_at(live.body, "spec"), mapping_at(partial.manifest, "spec"))
     metadata = mapping_at(partial.manifest, "metadata")
@@ -250,9 +251,9 @@ def lay_over(partial: DeclaredManifest, live: LiveObject) -> NodePool:
 
 
 def budgets_alone(partial: DeclaredManifest) -> NodePool | None:
-    """A partial document as a pool of which nothing but its budgets is known; None when it declares none.
+    """A partial document as a pool with nothing but budgets; None when it declares none. Raises `Invalid`.
 
-    For what needs only these (`headroom budgets` without a cluster). Raises `Invalid`.
+    `headroom budgets` without a cluster needs no more.
     """
     budgets = mapping_at(partial.manifest, "spec", "disruption").get("budgets")
     if budgets is None:
@@ -261,7 +262,7 @@ def budgets_alone(partial: DeclaredManifest) -> NodePool | None:
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings merge, everything else is replaced: as a server-side apply of these fields would do."""
+    """Merges mappings and replaces everything else, as a server-side apply of these fields would."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)

@@ -1,6 +1,7 @@
-"""Old spellings of NodePools, turned into karpenter.sh/v1: v1beta1's fields, and those of seed 003's examples. Used by node_pool.
+"""Old spellings of NodePools, turned into karpenter.sh/v1: fields of v1beta1, and of the examples in a Karpenter design.
 
-Each correction is told, with what to write; what v1 has no place for is left out and told as well.
+That design is "Disruption Controls By Reason". Each correction is reported with what to write, and so is each field that
+v1 has no place for.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def correct(inspection: Inspection) -> None:
 
 
 def _complete(inspection: Inspection) -> None:
-    """Karpenter's definition requires consolidateAfter wherever `disruption` is written, though its default is 0s."""
+    """Karpenter's definition requires consolidateAfter wherever `disruption` is written, though it defaults to 0s."""
     spec = mapping_at(inspection.body, "spec")
     if "template" in spec and isinstance(spec.get("disruption"), dict):
         spec["disruption"].setdefault("consolidateAfter", "0s")
@@ -55,7 +56,10 @@ def _correct_beta(inspection: Inspection) -> None:
         if "template" in spec:
             node_spec.setdefault("expireAfter", value)
             _tell(
-                inspection, old, "expireAfter stands in the template in v1", "move it to spec.template.spec.expireAfter"
+                inspection,
+                old,
+                "expireAfter is part of the template in v1",
+                "move it to spec.template.spec.expireAfter",
             )
             inspection.moved((*_NODE_SPEC, "expireAfter"), old)
         else:
@@ -69,7 +73,7 @@ def _correct_beta(inspection: Inspection) -> None:
     for field in ("kubelet", "resources"):
         if field in node_spec:
             del node_spec[field]
-            _left_out(inspection, (*_NODE_SPEC, field), f"{field} is no part of a NodePool in v1")
+            _left_out(inspection, (*_NODE_SPEC, field), f"{field} is not part of a NodePool in v1")
 
 
 def _correct_budget(inspection: Inspection, budget: dict[str, Any], path: Path) -> None:
@@ -81,10 +85,10 @@ def _correct_budget(inspection: Inspection, budget: dict[str, Any], path: Path) 
         inspection.report(
             codes.INVALID_VALUE,
             (*path, "reason"),
-            "reason and reasons stand in one budget and contradict each other: nobody can say which of them counts",
+            "a budget has both reason and reasons, and it is unclear which of them counts",
             hint="remove reason, and name every reason of this budget in reasons",
         )
-        # Told here; not once more as a field that there is not.
+        # Reported here, and not again as an unknown field.
         del budget["reason"]
     if "reason" in budget:
         reason = budget.pop("reason")
@@ -106,10 +110,10 @@ def _correct_budget(inspection: Inspection, budget: dict[str, Any], path: Path) 
             inspection.report(
                 codes.REMOVED_REASON,
                 where,
-                f"{reason} is no disruption reason: budgets do not hold back expiration",
-                hint="remove it; a node's life is set by spec.template.spec.expireAfter, and Never switches it off",
+                f"{reason} is not a disruption reason: budgets do not hold back expiration",
+                hint="remove it; spec.template.spec.expireAfter sets how long a node lives, and Never disables expiration",
             )
-    # What was told above must not be told a second time as a value that is not allowed.
+    # What was reported above must not be reported again as an invalid value.
     left = [reason for reason in reasons if not (isinstance(reason, str) and reason.lower() in _GONE)]
     if left or not reasons:
         budget["reasons"] = left

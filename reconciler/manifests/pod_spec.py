@@ -1,9 +1,8 @@
-"""From a PodSpec to the pod shape that placement works with. Called by every kind with a pod template, and by cluster.
+"""From a PodSpec to the pod shape that placement works with.
 
-Requests follow Kubernetes' own reckoning (k8s.io/component-helpers, resource/helpers.go): the sum of the app containers
-and of the restartable init containers (sidecars, KEP-753), or the largest init container together with the sidecars that
-started before it, whichever is more, resource by resource; pod-level resources (KEP-2837) replace the sum for the
-resources they name; overhead (KEP-688) comes on top.
+Requests follow Kubernetes' own computation (k8s.io/component-helpers, resource/helpers.go). For each resource they are the
+larger of two sums: app containers and restartable init containers (sidecars, KEP-753), or the largest init container and
+the sidecars started before it. Pod-level resources (KEP-2837) replace that sum, and overhead (KEP-688) is added.
 """
 
 from __future__ import annotations
@@ -43,13 +42,16 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement, 
 
 ALWAYS = "Always"
 _OPERATORS = {operator.value: operator for operator in Operator}
+_COMPARISONS = frozenset({Operator.GT, Operator.LT, Operator.GTE, Operator.LTE})
+_MOST_DIGITS = 20
+"""Characters of a 64-bit integer with its sign."""
 _POD_LEVEL = frozenset({"cpu", "memory"})
 _HUGE_PAGES = "hugepages-"
 _ANY_ADDRESS = HostPort(port=0).address
 
 
 def pod_spec_from(mapping: Mapping[str, Any]) -> PodSpecWire:
-    """A PodSpec from plain YAML or JSON values. Raises `Invalid` whose message ends with the path inside the spec."""
+    """A PodSpec from plain YAML or JSON values. Raises `Invalid`, with the path inside the spec in its message."""
     try:
         return msgspec.convert(mapping, PodSpecWire)
     except msgspec.ValidationError as error:
@@ -66,10 +68,10 @@ def shape_of(
     pod_name: str = "",
     pod_uid: str = "",
 ) -> PodShape:
-    """The shape of a pod with this spec. Raises `Invalid` on a quantity below zero, a quantity or operator that is none.
+    """The shape of a pod with this spec. Raises `Invalid` on a malformed or negative quantity or an unknown operator.
 
-    pod_name: of a real pod, from which the claims of its ephemeral volumes get their names; "" for a template, whose
-    ephemeral volumes then count for nothing. pod_uid: whose those claims must be.
+    pod_name: of a real pod, after which the claims of its ephemeral volumes are named; "" for a template, whose ephemeral
+    volumes are ignored. pod_uid: the owner that those claims must have.
     """
     affinity = spec.affinity
     required: tuple[NodeSelectorTerm, ...] = ()
@@ -98,7 +100,7 @@ def shape_of(
         host_ports=_host_ports(spec),
         volume_claims=_volume_claims(spec, pod_name),
         ephemeral_claims=tuple((name, pod_uid) for name in _ephemeral_claims(spec, pod_name)),
-        # A claim that is named twice is one claim all the same.
+        # A claim that is named twice is one claim.
         resource_claims=tuple(
             sorted(
                 {
@@ -117,7 +119,7 @@ def shape_of(
         ),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name or "",
-        # Admission writes the class's overhead into a pod; where there is none the class is still to be asked.
+        # Admission writes the class's overhead into a pod; without one, the class still has to be applied.
         runtime_class="" if spec.overhead else spec.runtime_class_name or "",
     )
 
@@ -162,8 +164,8 @@ def _container_requests(container: ContainerWire) -> dict[str, int]:
 
 
 def _replace_by_pod_level(running: dict[str, int], resources: ResourcesWire) -> None:
-    """A pod-level request wins over the containers' sum; a pod-level limit alone is the request only when no container
-    asks for that resource."""
+    """A pod-level request replaces the containers' sum. A pod-level limit alone counts as the request only where no
+    container requests that resource."""
     requests = _amounts(resources.requests, "the pod") if resources.requests else {}
     running.update({name: amount for name, amount in requests.items() if _is_pod_level(name)})
     for name, amount in (_amounts(resources.limits, "the pod") if resources.limits else {}).items():
@@ -185,9 +187,9 @@ def _amounts(quantities: Quantities, place: str) -> dict[str, int]:
 def _amount(name: str, value: object) -> int:
     """Raises `Invalid` below zero, as the API server refuses it (Kubernetes: pkg/apis/core/v1/validation)."""
     amount = amount_of(name, value)
-    # Rounded up, what is less than nothing by less than a unit is 0.
+    # A value between -1 and 0 rounds up to 0.
     if amount <= 0 and parse_quantity(value) < 0:
-        raise Invalid(f"{name} is {value}, less than nothing", hint="write 0 or more, or leave it out")
+        raise Invalid(f"{name} is {value}, which is negative", hint="write 0 or more, or leave it out")
     return amount
 
 
@@ -210,7 +212,10 @@ def requirement_of(wire: SelectorRequirementWire) -> Requirement:
             f"operator {wire.operator!r} of {wire.key!r} does not exist",
             hint=f"write one of {', '.join(_OPERATORS)}",
         )
-    return Requirement(wire.key, operator, wire.values or ())
+    values = wire.values or ()
+    if operator in _COMPARISONS and any(len(value) > _MOST_DIGITS for value in values):
+        values = ()  # kube-scheduler cannot parse such a bound either, and then nothing matches
+    return Requirement(wire.key, operator, values)
 
 
 def selector_of(wire: LabelSelectorWire | None) -> LabelSelector | None:
@@ -290,8 +295,8 @@ def _affinity_term(wire: PodAffinityTermWire) -> PodAffinityTerm:
 
 
 def _host_ports(spec: PodSpecWire) -> tuple[HostPort, ...]:
-    """Of containers that keep running. On the host's network every container port is a host port (the API server's
-    default)."""
+    """The host ports of containers that keep running. On the host's network every container port is one, by the API
+    server's default."""
     running: Iterable[ContainerWire] = (
         *(spec.containers or ()),
         *(container for container in spec.init_containers or () if container.restart_policy == ALWAYS),

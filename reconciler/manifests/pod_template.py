@@ -1,7 +1,7 @@
-"""PodTemplates, alone (core v1) and inside workloads: structure, rules, and the shape of their virtual pods. Used through kinds.
+"""PodTemplates, alone (core v1) and inside workloads: structure, rules, and the shape of their virtual pods.
 
-A chunk never becomes a pod, so its shape has no volume claims: there is no PersistentVolumeClaim for it, and waiting for
-one would keep the buffer empty for ever.
+A chunk never becomes a pod, so its shape has no volume claims: its PersistentVolumeClaim will never exist, and waiting for
+it would keep the buffer empty for ever.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def virtual_shape(template: Manifest, namespace: str) -> PodShape:
 
 
 def check_template(inspection: Inspection, template: Any, path: Path) -> None:
-    """Reports what is wrong with a PodTemplateSpec that stands at the path."""
+    """Reports what is wrong with the PodTemplateSpec at the path."""
     before = len(inspection.findings)
     check_structure(inspection, "pod_template", template, path)
     if any(finding.severity == codes.WRONG_TYPE.severity for finding in inspection.findings[before:]):
@@ -48,13 +48,13 @@ def check_template(inspection: Inspection, template: Any, path: Path) -> None:
 
 
 def check_pod_spec(inspection: Inspection, spec: Any, path: Path) -> None:
-    """Reports what is wrong with a bare PodSpec that stands at the path."""
+    """Reports what is wrong with the bare PodSpec at the path."""
     inspection.moved((*path, "spec"), path)
     check_template(inspection, {"spec": spec}, path)
 
 
 def check_consumption(inspection: Inspection, annotations: Mapping[str, Any], path: Path) -> None:
-    """Seed 002: the two consumption annotations belong together; one alone has no effect anywhere."""
+    """Reports a consumption annotation without the other: pods need both (ProvisioningRequest proposal)."""
     for prefix in _PREFIXES:
         names = (prefix + CONSUME_REQUEST, prefix + CLASS_NAME)
         found = [name for name in names if name in annotations]

@@ -1,7 +1,7 @@
-"""The scheduling-relevant part of a PodSpec as it is on the wire. Decoded from YAML here and from JSON by cluster.
+"""The part of a PodSpec that scheduling looks at, as it is on the wire.
 
-Unknown fields are ignored, an explicit null is an absent field (as the API server reads it), and enumerations stay
-strings, so that one odd pod never spoils a page of ten thousand; `pod_spec.shape_of` judges them.
+As in the API server, unknown fields are ignored and an explicit null is an absent field. Enumerations stay strings, so that
+one odd pod does not spoil a page of ten thousand; `pod_spec.shape_of` checks them.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class ClaimVolumeWire(Wire, frozen=True):
 
 
 class EphemeralVolumeWire(Wire, frozen=True):
-    """Only that it is there matters: its claim's name follows from the pod's and the volume's."""
+    """Only its presence matters: the claim's name follows from the names of pod and volume."""
 
 
 class VolumeWire(Wire, frozen=True):

@@ -1,4 +1,4 @@
-"""ProvisioningClass (autoscaling.x-k8s.io/v1alpha1), headroom's own form of the kind that seed 002 foresees. Used through kinds."""
+"""ProvisioningClass (autoscaling.x-k8s.io/v1alpha1), headroom's form of a kind that the ProvisioningRequest proposal sketches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ProvisioningRequest (autoscaling.x-k8s.io v1, v1beta1, and the proposal's spelling): rules and reading. Used through kinds."""
+"""ProvisioningRequest (autoscaling.x-k8s.io v1, v1beta1, and the proposal's spelling): rules and reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One document, from plain values to what it declares: corrections, structure, rules, typed value. Used by declared."""
+"""One document, from plain values to what it declares: corrections, structure, rules, typed value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from reconciler.manifests import codes
 from reconciler.manifests.annotations import check_annotations
 from reconciler.manifests.document import Document, Path, path_text
-from reconciler.manifests.inspection import Inspection
+from reconciler.manifests.inspection import Inspection, unreadable
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of, names_in, namesake_of
 from reconciler.manifests.node_pool import is_partial
@@ -38,7 +38,7 @@ _TEMPLATE = "{{"
 
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """kind None: none of ours. manifest None: not applied (context), or broken. typed None: broken, or a partial NodePool."""
+    """One document as read. kind None: none of ours; manifest None: context, or broken; typed None: broken or partial."""
 
     document: Document
     kind: Kind | None = None
@@ -50,14 +50,27 @@ class ReadDocument:
 
     @property
     def nameless(self) -> bool:
-        """Broken so that nobody can tell which object it is about."""
+        """Broken in such a way that its object is unknown."""
         return self.broken and (
             self.ref is None or any(finding.path in {"metadata", *_IDENTITY} for finding in self.findings)
         )
 
 
 def read_document(document: Document) -> ReadDocument:
-    """Never raises: whatever is wrong becomes findings."""
+    """What the document declares. Never raises: whatever is wrong becomes findings.
+
+    Even a defect of a rule breaks one document only, and never stops a pass.
+    """
+    try:
+        return _read(document)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is about this document
+        kind = kind_of(document.api_version.rpartition("/")[0], document.kind)
+        ref = None if kind is None else kind.ref_of(document.value)
+        finding = unreadable(error, document.position, ref)
+        return ReadDocument(document, kind, ref, findings=(finding,), broken=True)
+
+
+def _read(document: Document) -> ReadDocument:
     api_version, api_path = _api_version(document)
     group, _, version = api_version.rpartition("/")
     name = document.kind
@@ -98,7 +111,7 @@ def read_document(document: Document) -> ReadDocument:
 
 
 def _api_version(document: Document) -> tuple[str, str]:
-    """The version and the key that it was written under: seed 000's examples spell it `apiversion`."""
+    """The API version and its key: the examples of the Buffers API proposal spell it `apiversion`."""
     if "apiVersion" not in document.value:
         written = document.value.get("apiversion")
         if isinstance(written, str):
@@ -107,7 +120,7 @@ def _api_version(document: Document) -> tuple[str, str]:
 
 
 def _not_ours(document: Document, group: str, name: str) -> ReadDocument:
-    """Told about when it might be meant for headroom; other kinds are passed over in silence."""
+    """Reported if it may be meant for headroom; other kinds are ignored in silence."""
     ours = namesake_of(name)
     if ours is not None:
         line = f"apiVersion: {ours.api_version(ours.versions[0])}"
@@ -117,11 +130,11 @@ def _not_ours(document: Document, group: str, name: str) -> ReadDocument:
             return ReadDocument(
                 document, ours, ref, findings=(replace(finding, ref=ref, path="apiVersion"),), broken=True
             )
-        message = f"{name} of group {group!r} is another kind than headroom's: passed over"
+        message = f"{name} of group {group!r} is not headroom's kind of that name: ignored"
         return _passed_over(document, codes.FOREIGN_KIND, message, f"write {line} if that is what is meant")
     if "apiVersion" not in document.value and "kind" not in document.value:
         hint = "a Kubernetes object has apiVersion and kind"
-        return _passed_over(document, codes.NOT_AN_OBJECT, "no Kubernetes object: passed over", hint)
+        return _passed_over(document, codes.NOT_AN_OBJECT, "not a Kubernetes object: ignored", hint)
     hint = nearest(name, names_in(group))
     if hint:
         finding = _note(document, codes.UNKNOWN_KIND, f"{group} has no kind {name}", hint)
@@ -138,7 +151,7 @@ def _note(document: Document, code: Code, message: str, hint: str) -> Finding:
 
 
 def _take_out_server_fields(inspection: Inspection) -> None:
-    """What only the API server writes is no declaration: applied again it would conflict, or undo what is true."""
+    """Removes fields that only the API server writes: applying them would conflict, or overwrite the observed state."""
     body = inspection.body
     found: list[Path] = [("status",)] if "status" in body else []
     metadata = body.get("metadata")
@@ -147,7 +160,7 @@ def _take_out_server_fields(inspection: Inspection) -> None:
         body["metadata"] = {key: value for key, value in metadata.items() if key not in _SERVER_METADATA}
     for path in found:
         inspection.report(
-            codes.SERVER_FIELD, path, f"{path_text(path)} is the API server's to write: passed over", hint="remove it"
+            codes.SERVER_FIELD, path, f"{path_text(path)} is set by the API server: ignored", hint="remove it"
         )
     body.pop("status", None)
 
@@ -161,7 +174,7 @@ def _check(inspection: Inspection, kind: Kind) -> None:
     if kind.schema is not None:
         check_structure(inspection, kind.schema, body)
     errors = [finding for finding in inspection.findings[before:] if finding.severity == codes.WRONG_TYPE.severity]
-    # Most rules take a sound structure for granted.
+    # Most rules rely on a valid structure.
     is_sound = not any(not finding.path.startswith("metadata") for finding in errors)
     if isinstance(metadata, Mapping) and is_sound:
         check_annotations(inspection)

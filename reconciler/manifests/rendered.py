@@ -1,6 +1,6 @@
-"""Reads what a template rendered: one document, validated like any other. Called by the cycle's render stage.
+"""Reads what a template rendered: one document, validated like any other.
 
-A template may come from the repository, so that its output is as little trusted as a manifest; here a finding is a refusal.
+A template may come from the repository, so its output is trusted no more than a manifest. Here an error finding is a refusal.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _NODE_CLAIM = "NodeClaim"
 
 
 def read_rendered(name: str, text: str) -> Manifest:
-    """The one document in `text`; `name` is what it is for. Raises `Invalid` naming the line of the rendered text."""
-    # the loader goes by the ending
+    """The only document in `text`. name: what it is for. Raises `Invalid`, naming the line of the rendered text."""
+    # The loader selects files by their suffix.
     loaded = load({f"{name}.yaml": text.encode()})
     _refuse(name, loaded.findings)
     if len(loaded.documents) != 1:

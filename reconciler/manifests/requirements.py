@@ -1,7 +1,7 @@
-"""Node selector requirements of NodePools and NodeOverlays: Karpenter's rules, and reading. Used by node_pool and node_overlay.
+"""Node selector requirements of NodePools and NodeOverlays: Karpenter's rules, and reading.
 
-Sources: the x-kubernetes-validations of the karpenter.sh CustomResourceDefinitions (errors: the API server refuses), and
-RuntimeValidate of Karpenter 1.14's API package (warnings: admitted, but the pool never becomes ready).
+The rules come from the karpenter.sh CustomResourceDefinitions, whose violations are errors, and from RuntimeValidate of
+Karpenter 1.14, whose violations are warnings: the pool is admitted but never becomes ready.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def is_label_value(text: str) -> bool:
 def restriction_of(key: str, *, pool_label_allowed: bool) -> str | None:
     """Why a label key may not be used, or None. pool_label_allowed: a NodeOverlay may match on the pool, a pool may not."""
     if key == HOSTNAME_LABEL:
-        return "each node has its own host name"
+        return "every node has a hostname of its own"
     if key == NODEPOOL_LABEL and not pool_label_allowed:
         return "Karpenter sets it itself"
     if key not in _ALLOWED_IN_DOMAIN and key.split("/", maxsplit=1)[0].endswith(_KARPENTER_DOMAIN):
@@ -105,7 +105,7 @@ def _check_readiness(inspection: Inspection, requirement: Mapping[str, Any], whe
         inspection.report(
             codes.NEVER_READY,
             (*where, "key"),
-            f"{key} is no label name (at most 63 characters after the slash), so the pool never becomes ready",
+            f"{key} is not a label name (at most 63 characters after the slash), so the pool never becomes ready",
             hint="shorten the name",
         )
     for number, value in enumerate(values):
@@ -113,7 +113,7 @@ def _check_readiness(inspection: Inspection, requirement: Mapping[str, Any], whe
             inspection.report(
                 codes.NEVER_READY,
                 (*where, "values", number),
-                f"{value!r} is no label value, so the pool never becomes ready",
+                f"{value!r} is not a label value, so the pool never becomes ready",
                 hint="use letters, digits, '-', '_' and '.', at most 63 of them",
             )
     if key != CAPACITY_TYPE_LABEL or requirement["operator"] != "In" or not values:
@@ -131,7 +131,7 @@ def _check_readiness(inspection: Inspection, requirement: Mapping[str, Any], whe
         inspection.report(
             codes.UNKNOWN_CAPACITY_TYPE,
             (*where, "values", values.index(odd)),
-            f"{odd!r} is no capacity type and is ignored",
+            f"{odd!r} is not a capacity type and is ignored",
             hint=f"they are {', '.join(CAPACITY_TYPES)}",
         )
 

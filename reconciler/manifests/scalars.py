@@ -1,8 +1,8 @@
-"""What a plain YAML scalar means, as kubectl reads it. Used by tree.
+"""What a plain YAML scalar means, as kubectl reads it.
 
 kubectl reads YAML through sigs.k8s.io/yaml, that is go-yaml v2, and sends JSON to the API server. So `yes`, `on` and `y`
-are booleans, `017`, `0o17` and `0x1F` are integers, `1e3` is the number 1000 (an integer in JSON), `12:30` and dates are
-strings. PyYAML's own resolver differs in all but the first, therefore the rules are written out here.
+are booleans, `017`, `0o17` and `0x1F` are integers, `1e3` is the number 1000 (an integer in JSON), and `12:30` and dates are
+strings. PyYAML's own resolver differs in all but the first, so the rules are written out here.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])")
 _LARGEST_PLAIN = 1e21
 """Go prints floats below this without an exponent, so that a whole one is an integer in JSON."""
+_SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
+"""go-yaml's integers have 64 bits, signed or unsigned; a longer decimal number is a float, and other long ones are text."""
+_MOST_DIGITS = 80
+"""More than 64 bits have in any base, and few enough for `int` to read in no time."""
 
 
 def resolve_plain(text: str) -> Scalar:
@@ -70,16 +74,30 @@ def key_text(value: Scalar) -> str:
 def _number(text: str) -> Scalar:
     # go-yaml takes every underscore out of a number, but of one that begins with its point only those between digits.
     plain = _BETWEEN_DIGITS.sub("", text) if text[0] == "." else text.replace("_", "")
-    match = _INTEGER.fullmatch(plain)
-    if match is not None:
-        sign = -1 if match[1] == "-" else 1
-        for prefix, digits, base in ((2, 3, 16), (4, 5, 2), (6, 7, 8)):
-            if match[prefix]:
-                return sign * int(match[digits], base)
-        return sign * int(match[8])
+    number = _integer(plain)
+    if number is not None:
+        return number
     if _FLOAT.fullmatch(plain):
         value = float(plain)
         if value.is_integer() and abs(value) < _LARGEST_PLAIN:
             return int(value)
         return value if math.isfinite(value) else text
     return text
+
+
+def json_number(text: str) -> Scalar:
+    """A number of a JSON text, bounded as those of YAML are."""
+    return _number(text)
+
+
+def _integer(text: str) -> int | None:
+    """An integer of 64 bits; None for text that is none."""
+    match = _INTEGER.fullmatch(text)
+    if match is None:
+        return None
+    sign, bases = match[1], ((match[3], 16), (match[5], 2), (match[7], 8), (match[8], 10))
+    digits, base = next((digits.lstrip("0"), base) for digits, base in bases if digits is not None)
+    if len(digits) > _MOST_DIGITS:
+        return None
+    number = int(f"{sign}{digits or 0}", base)
+    return number if _SMALLEST_INTEGER <= number <= _LARGEST_INTEGER else None

@@ -1,7 +1,7 @@
-"""Findings that only the calendar shows: behaviors that never begin, never end, lose an end to the clock, overlap, or never count. Called by cycle and cli.
+"""Findings that need the calendar: behaviors that never begin or end, skip a window at a clock change, overlap, never count.
 
-The span looked at begins with the hour of the present time, and an overlap is told with its true beginning, so that one
-pass after another finds the same words.
+The span that is searched begins with the present hour, and overlaps are reported with their true beginning, so that every
+pass words its findings alike.
 """
 
 from __future__ import annotations
@@ -12,27 +12,42 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from reconciler.manifests import codes
+from reconciler.manifests.inspection import unreadable
+from reconciler.manifests.metrics_producer import DEFAULT_ZONE
+from reconciler.manifests.old_zone_data import old_zone_data
 from reconciler.model.findings import Code, Finding
 from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import Collision
+from reconciler.zone_data import time_zone
 
 HORIZON = timedelta(days=5 * 366)
-"""Holds a 29 February (but around 1900 and 2100), and so every date."""
+"""Contains a 29 February, except around 1900 and 2100, and so every date."""
 HORIZON_OF_WEEKS = timedelta(days=400)
 """Enough where no day of the month is named: months and changes of the clock come every year."""
 MOST_COLLISIONS = 10
-"""Pairs that are told one by one; the last says how many more there are."""
+"""Pairs that are reported one by one; the last says how many more there are."""
 _MOST_MATCHES = 1_000_000
 _LEAST_DAYS = 31
 _ALL_TIMES = timedelta(days=30)
-"""An overlap that began over a year ago and goes on for longer than this is no matter of the calendar."""
+"""An overlap that began over a year ago and lasts longer than this counts as permanent."""
 _MINUTE = "%a %Y-%m-%d %H:%M"
 
 
 def schedule_findings(schedules: Iterable[Schedule], now: datetime) -> tuple[Finding, ...]:
-    """What is odd about each schedule in the five years from `now` on (less where less is enough)."""
+    """What is wrong with each schedule in the five years from `now` on, or fewer where fewer are enough."""
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    return tuple(finding for schedule in schedules for finding in _findings(schedule, hour))
+    known = tuple(schedules)
+    local = next((schedule for schedule in known if schedule.timezone != DEFAULT_ZONE), None)
+    old = () if local is None else old_zone_data(now, local.ref, local.position, "spec.schedule.timezone")
+    return (*old, *(finding for schedule in known for finding in _safely(schedule, hour)))
+
+
+def _safely(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
+    """The findings of one schedule; a defect here is one of them, and stops no pass."""
+    try:
+        return _findings(schedule, hour)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is about this schedule
+        return (unreadable(error, schedule.position, schedule.ref),)
 
 
 @lru_cache(maxsize=4096)
@@ -55,7 +70,7 @@ def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
             hint = "let it end at another time than it begins"
             findings.append(_finding(codes.END_NEVER_COMES, schedule, index, message, hint=hint, field="end"))
         else:
-            findings += _lost_end(schedule, index, hour)
+            findings += _skipped_window(schedule, index, hour)
     found = overlaps(schedule, hour, _horizon(schedule, hour))
     hidden = dict(found.hidden)
     for index, winners in found.hidden:
@@ -72,18 +87,17 @@ def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _lost_end(schedule: Schedule, index: int, hour: datetime) -> list[Finding]:
-    from reconciler.timetable.clock_gaps import lost_end  # noqa: PLC0415 - numpy, and only for schedules
+def _skipped_window(schedule: Schedule, index: int, hour: datetime) -> list[Finding]:
+    from reconciler.timetable.clock_gaps import skipped_window  # noqa: PLC0415 - numpy, and only for schedules
 
-    lost = lost_end(schedule.behaviors[index], schedule.timezone, hour, _horizon(schedule, hour))
-    if lost is None:
+    skipped = skipped_window(schedule.behaviors[index], schedule.timezone, hour, _horizon(schedule, hour))
+    if skipped is None:
         return []
-    opens, closes = lost.gap
-    until = "" if lost.until is None else f" until {_local(lost.until, ZoneInfo(schedule.timezone))}"
+    opens, closes = skipped.gap
     message = (
-        f"{_name(index)} does not end on {lost.end:%a %Y-%m-%d} at {lost.end:%H:%M}: clocks of {schedule.timezone} go from"
-        f" {opens:%H:%M} to {closes:%H:%M} that day, its start ({lost.start:%H:%M}) and its end both come at"
-        f" {closes:%H:%M}, and a start wins; it stays active{until}"
+        f"{_name(index)} has no window on {skipped.start:%a %Y-%m-%d}: clocks of {schedule.timezone} go from"
+        f" {opens:%H:%M} to {closes:%H:%M} that day, so that its start ({skipped.start:%H:%M}) and its end"
+        f" ({skipped.end:%H:%M}) both come at {closes:%H:%M}"
     )
     hint = f"let it begin before {opens:%H:%M} or end after {closes:%H:%M}"
     return [_finding(codes.END_LOST_TO_CLOCK, schedule, index, message, hint=hint, field="end")]
@@ -118,7 +132,7 @@ def _between(schedule: Schedule, collision: Collision, hour: datetime) -> str:
     """`first from Fri 2026-11-27 17:00 to Mon 2026-11-30 09:00 Europe/Berlin (2026-11-27 16:00 UTC)`."""
     from reconciler.timetable.collisions import began  # noqa: PLC0415 - numpy, and only for schedules
 
-    zone = ZoneInfo(schedule.timezone)
+    zone = time_zone(schedule.timezone)
     start = began(schedule, collision) if collision.start == hour else collision.start
     if start is None:
         return (
@@ -139,7 +153,7 @@ def _local(instant: datetime, zone: ZoneInfo) -> str:
 
 
 def _horizon(schedule: Schedule, hour: datetime) -> datetime:
-    """Nearer where a schedule repeats itself, or matches so often that five years of it would take long."""
+    """Nearer where a schedule repeats every year, or matches too often for five years to be searched."""
     from reconciler.timetable.pattern import matches_a_day  # noqa: PLC0415 - numpy, and only for schedules
 
     daily = sum(matches_a_day(item.start) + matches_a_day(item.end) for item in schedule.behaviors)

@@ -1,7 +1,4 @@
-"""Capacity schedules from plain words (`mon-fri 9-17`) to a MetricsProducer's YAML. Called by `headroom init schedule`.
-
-What is written has lists only, as the kind wants them; ranges are for people.
-"""
+"""From plain words (`mon-fri 9-17`) to the YAML of a MetricsProducer, whose fields take lists and no ranges."""
 
 from __future__ import annotations
 
@@ -25,15 +22,18 @@ _WINDOW = re.compile(
     rf"(?P<days>[a-z][a-z ,-]*?)?\s*(?P<start>{_TIME})\s*(?:-|–|to|until)\s*"
     rf"(?P<last>[a-z]{{3,9}}\s+)?(?P<end>{_TIME})(?:\s*=\s*(?P<replicas>\d{{1,9}}))?",
 )
+_LONGEST = 200
+"""Characters; the pattern takes long on thousands of them."""
 _HALF_DAY, _HOURS, _MINUTES = 12, 24, 60
 _NOT_A_WINDOW = 'write it like "mon-fri 9-17", "sat,sun 10:30-14", "daily 22-6" or "fri 17 - mon 9"'
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """When a number of replicas holds. days: 0 is Sunday; last_days: those on which it ends; times in minutes of the day.
+    """When a number of replicas holds.
 
-    replicas None: not said. words: as a person wrote it.
+    words: as written; days, last_days: weekdays on which it begins and ends, 0 is Sunday; start, end: minutes of the day;
+    replicas None: not given.
     """
 
     words: str
@@ -46,9 +46,10 @@ class Window:
 
 def read_window(words: str) -> Window:
     """`[WEEKDAYS] FROM-TO[=REPLICAS]`, or `WEEKDAY FROM - WEEKDAY TO`. Raises `Invalid` with what to write instead."""
-    match = _WINDOW.fullmatch(" ".join(words.lower().split()))
+    short = " ".join(words.lower().split())
+    match = _WINDOW.fullmatch(short) if len(short) <= _LONGEST else None
     if match is None:
-        raise Invalid(f"{words!r} is no window of time", hint=_NOT_A_WINDOW)
+        raise Invalid(f"{words!r} is not a window of time", hint=_NOT_A_WINDOW)
     days = _weekdays((match["days"] or "daily").strip(" ,"))
     start, end = _minutes(match["start"]), _minutes(match["end"])
     if start == _HOURS * _MINUTES:
@@ -63,8 +64,8 @@ def read_window(words: str) -> Window:
         end, last_days = 0, _next(last_days)
     if (last_days, end) == (days, start):
         raise Invalid(
-            f"{words!r} never ends: each time it would, it begins again",
-            hint="what always holds is the default: --default",
+            f"{words!r} never ends: whenever it would end, it begins again",
+            hint="give a value that always holds as --default",
         )
     replicas = None if match["replicas"] is None else int(match["replicas"])
     return Window(" ".join(words.split()), days, start, last_days, end, replicas)
@@ -90,7 +91,7 @@ def _weekday(word: str) -> int:
     short = word[:3].capitalize()
     full = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
     if short not in _DAYS or not full[_DAYS.index(short)].startswith(word):
-        raise Invalid(f"{word!r} is no weekday", hint=f"write {', '.join(_DAYS)}, a range such as mon-fri, or daily")
+        raise Invalid(f"{word!r} is not a weekday", hint=f"write {', '.join(_DAYS)}, a range such as mon-fri, or daily")
     return _DAYS.index(short)
 
 
@@ -103,10 +104,10 @@ def _minutes(words: str) -> int:
     hours, minutes = int(hour), int(minute or 0)
     if words.endswith("m"):
         if not 1 <= hours <= _HALF_DAY:
-            raise Invalid(f"{words!r} is no time", hint="write 9am, 5:30pm, or 17:30")
+            raise Invalid(f"{words!r} is not a time", hint="write 9am, 5:30pm, or 17:30")
         hours = hours % _HALF_DAY + (_HALF_DAY if words.endswith("pm") else 0)
     if minutes >= _MINUTES or hours * _MINUTES + minutes > _HOURS * _MINUTES:
-        raise Invalid(f"{words!r} is no time of the day", hint="write 9, 9:30, 17:30 or 24")
+        raise Invalid(f"{words!r} is not a time of the day", hint="write 9, 9:30, 17:30 or 24")
     return hours * _MINUTES + minutes
 
 
@@ -119,8 +120,10 @@ def schedule_yaml(
     windows: Sequence[tuple[Window, int]],
     lead_time: str = "",
 ) -> str:
-    """The MetricsProducer. windows: with their replicas, the one that counts over the others first. The names are taken as
-    they are: the caller has checked them."""
+    """The MetricsProducer as YAML.
+
+    windows: with their replicas, the first wins over the others; name, namespace: valid, as the caller has checked.
+    """
     lines = [
         "apiVersion: autoscaling.karpenter.sh/v1alpha1",
         "kind: MetricsProducer",
@@ -150,7 +153,7 @@ def schedule_yaml(
 
 
 def _pattern(days: frozenset[int], time: int) -> str:
-    """Lists only; what matches all anyway is left out."""
+    """The pattern in YAML flow style; fields that match all are left out."""
     hours, minutes = divmod(time, _MINUTES)
     names = [_DAYS[day % 7] for day in range(1, 8) if day % 7 in days]
     parts = [] if days == _EVERY else [f'weekdays: "{",".join(names)}"' if len(names) > 1 else f"weekdays: {names[0]}"]

@@ -1,7 +1,7 @@
-"""The JSON Schemas of the kinds: package data in `schemas/`, compiled on first use. Used by structure and by crds.
+"""The JSON Schemas of the kinds: package data in `schemas/`, compiled on first use.
 
-They are written in the dialect of a CustomResourceDefinition's `openAPIV3Schema`, so that those of headroom's own kinds
-are the definitions that `headroom crd` prints. `example` values become hints in findings.
+They are written in the dialect of a CustomResourceDefinition's `openAPIV3Schema`, so that `headroom crd` can print those of
+headroom's own kinds. `example` values become hints in findings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Schema = Mapping[str, Any]
 
 @cache
 def schema_of(name: str) -> dict[str, Any]:
-    """The schema in `schemas/NAME.yaml`. Shared: not to be changed."""
+    """The schema in `schemas/NAME.yaml`. The value is shared and must not be changed."""
     text = (files("reconciler.manifests") / "schemas" / f"{name}.yaml").read_text(encoding="utf-8")
     schema: dict[str, Any] = plain(text)
     return schema
@@ -26,10 +26,11 @@ def schema_of(name: str) -> dict[str, Any]:
 
 @cache
 def validator_of(name: str) -> Any:
-    """A compiled validator whose `iter_errors` gives every violation."""
+    """A compiled validator whose `iter_errors` yields every violation."""
     import jsonschema_rs  # noqa: PLC0415 - 30 ms that `headroom --help` need not spend
 
-    return jsonschema_rs.Draft7Validator(schema_of(name))
+    # The engine without backtracking: manifests are not trusted, and some patterns of Karpenter invite it.
+    return jsonschema_rs.Draft7Validator(schema_of(name), pattern_options=jsonschema_rs.RegexOptions())
 
 
 def with_defaults(schema: Schema, value: Any) -> Any:

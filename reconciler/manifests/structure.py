@@ -1,20 +1,23 @@
-"""Structural validation: one document against the JSON Schema of its kind, every violation a finding. Used by declared.
+"""Structural validation: one document against the JSON Schema of its kind, every violation a finding.
 
-The validator says where and which keyword; the words, the hint and the position are made here, because a reader wants to
-know what to write, not which keyword failed.
+The validator gives the place and the keyword. Message, hint and position are made here, because a reader wants to know what
+to write, not which keyword failed.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.document import Path, path_text
 from reconciler.manifests.inspection import Inspection
 from reconciler.manifests.schema import Schema, schema_of, validator_of
+from reconciler.model.durations import duration_hint
 
 _TYPE_NAMES = {
     "object": "a mapping",
@@ -38,18 +41,21 @@ _VIOLATIONS: dict[tuple[str, int | None], str] = {
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 _ALWAYS_KNOWN = ("apiVersion", "kind", "metadata")
 _LONGEST_SHOWN = 60
+MOST_VIOLATIONS = 100
+"""Of one document; to find a hint for each of a hundred thousand would take minutes."""
+_DURATION = re.compile(r"(?:[0-9]+[smh])+")
 
 
 def check_structure(inspection: Inspection, schema_name: str, value: Any, at: Path = ()) -> None:
-    """Reports every violation of the schema by the value, which stands at the given path of the document."""
+    """Reports every violation of the schema by the value. at: the value's path in the document."""
     schema = schema_of(schema_name)
-    for error in validator_of(schema_name).iter_errors(value):
+    for error in islice(validator_of(schema_name).iter_errors(value), MOST_VIOLATIONS):
         _report(inspection, schema, error, at)
     _unknown_fields(inspection, schema, value, at)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`did you mean "replicas"?`, or "" when nothing known is near."""
+    """`did you mean "replicas"?`, or "" when no known word is similar."""
     known = list(known)
     folded = {name.lower(): name for name in known}
     match = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.7)
@@ -87,21 +93,37 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
             inspection.report(
                 codes.INVALID_VALUE, path, f"{place} must be one of {options}, not {_shown(found)}", hint=hint
             )
-        case "additionalProperties" | "false schema":
-            inspection.report(codes.INVALID_VALUE, path, f"{place} must not be here")
+        case "additionalProperties":
+            known = part.get("properties", {})
+            for name in kind.unexpected:
+                where: Path = (*path, name)
+                inspection.report(
+                    codes.INVALID_VALUE,
+                    where,
+                    f"{path_text(inspection.written_path(where))} is not a field of this kind",
+                    hint=nearest(name, known) or f"known here: {', '.join(known)}",
+                )
         case _:
             example = _example(part)
             inspection.report(
                 codes.INVALID_VALUE,
                 path,
                 f"{place} {_violation(kind, found)}",
-                hint=_limit_hint(kind.name, part) or (f"write it like {example}" if example else ""),
+                hint=_limit_hint(kind.name, part)
+                or _duration_hint(part, found)
+                or (f"write it like {example}" if example else ""),
             )
 
 
 def _limit_hint(keyword: str, part: Mapping[str, Any]) -> str:
-    """What to do about a list that is too long, where its schema says it."""
+    """The schema's own hint for a list that is too long."""
     return str(part.get("whenTooLong", "")) if keyword == "maxItems" else ""
+
+
+def _duration_hint(part: Mapping[str, Any], found: Any) -> str:
+    """The hours of a duration in days, where the schema wants a duration."""
+    is_duration = isinstance(part.get("example"), str) and _DURATION.fullmatch(part["example"])
+    return duration_hint(found) if is_duration and isinstance(found, str) else ""
 
 
 def _violation(kind: Any, found: Any) -> str:
@@ -155,34 +177,42 @@ def _type_hint(wanted: list[str], found: Any) -> str:
             case bool():
                 return "put it in quotes; YAML reads yes, no, on, off, y and n as booleans"
             case int() | float():
-                return f'write it in quotes: "{found}"'
+                return f'write it in quotes: "{_shown(found)}"'
     if "integer" in wanted and isinstance(found, str) and found.lstrip("+-").isdigit():
-        return f"write {found} without quotes"
+        return f"write {_shown(found)[1:-1]} without quotes"
     if wanted == ["array"]:
         return "put a dash before it, or square brackets around it"
     return ""
 
 
 def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Path) -> None:
+    """Reports fields that the schema does not have, and has them dropped."""
     if isinstance(value, Mapping):
         known: Mapping[str, Schema] | None = schema.get("properties")
         further = schema.get("additionalProperties")
         for key, inner in value.items():
+            where: Path = (*path, key)
             if known is not None and key in known:
-                _unknown_fields(inspection, known[key], inner, (*path, key))
-            elif further is not None:
-                _unknown_fields(inspection, further, inner, (*path, key))
-            elif known is not None and _OPEN not in schema and not (path == () and key in _ALWAYS_KNOWN):
-                where: Path = (*path, key)
-                inspection.unknown(where)
-                inspection.report(
-                    codes.UNKNOWN_FIELD,
-                    where,
-                    f"{path_text(inspection.written_path(where))} is no field of this kind and is dropped",
-                    hint=nearest(key, known) or f"known here: {', '.join(known) or 'none'}",
-                )
+                _unknown_fields(inspection, known[key], inner, where)
+            elif isinstance(further, Mapping):
+                _unknown_fields(inspection, further, inner, where)
+            elif further is None and known is not None and _OPEN not in schema and (path or key not in _ALWAYS_KNOWN):
+                _unknown_field(inspection, known, where)
     elif isinstance(value, list):
         items = schema.get("items")
         if items is not None:
             for index, inner in enumerate(value):
                 _unknown_fields(inspection, items, inner, (*path, index))
+
+
+def _unknown_field(inspection: Inspection, known: Mapping[str, Schema], where: Path) -> None:
+    if len(where) == 1 and where[0] in _ALWAYS_KNOWN:
+        return
+    inspection.unknown(where)
+    if len(inspection.findings) < MOST_VIOLATIONS:
+        inspection.report(
+            codes.UNKNOWN_FIELD,
+            where,
+            f"{path_text(inspection.written_path(where))} is not a field of this kind and is dropped",
+            hint=nearest(str(where[-1]), known) or f"known here: {', '.join(known) or 'none'}",
+        )

@@ -1,4 +1,4 @@
-"""A made-up catalogue, by formula: what the embedded cluster sells unless told otherwise. Also used by tests and simulations.
+"""A synthetic catalogue, computed by formula: the default of the embedded cluster.
 
 Names, sizes and prices are those of the catalogue that Karpenter's KWOK provider carries, so that a plan made offline and
 a Karpenter that runs on KWOK agree.

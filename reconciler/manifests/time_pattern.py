@@ -1,7 +1,7 @@
-"""The calendar fields of a schedule's start and end: numbers, names and lists of them, nothing else. Used by metrics_producer.
+"""The calendar fields of a schedule's start and end: numbers, names and lists of them.
 
-Seed 004 allows lists only: a range, a step or a wildcard is refused with the list that it stands for, since a start and an
-end in the form of crontabs are what the seed wants to keep people from.
+The Karpenter design "Scheduled Capacity" wants to keep people from writing crontabs, so it allows lists only. A range, a
+step or a wildcard is refused with the list that it stands for.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ _BOUNDS: dict[str, tuple[int, int]] = {
 }
 _NAMES: dict[str, tuple[str, ...]] = {"months": _MONTHS, "weekdays": _WEEKDAYS}
 _OFFSETS = {"months": 1, "weekdays": 0}
-_RANGE = re.compile(r"(\*|[A-Za-z0-9]+(?:\s*-\s*[A-Za-z0-9]+)?)(?:/([0-9]+))?")
+_RANGE = re.compile(r"(\*|[A-Za-z0-9]{1,9}(?:\s*-\s*[A-Za-z0-9]{1,9})?)(?:/([0-9]{1,4}))?")
+_MOST_CHARACTERS = 500
+"""Of one field: more than the numbers of all minutes take."""
 FIELDS = tuple(_BOUNDS)
 
 
 class BadField(ValueError):  # noqa: N818 - it never leaves this package: a finding is made of it
-    """A calendar field that cannot be read: which finding it is, what is wrong, what to write."""
+    """A calendar field that cannot be read, with the code, message and hint of its finding."""
 
     def __init__(self, code: Code, message: str, hint: str) -> None:
         super().__init__(message)
@@ -46,7 +48,7 @@ def pattern_of(pattern: Mapping[str, Any]) -> TimePattern:
 
 
 def read_field(name: str, value: Any) -> tuple[int, ...]:
-    """A field's values as numbers, sorted, each once. weekdays: 0 is Sunday; months: 1 is January. Raises `BadField`."""
+    """A field's values as sorted numbers, each once. Weekday 0 is Sunday, month 1 January. Raises `BadField`."""
     numbers, bad = _read(name, value)
     if bad:
         raise bad[0]
@@ -54,7 +56,7 @@ def read_field(name: str, value: Any) -> tuple[int, ...]:
 
 
 def bad_values(name: str, value: Any) -> tuple[BadField, ...]:
-    """Everything in a field that cannot be read, in its order, each once."""
+    """Every value of a field that cannot be read, in order, each once."""
     found: dict[str, BadField] = {}
     for error in _read(name, value)[1]:
         found.setdefault(error.message, error)
@@ -65,13 +67,19 @@ def _read(name: str, value: Any) -> tuple[set[int], list[BadField]]:
     items = value if isinstance(value, list) else [value]
     numbers: set[int] = set()
     bad: list[BadField] = []
+    if len(items) + sum(len(item) for item in items if isinstance(item, str)) > _MOST_CHARACTERS:
+        return numbers, [
+            BadField(codes.INVALID_VALUE, f"{name} has more than {_MOST_CHARACTERS} characters", _example(name))
+        ]
     if not items:
         bad.append(
             BadField(codes.INVALID_VALUE, f"{name} is an empty list", "leave it out, or list at least one value")
         )
     for item in items:
         if isinstance(item, bool) or not isinstance(item, int | str):
-            bad.append(BadField(codes.WRONG_TYPE, f"{name} must be numbers or text, not {item!r}", _example(name)))
+            bad.append(
+                BadField(codes.WRONG_TYPE, f"{name} must be numbers or text, not {_kind_of(item)}", _example(name))
+            )
             continue
         words = [word.strip() for word in item.split(",")] if isinstance(item, str) else [str(item)]
         for word in words:
@@ -80,6 +88,11 @@ def _read(name: str, value: Any) -> tuple[set[int], list[BadField]]:
             except BadField as error:
                 bad.append(error)
     return numbers, bad
+
+
+def _kind_of(item: object) -> str:
+    """A short name for a value that may be large."""
+    return {dict: "a mapping", list: "a list", type(None): "null"}.get(type(item)) or repr(item)
 
 
 def _number(name: str, word: str) -> int:
@@ -131,7 +144,7 @@ def _expanded(name: str, part: str, step: str | None) -> str | None:
         last = (ends[-1] or 0) if len(ends) > 1 else high
     if not (low <= first <= high and low <= last <= high) or step == "0":
         return None
-    # Friday to Monday is not a range that cron takes, but everybody knows what is meant.
+    # Cron has no range from Friday to Monday, but its meaning is clear.
     numbers = [*range(first, last + 1)] if first <= last else [*range(first, high + 1), *range(low, last + 1)]
     chosen = numbers[:: int(step)] if step else numbers
     names = _NAMES.get(name)

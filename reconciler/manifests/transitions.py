@@ -1,7 +1,7 @@
-"""Changes that the API server refuses on an object that exists already. Called before a declared manifest is applied.
+"""Changes that the API server refuses on an object that exists already.
 
-Sources: the transition rules (`oldSelf`) of the NodePool and ProvisioningRequest CustomResourceDefinitions. A rule on a
-field does not run when the field was absent before.
+They are the transition rules (`oldSelf`) of the NodePool and ProvisioningRequest CustomResourceDefinitions. A rule on a field
+does not run when the field was absent before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NEW_NAME = "a request runs once: give the changed one a new name"
 
 @dataclass(frozen=True, slots=True)
 class RefusedChange:
-    """path: the field; message: what is wrong; hint: what to do instead."""
+    """One field that must not change. path: the field; hint: what to do instead."""
 
     path: str
     message: str
@@ -25,7 +25,7 @@ class RefusedChange:
 
 
 def refused_changes(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
-    """What of the change from `old` (as the cluster has it) to `new` (as declared) will be refused."""
+    """The changes from `old`, in the cluster, to `new`, as declared, that will be refused."""
     match new.get("kind"):
         case "ProvisioningRequest":
             return _of_request(mapping_at(old, "spec"), mapping_at(new, "spec"))
@@ -51,7 +51,7 @@ def _of_pool(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
         refused.append(
             RefusedChange(
                 "spec.replicas",
-                f"a NodePool cannot become {direction}: spec.replicas is there from the beginning or never",
+                f"a NodePool cannot become {direction}: spec.replicas can be neither added nor removed",
                 "declare a second NodePool and remove the first one when it is empty",
             ),
         )

@@ -1,7 +1,7 @@
-"""From YAML events to plain values with marks: duplicate keys, merge keys, aliases and limits. Used by load.
+"""From YAML events to plain values with marks: duplicate keys, merge keys, aliases and limits.
 
-The events come from libyaml; composing and constructing are done here because PyYAML's own would lose positions, accept
-duplicate keys and resolve scalars by YAML 1.1.
+The events come from libyaml. Composing and constructing are done here, because PyYAML's own loses positions, accepts
+duplicate keys and resolves scalars by YAML 1.1.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from reconciler.manifests.scalars import Scalar, key_text, resolve_plain, resolv
 from reconciler.model.findings import Code
 
 DEEPEST = 64
-"""Levels of nesting; a Kubernetes object of the product's kinds has about 15."""
+"""Levels of nesting; the kinds read here have about 15."""
 MOST_NODES = 100_000
-"""Nodes of one document after its aliases are followed; an object of this size would not fit into etcd."""
+"""Nodes of one document with its aliases followed; a larger object would not fit into etcd."""
 _BINARY = "tag:yaml.org,2002:binary"
 _MERGE = "tag:yaml.org,2002:merge"
 _Entries = dict[str | int, tuple[int, int]]
 
 
 class Unreadable(Exception):  # noqa: N818 - it never leaves this package: load turns it into a finding
-    """What makes one document unreadable. line, column: from 1, inside the text that was parsed."""
+    """Why one document is unreadable. line, column: from 1, in the file."""
 
     def __init__(self, code: Code, message: str, line: int, column: int, hint: str = "") -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class Unreadable(Exception):  # noqa: N818 - it never leaves this package: load 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """One document's value, and the line and column (from 1) of its first node."""
+    """One document's value, and the line and column, from 1, of its first node."""
 
     value: Any
     line: int
@@ -49,18 +49,20 @@ class Root:
 
 
 class TreeBuilder:
-    """Builds the documents of one text, one after the other, so that an error in a later one spares the earlier ones.
+    """Builds the documents of one text one after the other, so that an error spares the documents before it.
 
-    parser: a libyaml parser; marks: where positions go; first_line: the line of the file on which the text begins, from 0.
+    parser: a libyaml parser; marks: receives positions; first_line: the line of the file, from 0, where the text begins.
     """
 
     def __init__(self, parser: Any, marks: Marks, first_line: int) -> None:
         self._parser = parser
         self._marks = marks
         self._first_line = first_line
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._anchors: dict[str, tuple[Any, int, int]] = {}
+        """Value, nodes and height of each anchored part."""
         self._open: set[str] = set()
         self._nodes = 0
+        self._deepest = 0
 
     def documents(self) -> Iterator[Root]:
         """Raises `Unreadable` and PyYAML's errors, whose marks count from the start of the text."""
@@ -84,8 +86,9 @@ class TreeBuilder:
     def _node(self, event: Any, depth: int) -> Any:
         name = type(event).__name__
         if name == "AliasEvent":
-            return self._alias(event)
-        before = self._nodes
+            return self._alias(event, depth)
+        before, deepest = self._nodes, self._deepest
+        self._deepest = depth
         self._count(1, event)
         anchor = event.anchor
         if anchor is not None:
@@ -93,24 +96,28 @@ class TreeBuilder:
         if name == "ScalarEvent":
             value: Any = self._scalar(event)
         elif depth >= DEEPEST:
-            line, column = self._place(event)
-            raise Unreadable(
-                codes.NESTED_TOO_DEEP,
-                f"more than {DEEPEST} levels of nesting",
-                line,
-                column,
-                hint="no object of Kubernetes is nested like this; look for brackets that are never closed",
-            )
+            raise self._too_deep(event)
         elif name == "MappingStartEvent":
             value = self._mapping(depth)
         else:
             value = self._sequence(depth)
         if anchor is not None:
             self._open.discard(anchor)
-            self._anchors[anchor] = (value, self._nodes - before)
+            self._anchors[anchor] = (value, self._nodes - before, self._deepest - depth)
+        self._deepest = max(self._deepest, deepest)
         return value
 
-    def _alias(self, event: Any) -> Any:
+    def _too_deep(self, event: Any) -> Unreadable:
+        line, column = self._place(event)
+        return Unreadable(
+            codes.NESTED_TOO_DEEP,
+            f"more than {DEEPEST} levels of nesting",
+            line,
+            column,
+            hint="no object of Kubernetes is nested like this; look for brackets that are never closed",
+        )
+
+    def _alias(self, event: Any, depth: int) -> Any:
         line, column = self._place(event)
         if event.anchor in self._open:
             raise Unreadable(codes.TOO_MANY_ALIASES, f"alias *{event.anchor} contains itself", line, column)
@@ -123,8 +130,11 @@ class TreeBuilder:
                 column,
                 hint=f"put &{event.anchor} before the value it stands for, earlier in the same document",
             )
-        value, nodes = known
+        value, nodes, height = known
         self._count(nodes, event)
+        if depth + height > DEEPEST:
+            raise self._too_deep(event)
+        self._deepest = max(self._deepest, depth + height)
         return value
 
     def _count(self, nodes: int, event: Any) -> None:
@@ -215,8 +225,8 @@ class TreeBuilder:
         return key_text(value)
 
     def _merge(self, values: dict[str, Any], places: _Entries, depth: int, place: tuple[int, int]) -> None:
-        """`<<`: takes over entries in the order in which they are written, as kubectl does: a merge after a key of the
-        same name wins over it, and of a list the first mapping wins."""
+        """Merges `<<` in the order of writing, as kubectl does: it wins over earlier keys of the same name, and of a
+        list the first mapping wins."""
         source = self._node(self._parser.get_event(), depth + 1)
         parts = source if isinstance(source, list) else [source]
         if not all(isinstance(part, dict) for part in parts):

@@ -1,4 +1,4 @@
-"""Rules across objects of one repository: the same object twice, references that lead nowhere. Used by declared."""
+"""Rules across objects of one repository: duplicate objects, references that do not resolve."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, REPLICAS_FROM_ANNOT
 from reconciler.model.provisioning_requests import ProvisioningClass, ProvisioningRequest
 from reconciler.model.refs import ObjectRef
 
+_MOST_FOLDERS = 4
 _CLUSTER_FOLDER = re.compile(r"(?:.*/)?clusters/[^/]+/")
 _FOLLOWERS = frozenset({"Buffer", "CapacityBuffer", "NodePool"})
 _ONLY_THERE = "it must be in the cluster already"
 
 
 def duplicates(documents: Iterable[ReadDocument], *, one_cluster: bool) -> tuple[Finding, ...]:
-    """A finding for each document whose object another one declares too, with the place of the other.
+    """A finding for each document whose object an earlier one declares too, with the position of the earlier one.
 
-    one_cluster False: folders `clusters/NAME/` are different clusters, so that the same name in two of them is no conflict.
+    one_cluster False: folders `clusters/NAME/` are different clusters, so one name in two of them is no conflict.
     """
     places: dict[tuple[str, ObjectRef], list[ReadDocument]] = defaultdict(list)
     for document in documents:
@@ -43,13 +44,31 @@ def duplicates(documents: Iterable[ReadDocument], *, one_cluster: bool) -> tuple
     return tuple(findings)
 
 
+def several_clusters(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
+    """A finding where the folders of several clusters are read as if they were one, or none."""
+    folders: dict[str, ReadDocument] = {}
+    for document in documents:
+        if document.ref is not None:
+            folders.setdefault(scope_of(document.document.file, one_cluster=False), document)
+    folders.pop("", None)
+    if len(folders) < 2:  # noqa: PLR2004 - one cluster is what is meant
+        return ()
+    names = sorted(folder.rstrip("/") for folder in folders)
+    shown = ", ".join(names[:_MOST_FOLDERS]) + (
+        f" and {len(names) - _MOST_FOLDERS} more" if len(names) > _MOST_FOLDERS else ""
+    )
+    code = codes.SEVERAL_CLUSTERS
+    message = f"{len(names)} clusters are read as one: {shown}"
+    return (Finding(code.name, code.severity, message, hint=f"give the folder of one: --path {names[0]}"),)
+
+
 def scope_of(file: str, *, one_cluster: bool) -> str:
     match = None if one_cluster else _CLUSTER_FOLDER.match(file)
     return match[0] if match is not None else ""
 
 
 def references(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
-    """Notes about references to objects that the repository does not have, and parameters that a class does not allow."""
+    """References to objects that the repository does not have, and parameters that a class does not allow."""
     read = tuple(documents)
     known = {document.ref for document in read}
     classes = {typed.class_name: typed for document in read if isinstance(typed := document.typed, ProvisioningClass)}
@@ -67,7 +86,7 @@ def references(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
 
 
 def _of_follower(document: ReadDocument, known: set[ObjectRef | None]) -> list[Finding]:
-    """Schedules that its annotations name."""
+    """The schedules that its annotations name."""
     if document.ref is None or document.ref.kind not in _FOLLOWERS:
         return []
     following = following_of(document.ref, labels_of(document.document.value, "metadata", "annotations"))
@@ -126,7 +145,7 @@ def _of_request(
 
 def _missing(document: ReadDocument, path: tuple[str | int, ...], target: ObjectRef) -> Finding:
     message = f"{target} is not in this repository: {_ONLY_THERE}"
-    return _finding(codes.NOT_IN_REPOSITORY, document, path, message, "nothing, if something else deploys it")
+    return _finding(codes.NOT_IN_REPOSITORY, document, path, message, "ignore this if something else deploys it")
 
 
 def _finding(code: Code, document: ReadDocument, path: tuple[str | int, ...], message: str, hint: str) -> Finding:

@@ -1,6 +1,6 @@
-"""Deployment, StatefulSet, ReplicaSet, ReplicationController, Job and CronJob: what buffers point to. Used through kinds.
+"""Deployment, StatefulSet, ReplicaSet, ReplicationController, Job and CronJob: what buffers point to.
 
-They are context: somebody else deploys them, headroom only needs their pods' shape, their replicas and their selector.
+They are context: somebody else deploys them, and headroom only needs their pod shape, replicas and selector.
 """
 
 from __future__ import annotations

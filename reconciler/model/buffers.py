@@ -1,4 +1,4 @@
-"""The buffer kinds (CapacityBuffer, and seed 000's Buffer) as typed values. Read by manifests; sized by demand/buffers.py."""
+"""The buffer kinds, CapacityBuffer and the Buffers API proposal's Buffer, as typed values."""
 
 from __future__ import annotations
 
@@ -31,47 +31,53 @@ class Fulfilment(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeClassCapacity:
-    """`Buffer.capacity.nodeClass`: a total to be split into chunks. chunk None: headroom chooses one that fits."""
+    """`Buffer.capacity.nodeClass` of the Buffers API proposal: a total that is split into chunks."""
 
     total: Resources
+    """CPU in millicores and memory in bytes."""
     chunk: Resources | None = None
+    """The size of one chunk; None: headroom chooses one that fits the nodes of the target."""
     node_selector: Labels = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """One declared buffer, of either kind and any version, with its defaults applied.
-
-    target: the scalable (or node class) it points to; pod_template: the PodTemplate's name; pod_shape: seed 000's inline
-    pod; limits as written (exact amounts; empty tuple and None differ: None is absent); minimum_count and maximum_count
-    clamp a percentage (seed 000); selector_labels: a dedicated buffer's pod selector; owned_by: "git" or "cluster".
-    status_manager: the field manager, not headroom's, that writes its status (then headroom stands down). sized_by: the
-    schedule that replicas come from, in words; dormant: why it does not exist at present, in words ("": it does);
-    waits_for: the schedule that it follows and that is not known, in words ("": none).
-    """
+    """One declared buffer, of either kind and any version, with its defaults applied."""
 
     ref: ObjectRef
     position: SourcePosition | None = None
     annotations: Labels = ()
     strategy: str = ACTIVE_CAPACITY
     target: ObjectRef | None = None
+    """The workload with a scale subresource, or the node class, that it points to."""
     pod_template: str | None = None
+    """The name of a PodTemplate in the buffer's namespace."""
     pod_shape: PodShape | None = None
+    """The Buffers API proposal's inline pod (`capacity.pods.podSpec`)."""
     replicas: int | None = None
     percentage: int | None = None
+    """Percent of the target's replicas."""
     minimum_count: int | None = None
+    """Least and most chunks that a percentage may come to; only the Buffers API proposal has them."""
     maximum_count: int | None = None
     limits: tuple[tuple[str, int], ...] | None = None
+    """Amounts by resource, as `Resources` counts them, zeroes kept; None: the field is absent."""
     node_class: NodeClassCapacity | None = None
     recreation: Recreation = Recreation.KEEP_EMPTY
     selector_labels: Labels = ()
+    """Labels of the pods that a dedicated buffer is for."""
     generation: int | None = None
     created: str = ""
+    """`metadata.creationTimestamp`, RFC 3339; "" while the buffer is only in Git."""
     status_manager: str | None = None
+    """The field manager other than headroom that writes its status; headroom stands down for it."""
     status_conditions: tuple[Condition, ...] = field(default=())
     sized_by: str = ""
+    """The schedule that `replicas` come from, in words; "": the buffer's own number."""
     dormant: str = ""
+    """Why a schedule keeps it out of the cluster at present, in words; "": it exists."""
     waits_for: str = ""
+    """The schedule that it follows and that is unknown, in words; "": none."""
 
     def annotation(self, key: str) -> str | None:
         """The annotation's value; None where the buffer has none of that name."""

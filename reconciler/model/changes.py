@@ -1,4 +1,4 @@
-"""The plan and what applying it did. Made by plan, rendered by render, carried out by cluster, told by report."""
+"""The plan of one pass, and what applying it did."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """A manifest from Git that the cluster must get (or lose, when it was ours and is gone from Git).
+    """A manifest from Git to be applied, or an object of ours to be deleted because Git no longer has it.
 
-    force: what it changes was changed by a person since headroom applied it, and is taken back.
+    force: somebody changed these fields since headroom applied them, and headroom takes them back.
     """
 
     ref: ObjectRef
@@ -52,7 +52,10 @@ class ObjectChange:
 
 @dataclass(frozen=True, slots=True)
 class NodeClaimCreation:
-    """name is a function of what is asked for and of the names taken, so that a repeated pass asks for the same object."""
+    """A NodeClaim to be created.
+
+    The name follows from what is asked for and from the names in use, so that a repeated pass asks for the same object.
+    """
 
     name: str
     planned: PlannedNode
@@ -61,15 +64,17 @@ class NodeClaimCreation:
 
 @dataclass(frozen=True, slots=True)
 class NodeClaimAction:
-    """Hold, release or delete one node. node_claim None: a node that no NodeClaim made (it is then held by annotation on
-    the node alone); node None: a NodeClaim without a node yet."""
+    """One node to be held, released or deleted."""
 
     node_claim: str | None
+    """None: no NodeClaim made the node, so that only the node itself can be annotated."""
     node: str | None
+    """None: the NodeClaim has no node yet."""
     node_pool: str
     reason: str
     holdings: tuple[Holding, ...] = ()
     price: float | None = None
+    """USD an hour; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +92,23 @@ class NodeClaimChanges:
 
 @dataclass(frozen=True, slots=True)
 class DomainCount:
-    """Chunks of a demand on one node (or NodeClaim, while there is no node), and what it has of one label that their spread or
-    affinity goes by. values: several while that is open, none where it lacks the label."""
+    """How many chunks of a demand one bin holds, and its value of one topology label."""
 
     bin: str
+    """The node's name; the NodeClaim's while it has no node."""
     key: str
+    """A label that the demand's spread constraints or pod affinity go by."""
     values: tuple[str, ...]
+    """Several while the choice is open, none where the bin lacks the label."""
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class DemandOutcome:
-    """domains: by the labels that its spread constraints and pod affinity go by, the hostname left out."""
+    """Where one demand's chunks are.
+
+    domains: by the labels of its spread constraints and pod affinity, hostname left out.
+    """
 
     demand: Demand
     on_existing: int
@@ -111,22 +121,24 @@ class DemandOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StaticPoolChange:
-    """Nodes of a static NodePool that Karpenter makes or deletes by itself once the plan is applied.
-
-    before: nodes there that are not on their way out; instance_type, price: the cheapest that a new one may be bought as,
-    USD an hour; "" and None: none comes, or nothing with a known price.
-    """
+    """Nodes of a static NodePool that Karpenter itself creates or deletes once the plan is applied."""
 
     node_pool: str
     before: int
+    """Nodes that exist and are not being deleted."""
     after: int
     instance_type: str = ""
+    """The cheapest type that a new node may be; "" when none is created or no price is known."""
     price: float | None = None
+    """USD an hour of that type."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleOutcome:
-    """next_value None: nothing changes any more."""
+    """A schedule's value at the pass's instant, in replicas, and the next other one.
+
+    next_value None: the value never changes again.
+    """
 
     namespace: str
     name: str
@@ -137,7 +149,10 @@ class ScheduleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class BudgetOutcome:
-    """budget, allowed None: unbounded."""
+    """What one NodePool's budgets allow for one reason, in nodes. budget, allowed None: unbounded.
+
+    budget: the least of the open budgets; allowed: what disrupting and not-ready nodes leave of it.
+    """
 
     node_pool: str
     reason: str
@@ -151,7 +166,7 @@ class BudgetOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """USD. An hour before and after the plan; nodes without a known price are named in assumptions, not guessed."""
+    """USD an hour before and after the plan. Nodes without a known price are named in `assumptions`, never guessed."""
 
     per_hour_before: float = 0.0
     per_hour_after: float = 0.0
@@ -164,7 +179,7 @@ HOURS_PER_MONTH = 730
 
 @dataclass(frozen=True, slots=True)
 class PendingOutcome:
-    """Pods by where they would go."""
+    """Pending pods, counted by where they would go."""
 
     placed_on_existing: int = 0
     placed_on_new: int = 0
@@ -173,12 +188,7 @@ class PendingOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything one pass would change, with its reasons. No durations in it: equal input gives equal bytes.
-
-    blocked: reasons why nothing may be deleted or released in this pass (an incomplete read, a force-push hold).
-    back_offs: what the inventory should remember afterwards. occupied: what each existing bin holds. pending: pods that wait,
-    without those of nodes that are being deleted. local_budgets: budgets in local time and their form in UTC.
-    """
+    """Everything one pass would change, with its reasons. No durations in it: equal input gives equal bytes."""
 
     revision: str | None
     now: datetime
@@ -191,12 +201,17 @@ class Plan:
     cost: Cost = field(default_factory=Cost)
     findings: tuple[Finding, ...] = ()
     pending: PendingOutcome = field(default_factory=PendingOutcome)
+    """Without the pods of nodes that are being deleted."""
     occupied: tuple[OccupiedBin, ...] = ()
+    """What each existing bin holds."""
     local_budgets: tuple[PoolBudgets, ...] = ()
+    """Budgets written in local time, beside what they were compiled into."""
     include_pending: bool = False
     blocked: tuple[str, ...] = ()
+    """Why nothing may be deleted or released in this pass: an incomplete read, a force-push hold."""
     notes: tuple[str, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)
+    """What the inventory remembers afterwards, as JSON values by key."""
 
     @property
     def has_changes(self) -> bool:
@@ -204,7 +219,7 @@ class Plan:
         return bool(self.node_claims or self.objects)
 
 
-# Writes: what carrying out a plan does to the cluster, one API call each.
+# Writes: each is one API call.
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +234,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Annotate:
-    """Set (or with None remove) annotations by merge patch, also those that another manager set."""
+    """Set annotations, or remove them with None, by merge patch: also those that another manager set."""
 
     ref: ObjectRef
     annotations: tuple[tuple[str, str | None], ...]
@@ -228,7 +243,7 @@ class Annotate:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete with the uid as precondition, so that a namesake made meanwhile is never hit. uid "": no precondition."""
+    """Delete with the uid as precondition, so that a newer object of the same name is safe. uid "": no precondition."""
 
     ref: ObjectRef
     uid: str = ""
@@ -252,11 +267,11 @@ class Outcome(StrEnum):
     APPLIED = "applied"
     UNCHANGED = "unchanged"
     REFUSED = "refused"
-    """The API server said no for good (validation, RBAC, immutable)."""
+    """The API server refused it, and will again: validation, RBAC, an immutable field."""
     CONFLICT = "conflict"
     """Another field manager owns a field; the message names it."""
     FAILED = "failed"
-    """Worth another try (timeout, 429, 5xx)."""
+    """May succeed when tried again: timeout, 429, 5xx."""
     SKIPPED = "skipped"
 
 

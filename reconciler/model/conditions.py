@@ -1,4 +1,4 @@
-"""Status conditions as Kubernetes has them. Made by demand and the cycle's summarizer, written by cluster/status.py."""
+"""Status conditions as Kubernetes has them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ConditionStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition without its times: `lastTransitionTime` is kept or set by who writes it, since the core has no clock."""
+    """One condition without its times: whoever writes it sets `lastTransitionTime`, since the core has no clock."""
 
     type: str
     status: ConditionStatus

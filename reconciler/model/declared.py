@@ -1,4 +1,4 @@
-"""Everything that is declared, typed: from a repository or from the cluster's own objects. Made by manifests, read by demand and plan."""
+"""Everything that a repository, or the cluster itself, declares, as typed values."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from reconciler.model.workloads import PriorityClass, Workload
 
 @dataclass(frozen=True, slots=True)
 class DeclaredManifest:
-    """One document that the cluster must carry, as written (spellings already corrected, in the version it was written in).
+    """One document to be applied: in the version it was written in, old spellings corrected.
 
-    partial: a NodePool without a template: only the fields present are applied to a pool that must exist.
+    partial: a NodePool without a template, of which only the fields present are applied to an existing pool.
     """
 
     ref: ObjectRef
@@ -40,35 +40,38 @@ T = TypeVar("T", bound=_Referenced)
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Typed documents, each kind sorted by namespace and name; node_pools are whole ones and those that a partial document
-    was laid over; workloads include PodTemplates.
+    """Typed documents, each kind sorted by namespace and name.
 
-    manifests: what is to be applied (buffers, requests, pod templates, node pools, schedules, overlays; workloads and
-    priority classes are context only, somebody else deploys them). broken_files: could not be read at all, or in part;
-    broken: objects whose document is invalid. Both keep their last good version in force and are never pruned. documents: how many
-    the files hold, of any kind. dormant: declared objects that are not to be in the cluster at present, and why.
+    Broken objects and files keep their last good version in force and are never pruned.
     """
 
     buffers: tuple[Buffer, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
+    """Whole pools, and live ones with a partial document merged into them."""
     workloads: tuple[Workload, ...] = ()
+    """PodTemplates too. Workloads and priority classes are context only: somebody else deploys them."""
     priority_classes: tuple[PriorityClass, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     provisioning_classes: tuple[ProvisioningClass, ...] = ()
     schedules: tuple[Schedule, ...] = ()
     node_overlays: tuple[NodeOverlay, ...] = ()
     manifests: tuple[DeclaredManifest, ...] = ()
+    """What headroom applies."""
     findings: tuple[Finding, ...] = ()
     broken_files: frozenset[str] = frozenset()
+    """Files that could not be read, in whole or in part."""
     broken: frozenset[ObjectRef] = frozenset()
+    """Objects whose document is invalid."""
     documents: int = 0
+    """How many documents the files hold, of any kind."""
     dormant: Mapping[ObjectRef, str] = field(default_factory=dict)
+    """Objects that a schedule keeps out of the cluster at present, and why."""
 
     def over(self, live: Declared) -> Declared:
-        """This (the repository) first, then what only `live` (the cluster) has. Manifests and findings stay this one's.
+        """This repository's objects, then what only the cluster (`live`) has. Manifests and findings stay this one's.
 
-        Where both have an object, what is declared comes from the repository and what is observed (uid, status, a size
-        that another manager owns) from the cluster.
+        Of an object in both, the spec comes from the repository, and what is observed from the cluster: uid, status,
+        a size that another manager owns.
         """
         return Declared(
             buffers=_first(self.buffers, live.buffers, _observed_buffer),
@@ -99,7 +102,7 @@ def _observed_buffer(own: Buffer, live: Buffer) -> Buffer:
 
 
 def _observed_workload(own: Workload, live: Workload) -> Workload:
-    """The live size counts: headroom deploys no workloads, so that whoever does owns `spec.replicas` (semantics, buffers)."""
+    """The live size counts: headroom deploys no workloads, so somebody else owns `spec.replicas`."""
     return replace(
         own,
         replicas=live.replicas,

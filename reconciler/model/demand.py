@@ -1,4 +1,4 @@
-"""Demand: what one manifest asks for right now. Made by the demand package, placed by placement, reported by plan."""
+"""Demand: what one manifest asks for right now."""
 
 from __future__ import annotations
 

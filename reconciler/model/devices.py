@@ -1,7 +1,7 @@
-"""Dynamic resource allocation: devices on nodes, classes of them, claims to them. Decoded by cluster, judged by placement.
+"""Dynamic resource allocation: devices on nodes, classes of them, claims to them.
 
-Only what can be counted is judged: devices that a node has for itself, taken whole, and classes that select by driver and by
-attributes being equal to something. The rest is `simple` False, and said to be not judged.
+Only what can be counted is judged: devices that belong to one node and are taken whole, and classes whose selectors compare
+the driver or an attribute for equality. Everything else has `is_simple` or `simple` False and is reported as not judged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 DeviceName = tuple[str, str, str]
 """Driver, pool and name: a device's identity in allocations."""
 Attribute = tuple[str, str]
-"""Domain (the driver's name where none is written) and name."""
+"""Domain and name; an absent domain is the driver's name."""
 
 _DRIVER = re.compile(r"""device\.driver\s*==\s*(["'])(?P<value>[^"']*)\1""")
 _ATTRIBUTE = re.compile(
@@ -32,21 +32,26 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSlice:
-    """Some of a driver's devices. node: "" when they are not one node's own. generation, slices: of the pool: slices of an
-    older generation do not count, nor does a pool of which some are missing."""
+    """Some of a driver's devices.
+
+    Slices of an older generation than their pool's newest do not count, nor does a pool of which slices are missing.
+    """
 
     name: str
     driver: str
     pool: str
     node: str = ""
+    """"" when the devices do not belong to one node."""
     generation: int = 0
+    """`spec.pool.generation`."""
     slices: int = 1
+    """`spec.pool.resourceSliceCount`: how many slices the pool has."""
     devices: tuple[Device, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceClass:
-    """selectors: CEL expressions that all must hold."""
+    """A DeviceClass. selectors: CEL expressions that must all hold."""
 
     name: str
     selectors: tuple[str, ...] = ()
@@ -57,7 +62,7 @@ class DeviceClass:
         return all(_DRIVER.fullmatch(part) or _ATTRIBUTE.fullmatch(part) for part in self._parts())
 
     def selects(self, driver: str, device: Device) -> bool:
-        """Only to be asked of a simple class."""
+        """Whether the class takes this device of the driver; only meaningful for a simple class."""
         return all(_holds(part, driver, dict(device.attributes)) for part in self._parts())
 
     def _parts(self) -> list[str]:
@@ -84,7 +89,7 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClaimSpec:
-    """simple: every request is a number of devices of a class and nothing else."""
+    """The spec of a ResourceClaim. simple: each request is a number of devices of one class, and nothing else."""
 
     requests: tuple[DeviceRequest, ...] = ()
     simple: bool = True
@@ -92,7 +97,7 @@ class ClaimSpec:
 
 @dataclass(frozen=True, slots=True)
 class ResourceClaim:
-    """allocated: the devices it has, () while it has none. owner: the uid of what controls it, "" when nothing does."""
+    """A ResourceClaim. allocated: its devices, () while it has none; owner: the uid of its controller, "" for none."""
 
     namespace: str
     name: str
@@ -112,7 +117,7 @@ class ResourceClaimTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """All of it, each by name."""
+    """Everything about devices in the cluster; each tuple is sorted by name."""
 
     slices: tuple[ResourceSlice, ...] = ()
     classes: tuple[DeviceClass, ...] = ()

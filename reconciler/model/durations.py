@@ -1,4 +1,4 @@
-"""Durations as Go writes them (`720h`, `1h30m`, `90s`). Read by manifests, settings and demand; printed by report."""
+"""Durations as Go writes them (`720h`, `1h30m`, `90s`)."""
 
 from __future__ import annotations
 
@@ -11,30 +11,45 @@ _UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 """Nanoseconds, in which Go counts."""
 _LONGEST = 2**63 - 1
 _MOST_DIGITS = 19
-"""Of a number of any unit; more are beyond the longest duration already."""
+"""A number with more digits exceeds the longest duration in any unit."""
+_MOST_CHARACTERS = 200
+"""Far longer than any duration that Go itself prints."""
 _MOST_SHOWN = 40
 _PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)")
+_DAYS = re.compile(r"(?:([0-9]{1,3})w)?(?:([0-9]{1,4})d)?(?:([0-9]{1,5})h)?((?:[0-9]{1,5}m)?(?:[0-9]{1,5}s)?)")
 
 
 def parse_duration(text: str) -> timedelta:
-    """`"1h30m"` → 90 minutes; `"0"` is zero. Days are not a Go unit: 24h. Raises `Invalid`.
+    """`"1h30m"` → 90 minutes; `"0"` is zero. Go has no unit for days: write 24h. Raises `Invalid`.
 
-    Also for more than 292 years: Go's time.ParseDuration counts nanoseconds in 64 bits, and refuses what they do not hold.
+    More than 292 years is invalid too: Go's time.ParseDuration counts nanoseconds in 64 bits.
     """
     if text == "0":
         return timedelta(0)
+    if len(text) > _MOST_CHARACTERS:
+        raise _too_long(text)
     total = 0
     position = 0
-    for part in _PART.finditer(text):
-        if part.start() != position:
-            break
+    while part := _PART.match(text, position):
         total += _nanoseconds(text, part)
         position = part.end()
     if not text or position != len(text):
-        raise Invalid(f"{text!r} is not a duration", hint='write hours, minutes and seconds, such as "720h" or "1h30m"')
+        raise Invalid(
+            f"{text!r} is not a duration",
+            hint=duration_hint(text) or 'write hours, minutes and seconds, such as "720h" or "1h30m"',
+        )
     if total > _LONGEST:
         raise _too_long(text)
     return timedelta(microseconds=total // 1000)
+
+
+def duration_hint(text: str) -> str:
+    """What to write for a duration in days or weeks, which Go does not know: `write "24h"` for `1d`; else ""."""
+    found = _DAYS.fullmatch(text)
+    if found is None or not (found[1] or found[2]):
+        return ""
+    hours = 168 * int(found[1] or 0) + 24 * int(found[2] or 0) + int(found[3] or 0)
+    return f'write "{hours}h{found[4]}"'
 
 
 def _nanoseconds(text: str, part: re.Match[str]) -> int:
@@ -51,7 +66,7 @@ def _too_long(text: str) -> Invalid:
 
 
 def format_duration(duration: timedelta) -> str:
-    """The shortest exact form: `1h30m`, `90s` becomes `1m30s`, zero `0s`."""
+    """The shortest exact form, to the millisecond: `1h30m`, `1m30s` for 90 seconds, `0s` for zero."""
     milliseconds = round(duration / timedelta(milliseconds=1))
     parts = []
     for unit, length in (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):

@@ -1,11 +1,14 @@
-"""Typed failures: the type alone decides retry, event and log level. Raised everywhere, turned into words in one place.
+"""Typed failures: the type alone decides retry, event and log level.
 
-Callers that report (`cycle`, `cli`) read `message`, `hint` and `causes`; no one parses the text.
+Whoever reports a failure reads `message`, `hint` and `causes`; nobody parses the text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+PATH_NOT_FOUND = "PathNotFound"
+"""Reason of a stall: a folder or file that was named does not exist."""
 
 
 class Failure(Exception):  # noqa: N818 - the four kinds below are the glossary's words and read better without "Error"
@@ -22,15 +25,15 @@ class Failure(Exception):  # noqa: N818 - the four kinds below are the glossary'
 
 
 class Invalid(Failure):
-    """What was declared cannot be carried out as written: retrying changes nothing until somebody edits it."""
+    """What was declared cannot be carried out as written: a retry fails until somebody edits it."""
 
 
 class Waiting(Failure):
-    """Something that will come by itself is not there yet (a cache, a node, an API): look again at the next change."""
+    """Something is not there yet but will come by itself (a cache, a node, an API): tried again at the next change."""
 
 
 class Stalled(Failure):
-    """Nothing more happens until somebody acts, and what is in force stays in force. `reason` is a condition reason."""
+    """Nothing more happens until somebody acts; what is in force stays so. `reason` is a condition reason."""
 
     def __init__(self, message: str, *, reason: str, hint: str = "", causes: Sequence[BaseException] = ()) -> None:
         super().__init__(message, hint=hint, causes=causes)
@@ -38,4 +41,4 @@ class Stalled(Failure):
 
 
 class Transient(Failure):
-    """A call failed in a way that a later try may not (timeouts, 429, 5xx, conflicts): retried with back-off."""
+    """A call failed but may succeed later (timeouts, 429, 5xx, conflicts): retried with back-off."""

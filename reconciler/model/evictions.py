@@ -1,6 +1,6 @@
-"""Which pods may not be evicted, as Karpenter 1.14 judges it. Used by demand and plan.
+"""Which pods may not be evicted, as Karpenter 1.14 judges it.
 
-Its own rules are `IsDoNotDisruptActive` (pkg/utils/pod) and the limits of disruption budgets (pkg/utils/pdb).
+Karpenter's own code is `IsDoNotDisruptActive` (pkg/utils/pod) and the PodDisruptionBudget limits of pkg/utils/pdb.
 """
 
 from __future__ import annotations
@@ -19,22 +19,25 @@ _DISRUPTED = Taint(DISRUPTED_TAINT, "", "NoSchedule")
 
 
 def is_kept(pod: Pod, now: datetime) -> bool:
-    """do-not-disrupt: `true`, or a duration since the pod's start; its creation is what is known of that."""
+    """Whether do-not-disrupt is `true`, or a duration since the pod's start that is not over.
+
+    The view has no start times, so the creation time stands for it.
+    """
     text = dict(pod.annotations).get(DO_NOT_DISRUPT)
     if text is None or text == "true":
         return text is not None
     try:
         duration = parse_duration(text)
     except Invalid:
-        return False  # Karpenter passes over what is neither
+        return False  # Karpenter ignores any other value
     return pod.created is None or now - pod.created < duration
 
 
 def is_never_evicted(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> bool:
-    """By one budget that lets none of its pods go ever, or by several at once, which the eviction API refuses.
+    """Whether one budget never lets any of its pods go, or several cover the pod, which the eviction API refuses.
 
-    Pods that tolerate the taint of disrupted nodes are not evicted at all, so that no budget is asked. Karpenter also lets
-    pods go that are not ready where their budget has `unhealthyPodEvictionPolicy: AlwaysAllow`; that is not looked at.
+    Pods that tolerate the taint of disrupted nodes are not evicted, so no budget applies to them. Unlike Karpenter, this
+    ignores `unhealthyPodEvictionPolicy: AlwaysAllow`, by which unready pods may go.
     """
     if any(toleration.tolerates(_DISRUPTED) for toleration in pod.shape.tolerations):
         return False

@@ -1,4 +1,4 @@
-"""A finding: a diagnosed problem in a manifest. Made by manifests and demand, printed by report, never an exception."""
+"""A finding: a diagnosed problem in a manifest, never an exception."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from reconciler.model.refs import ObjectRef, SourcePosition
 
 
 class Severity(StrEnum):
-    """error: the API server would refuse it and we do not translate it, or it cannot be carried out; warning: it will
-    not do what it seems to; info: worth knowing."""
+    """error: the API server would refuse it, or it cannot be carried out; warning: it does something else than it seems
+    to; info: worth knowing."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -25,18 +25,31 @@ class Code:
     severity: Severity
 
 
+LONGEST_TEXT = 1000
+"""Characters; what a finding quotes may be a megabyte in one line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """code: stable kebab-case, one docs page each (`docs/findings/CODE.md`); path: the field, as
-    `spec.disruption.budgets[0].nodes`; hint: what to write instead."""
+    """One problem, in words that stand alone. Longer texts are cut."""
 
     code: str
+    """Stable, in kebab-case; its page is `docs/findings/CODE.md`."""
     severity: Severity
     message: str
+    """One sentence without a full stop."""
     position: SourcePosition | None = None
     ref: ObjectRef | None = None
     path: str = ""
+    """The field, such as `spec.disruption.budgets[0].nodes`."""
     hint: str = ""
+    """What to write instead."""
+
+    def __post_init__(self) -> None:
+        for name in ("message", "path", "hint"):
+            text: str = getattr(self, name)
+            if len(text) > LONGEST_TEXT:
+                object.__setattr__(self, name, f"{text[:LONGEST_TEXT]}…")
 
     @property
     def sort_key(self) -> tuple[str, int, int, str, str, str]:

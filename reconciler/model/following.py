@@ -1,4 +1,4 @@
-"""Which schedules a buffer or NodePool follows, as its annotations say. Read by manifests (to check) and demand (to act)."""
+"""Which schedules a buffer or NodePool follows, as its annotations say."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROUP = "autoscaling.karpenter.sh"
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """replicas_from, active_during: schedules by reference; lead: how much earlier growth begins."""
+    """The schedules that one object follows. lead: how much earlier than the schedule it grows."""
 
     replicas_from: ObjectRef | None = None
     active_during: ObjectRef | None = None
@@ -30,7 +30,7 @@ class Following:
 
 
 def following_of(ref: ObjectRef, annotations: Labels) -> Following | None:
-    """None for an object that follows no schedule. What cannot be read counts as absent: manifests has told of it."""
+    """None for an object that follows no schedule. An unreadable value counts as absent: validation has reported it."""
     values = dict(annotations)
     replicas_from = schedule_ref(ref, values.get(REPLICAS_FROM_ANNOTATION, ""))
     active_during = schedule_ref(ref, values.get(ACTIVE_DURING_ANNOTATION, "")) if ref.namespace else None
@@ -40,10 +40,10 @@ def following_of(ref: ObjectRef, annotations: Labels) -> Following | None:
 
 
 def schedule_ref(follower: ObjectRef, text: str) -> ObjectRef | None:
-    """The schedule that `text` means on this object; None when it means none.
+    """The schedule that `text` names on this object; None when it names none.
 
-    A buffer names one of its own namespace (as all its references do), an object without a namespace writes
-    `NAMESPACE/NAME`, where an absent namespace is `default`.
+    A buffer names a schedule of its own namespace, as all its references do. A cluster-scoped object writes
+    `NAMESPACE/NAME`; an absent namespace is `default`.
     """
     namespace, slash, name = text.rpartition("/")
     if follower.namespace and namespace not in {"", follower.namespace}:

@@ -1,4 +1,4 @@
-"""Disruption budgets written in local time, and what they were compiled into. Made by timetable, applied by manifests, shown by report."""
+"""Disruption budgets written in local time, and what they were compiled into."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from reconciler.model.refs import SourcePosition
 
 @dataclass(frozen=True, slots=True)
 class AllowWindow:
-    """One line of `headroom.dev/allow-windows`: disruption only from each hit for `duration`. reasons None: every one."""
+    """One line of `headroom.dev/allow-windows`: disruption is allowed from each cron hit for `duration` only.
+
+    reasons None: every disruption reason.
+    """
 
     schedule: str
     duration: timedelta
@@ -20,7 +23,7 @@ class AllowWindow:
 
 @dataclass(frozen=True, slots=True)
 class LocalBudgets:
-    """What a NodePool's document says. budgets: its own, with schedules in `time_zone`; allow_windows: likewise."""
+    """What a NodePool's document says; the schedules of budgets and windows are in `time_zone`, an IANA name."""
 
     budgets: tuple[DisruptionBudget, ...]
     allow_windows: tuple[AllowWindow, ...] = ()
@@ -29,14 +32,14 @@ class LocalBudgets:
 
 @dataclass(frozen=True, slots=True)
 class CompiledBudgets:
-    """budgets: with schedules in UTC. They mean what was written from `valid_from` to `valid_until`; from `renew_at` on
-    another form is compiled, which agrees with this one as long as both are valid. index: of the written budget that each
-    comes from, None for one of the allow-windows."""
+    """Budgets with schedules in UTC that mean what was written, for as long as they are valid."""
 
     budgets: tuple[DisruptionBudget, ...]
     origins: tuple[int | None, ...]
+    """By compiled budget: the index of the written budget, or None for one that comes from the allow-windows."""
     valid_from: datetime
     renew_at: datetime
+    """From here on other budgets are compiled; the two agree for as long as both are valid."""
     valid_until: datetime
 
 

@@ -1,6 +1,6 @@
 """The names under which headroom is known in a cluster, and those of its annotations that several packages go by.
 
-Written by plan, found again by cluster, heeded by demand and render: a spelling of its own in each would come apart.
+They are written in one package and looked for in another, so each is spelled once, here.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ SUSPEND_ANNOTATION = "headroom.dev/suspend"
 REQUESTED_AT_ANNOTATION = "headroom.dev/requestedAt"
 """On the inventory: another value asks for a pass at once."""
 DRIFT_ANNOTATION = "headroom.dev/drift"
-"""What becomes of an object that was changed in the cluster since it was applied: correct or report."""
+"""What happens to an object that was changed in the cluster since it was applied: correct or report."""
 MODE_ANNOTATION = "headroom.dev/ssa"
 """How an object is applied: Override, Merge, IfNotPresent or Ignore."""
 REPLICAS_FROM_ANNOTATION = "headroom.dev/replicas-from"
 """On a buffer or a static NodePool: the MetricsProducer whose value is its replicas."""
 ACTIVE_DURING_ANNOTATION = "headroom.dev/active-during"
-"""On a buffer: the MetricsProducer while whose value is above 0 it exists."""
+"""On a buffer: the MetricsProducer; the buffer exists while its value is above 0."""
 LEAD_TIME_ANNOTATION = "headroom.dev/lead-time"
-"""Beside either: how much earlier it grows, so that nodes are ready at the edge."""
+"""With either of the two: how much earlier the object grows, so that nodes are ready when the value rises."""
 
 
 def is_own(manager: str) -> bool:

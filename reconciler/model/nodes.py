@@ -1,4 +1,4 @@
-"""Nodes, NodeClaims, NodePools and what can be launched. Decoded by manifests, cluster and catalog; read by the core."""
+"""Nodes, NodeClaims, NodePools and what can be launched."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ UNREGISTERED_TAINT = "karpenter.sh/unregistered"
 PLACEHOLDER_LABEL = "headroom.dev/placeholder"
 """On every NodeClaim that headroom made; Karpenter copies it to the node. The value is always "true"."""
 HELD_ANNOTATION = "headroom.dev/held"
-"""Headroom's own mark beside `do-not-disrupt`, so that a person's do-not-disrupt is never taken away."""
+"""Marks a `do-not-disrupt` as headroom's own, so that one that a person set is never removed."""
 HOLDS_ANNOTATION = "headroom.dev/holds"
-"""What a bin was made or held for (`placement.words_of_holdings`): for people, and so that chunks stay where they are."""
+"""What a bin was created or held for (`words_of_holdings`): for people, and to keep chunks where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class NodeClassRef:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the cluster. `annotations` only those headroom acts on."""
+    """A node of the cluster. annotations: only those that headroom acts on."""
 
     name: str
     allocatable: Resources
@@ -74,7 +74,7 @@ class Node:
 class NodeClaim:
     """A NodeClaim, ours (label `headroom.dev/placeholder`) or Karpenter's.
 
-    node_name: set once registered; conditions: type → status; capacity, allocatable: from its status, empty before launch.
+    node_name: set at registration; conditions: type and status; capacity, allocatable: of its status, empty before launch.
     """
 
     name: str
@@ -129,8 +129,10 @@ class NodeClaimTemplate:
 
 @dataclass(frozen=True, slots=True)
 class BudgetOrigin:
-    """Where people find a budget that was compiled from what they wrote. name: `budgets[1]` or the annotation; window: what
-    they wrote of its time, in words that follow what it allows."""
+    """What a compiled budget was written as, so that messages name what people can find.
+
+    name: `budgets[1]`, or the annotation; window: its schedule as written, to be appended to what it allows.
+    """
 
     name: str
     window: str
@@ -138,10 +140,11 @@ class BudgetOrigin:
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """One budget as written (seed 003): `reasons` None names every reason, an empty tuple none; nodes "10%" or "5".
+    """One budget as written (Karpenter design "Disruption Controls By Reason").
 
-    unreadable: why the duration is none that anybody can read, so that Karpenter cannot evaluate the budget; met in a
-    cluster only. origin: of one that was compiled; two that mean the same are equal whatever they were compiled from.
+    nodes: "10%" or "5"; reasons None: every reason, (): none. unreadable: why the duration cannot be parsed, which only
+    occurs in a cluster, and keeps Karpenter from evaluating the budget. origin: what a compiled budget was written as;
+    it does not count when budgets are compared.
     """
 
     nodes: str = "10%"
@@ -181,7 +184,7 @@ class NodePool:
 
 
 MOST_PRICE = 1_000_000
-"""USD an hour: more is no price of a machine, and far more is beyond the whole numbers that placement reckons in."""
+"""USD an hour. No machine costs more, and far more would overflow the integers that placement computes with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""NodeOverlays: price and capacity adjustments of instance types. Read by manifests, applied by placement's candidates."""
+"""NodeOverlays: price and capacity adjustments of instance types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.model.requirements import Requirement
 
 @dataclass(frozen=True, slots=True)
 class NodeOverlay:
-    """price: absolute USD an hour as written, or None; price_adjustment: "+5%", "-0.10"; at most one of both."""
+    """A NodeOverlay. price: USD an hour as written; price_adjustment: "+5%" or "-0.10"; at most one of the two is set."""
 
     ref: ObjectRef
     requirements: tuple[Requirement, ...] = ()

@@ -1,4 +1,4 @@
-"""What placement decided: which chunks go where, and every excuse. Made by placement, read by plan and report."""
+"""What placement decided: which chunks go where, and every excuse."""
 
 from __future__ import annotations
 

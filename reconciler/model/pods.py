@@ -1,4 +1,4 @@
-"""Pods as scheduling sees them. Decoded by manifests and cluster; grouped and placed by placement."""
+"""Pods as scheduling sees them."""
 
 from __future__ import annotations
 

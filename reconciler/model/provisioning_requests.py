@@ -1,4 +1,4 @@
-"""Provisioning requests and their classes (seed 002) as typed values. Read by manifests, planned by demand."""
+"""ProvisioningRequests and their classes (Cluster Autoscaler ProvisioningRequest proposal) as typed values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningRequest:
-    """created: RFC 3339 creation time in the cluster, "" when only in Git; parameters: sorted."""
+    """A ProvisioningRequest. created: RFC 3339 creation time, "" when it is only in Git; parameters: sorted."""
 
     ref: ObjectRef
     class_name: str
@@ -34,7 +34,7 @@ class ProvisioningRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningClass:
-    """Seed 002's future kind: default parameters for a class, and the parameters it allows (None: all)."""
+    """Headroom's form of a kind that the proposal sketches: a class's default parameters, and those it allows (None: all)."""
 
     ref: ObjectRef
     class_name: str

@@ -1,7 +1,7 @@
-"""Kubernetes quantities and resource lists as exact integers. Used by every decoder, by demand and by placement.
+"""Kubernetes quantities and resource lists as exact integers.
 
-Amounts are what kube-scheduler compares: CPU in thousandths of a core, everything else in whole units (bytes for
-memory), each rounded up, as `Quantity.MilliValue` and `Quantity.Value` of Kubernetes' apimachinery do.
+Amounts are what kube-scheduler compares: CPU in millicores, everything else in whole units (bytes for memory). Each is
+rounded up, as `Quantity.MilliValue` and `Quantity.Value` of Kubernetes' apimachinery do.
 """
 
 from __future__ import annotations
@@ -32,19 +32,27 @@ _QUANTITY = re.compile(
 _BINARY_STEPS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
+_LONGEST = 100
+"""Characters of a quantity; nobody writes so many digits, and arithmetic with thousands of them takes long."""
+_LARGEST = Fraction(2**63 - 1)
+"""apimachinery caps quantities here, which is 9.2E of anything."""
+
+
 @lru_cache(maxsize=8192)
 def _parse_text(text: str) -> Fraction:
-    match = _QUANTITY.fullmatch(text)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
-        message = f"{text!r} is not a quantity"
+        shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        message = f"{shown!r} is not a quantity"
         raise Invalid(message, hint='write a number with a suffix, such as "500m", "2" or "1.5Gi"')
     value = Fraction(match["number"])
     value *= Fraction(10) ** int(match["exponent"]) if match["exponent"] else _MULTIPLIERS[match["suffix"] or ""]
+    value = min(value, _LARGEST)
     return -value if match["sign"] == "-" else value
 
 
 def parse_quantity(value: object) -> Fraction:
-    """The exact value of a quantity as written in YAML or JSON (`"500m"`, `2`, `1.5`). Raises `Invalid`."""
+    """The exact value of a quantity as written in YAML or JSON (`"500m"`, `2`, `1.5`), capped at 2⁶³ - 1. Raises `Invalid`."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         message = f"{value!r} is not a quantity"
         raise Invalid(message, hint='write a number with a suffix, such as "500m", "2" or "1.5Gi"')
@@ -89,8 +97,7 @@ _MANY_CORES = 10_000
 
 
 def readable_amount(resource: str, amount: int) -> str:
-    """As `format_amount`, but what is more than 10,000 CPUs or 10Ti is rounded, for a sentence: `"about 99,999,984"`,
-    `"about 2.1Pi"`."""
+    """As `format_amount`, but rounded above 10,000 CPUs or 10Ti, for sentences: `"about 99,999,984"`, `"about 2.1Pi"`."""
     if resource == CPU and amount > _MANY_CORES * 1000 and amount % 1000:
         return f"about {amount / 1000:,.0f}"
     if resource == CPU and amount > _MANY_CORES * 1000:
@@ -104,7 +111,7 @@ def readable_amount(resource: str, amount: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """An immutable resource list. `amounts` is sorted by name and holds no zeroes, so equal lists are equal objects."""
+    """An immutable resource list. `amounts` is sorted by name without zeroes, so that equal lists are equal values."""
 
     amounts: tuple[tuple[str, int], ...] = ()
 

@@ -1,4 +1,4 @@
-"""How objects and places in manifests are named. Used everywhere."""
+"""How objects and places in manifests are named."""
 
 from __future__ import annotations
 

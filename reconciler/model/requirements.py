@@ -1,4 +1,4 @@
-"""What manifests say about labels, taints and tolerations, as written. The algebra over them is placement/requirements.py."""
+"""What manifests say about labels, taints and tolerations, as written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One node selector requirement; `min_values` is Karpenter's (at least that many distinct values must stay open)."""
+    """One node selector requirement. min_values is Karpenter's: at least so many different values must stay possible."""
 
     key: str
     operator: Operator
@@ -32,7 +32,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """A metav1.LabelSelector; an empty one matches everything, an absent one (None where it is used) nothing."""
+    """A metav1.LabelSelector. An empty one matches everything; an absent one, which is None, matches nothing."""
 
     match_labels: tuple[tuple[str, str], ...] = ()
     expressions: tuple[Requirement, ...] = ()

@@ -1,4 +1,4 @@
-"""RuntimeClasses: what admission adds to pods that name one. Decoded by cluster, used by demand and placement."""
+"""RuntimeClasses: what admission adds to pods that name one."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ class RuntimeClass:
 
 
 def admitted(shape: PodShape, classes: Iterable[RuntimeClass]) -> PodShape:
-    """The shape as the API server's RuntimeClass admission would make it; unchanged when it names no class, or one that is
-    not there (then `runtime_class` stays, which says that it was not reckoned with)."""
+    """The shape as the API server's RuntimeClass admission would make it; unchanged when it names no class.
+
+    `runtime_class` is empty afterwards, unless the class does not exist and so is not accounted for.
+    """
     found = next((item for item in classes if item.name == shape.runtime_class), None) if shape.runtime_class else None
     if found is None:
         return shape

@@ -1,4 +1,4 @@
-"""Capacity schedules (seed 004) as typed values. Read by manifests, evaluated by timetable."""
+"""Capacity schedules (Karpenter design "Scheduled Capacity") as typed values."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from reconciler.model.refs import ObjectRef, SourcePosition
 
 NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})
-"""Files that stand among the zones of some machines and name no place; no two machines need to mean the same by them."""
+"""Files among the zones of some machines that name no place and may mean something else on every machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimePattern:
-    """Lists of calendar fields; None: absent (minutes and hours then mean 0, the others match all). weekdays: 0 = Sunday."""
+    """Calendar fields as sorted numbers. None: absent; minutes and hours are then 0, the others match all. Weekday 0 is Sunday."""
 
     minutes: tuple[int, ...] | None = None
     hours: tuple[int, ...] | None = None
@@ -23,7 +23,7 @@ class TimePattern:
 
 @dataclass(frozen=True, slots=True)
 class Behavior:
-    """One window of a schedule: so many replicas from start to end. Where windows overlap, priority decides."""
+    """`replicas` hold from each match of `start` until the next match of `end`; the highest priority wins."""
 
     replicas: int
     start: TimePattern

@@ -1,4 +1,4 @@
-"""A tree of files at one revision. Read by source adapters, loaded by manifests."""
+"""A tree of files at one revision: what the repository says, before any of it is parsed."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """files: path inside the repository (posix, no leading "./") → bytes, only manifests (`.yaml`, `.yml`, `.json`) and
-    templates (`.j2`) under the configured path that `.sourceignore` leaves in.
-
-    revision: `main@sha1:<40 hex>`, None for a plain folder; root: shown before paths in messages ("" for a remote).
-    stalled: (reason, message) when the newest state could not be read or taken and this is the last good tree.
-    rewound: the head does not descend from the one before (force-push): nothing may be pruned or released for a while.
-    skipped: files that were left out for cause (too large, a link out of the repository): (path, why).
-    """
+    """Manifests (`.yaml`, `.yml`, `.json`) and templates (`.j2`) under the configured path, less what is ignored."""
 
     revision: str | None
+    """`main@sha1:` and 40 hexadecimal digits; None for a plain folder."""
     files: Mapping[str, bytes] = field(default_factory=dict)
+    """Content by path inside the repository (POSIX, without a leading "./")."""
     root: str = ""
+    """Shown before paths in messages; "" for a remote repository."""
     stalled: tuple[str, str] | None = None
+    """Reason and message when the newest state could not be read, and this is the last good tree."""
     rewound: bool = False
+    """After a force-push: for a while nothing may be pruned or released because of it."""
     skipped: tuple[tuple[str, str], ...] = ()
+    """Path and reason of each file left out: too large, a link out of the repository."""
 
     @property
     def reasons_to_keep(self) -> tuple[str, ...]:

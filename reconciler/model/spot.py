@@ -1,8 +1,7 @@
-"""How much of a demand may stand on spot nodes of one offering, and where more may come to. Set by placement, read by its checker
-and, as sentences, by plan and report.
+"""How much of a demand may stand on spot nodes of one offering, and where more than that may end up.
 
-Spot capacity of one offering, an instance type in a zone, goes at once when its provider wants it back; that of other offerings
-may stay. So a bound on what one offering holds is a bound on what one such event takes.
+A provider reclaims the spot capacity of one offering, an instance type in a zone, all at once; other offerings may stay. A
+bound on what one offering holds is therefore a bound on what one reclaim takes.
 """
 
 from __future__ import annotations
@@ -19,22 +18,27 @@ _DECIMALS = 9
 
 
 def most_on_one_offering(share: float, chunks: int) -> int:
-    """The most of so many chunks that a share allows on one offering: rounded down, but one at least. share: over 0, at most 1."""
+    """How many of the chunks a share allows on one offering: rounded down, at least one. share: above 0, at most 1."""
     return max(1, floor(round(share * chunks, _DECIMALS)))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Crowding:
-    """More of a demand may come to stand on spot nodes of one offering than the setting allows: on the fullest of them, should
-    every launch go there that may. zones: those in which that many may come to be of the type, sorted, "" for one that nothing tells;
-    chunks: there; allowed: by the setting; total: of the demand."""
+    """More of a demand may end up on spot nodes of one offering than the setting allows.
+
+    It is the worst case: every launch that may be of that offering is.
+    """
 
     demand: ObjectRef
     instance_type: str
     zones: tuple[str, ...]
+    """The zones in which so many may be, sorted; "" where the zone is unknown."""
     chunks: int
+    """How many may be there."""
     allowed: int
+    """How many the setting allows."""
     total: int
+    """How many the demand has."""
 
     def __str__(self) -> str:
         return (

@@ -1,4 +1,4 @@
-"""What volumes say about where a pod can run. Decoded by cluster, judged by placement's pre-pass and its checker."""
+"""What volumes say about where a pod can run."""
 
 from __future__ import annotations
 
@@ -7,44 +7,52 @@ from dataclasses import dataclass
 from reconciler.model.pods import NodeSelectorTerm
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""A StorageClass with this provisioner makes no volumes: its claims wait for volumes that somebody else makes."""
+"""A StorageClass with this provisioner provisions nothing: its claims wait for volumes that somebody creates."""
 
 
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:
-    """terms: its required node affinity, of which one must hold (() holds anywhere); labels: those for zone and region;
-    claim: (namespace, name) it is meant for or bound to; driver: its CSI driver, "" for other kinds; handle: what that driver calls
-    it, the same for volumes that are one and the same to it."""
+    """A PersistentVolume."""
 
     name: str
     terms: tuple[NodeSelectorTerm, ...] = ()
+    """Its required node affinity: one term must hold; () allows every node."""
     labels: tuple[tuple[str, str], ...] = ()
+    """Those for zone and region only."""
     storage_class: str = ""
     capacity: int = 0
+    """Bytes."""
     access_modes: tuple[str, ...] = ()
     claim: tuple[str, str] | None = None
+    """Namespace and name of the claim that it is reserved for or bound to."""
     driver: str = ""
+    """Its CSI driver; "" for other kinds of volume."""
     handle: str = ""
+    """The driver's own id. Volumes with the same handle are one to the driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeClaim:
-    """volume: the PersistentVolume it names, "" while it has none; bound: to that volume, both ways; lost: its volume is
-    gone; storage_class: None when the field is absent (the default class), "" for none; requested: bytes; controller: UID of
-    its controlling owner, the pod whose ephemeral volume it was made for, "" for none; selected_node: for which its volume is being
-    made, "" for none."""
+    """A PersistentVolumeClaim."""
 
     namespace: str
     name: str
     volume: str = ""
+    """The PersistentVolume it names; "" while it has none."""
     bound: bool = False
+    """Claim and volume name each other."""
     lost: bool = False
+    """Its volume has been deleted."""
     deleting: bool = False
     storage_class: str | None = None
+    """None: the field is absent, so the default class counts; "": no class."""
     requested: int = 0
+    """Bytes."""
     access_modes: tuple[str, ...] = ()
     controller: str = ""
+    """UID of the pod whose ephemeral volume it was made for; "" for none."""
     selected_node: str = ""
+    """The node for which its volume is being provisioned; "" for none."""
 
     @property
     def is_for_one_pod(self) -> bool:
@@ -57,20 +65,25 @@ class VolumeClaim:
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """waits: WaitForFirstConsumer, so that the pod's node decides where the volume is made; topologies: where it may be
-    made, of which one must hold (() anywhere); default: for claims that name no class."""
+    """A StorageClass."""
 
     name: str
     provisioner: str = ""
     waits: bool = False
+    """WaitForFirstConsumer: the pod's node decides where the volume is provisioned."""
     topologies: tuple[NodeSelectorTerm, ...] = ()
+    """Where volumes may be provisioned: one term must hold; () allows every node."""
     default: bool = False
+    """It serves claims that name no class."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeLimits:
-    """What a node's CSINode says, by CSI driver. limits: how many of its volumes the node can have attached; topology: labels by which
-    the driver tells from where a volume is reached, () for from everywhere."""
+    """What a node's CSINode says, by CSI driver.
+
+    limits: how many of the driver's volumes can be attached; topology: the node labels that say from where a volume can
+    be reached, () where it can be reached from every node.
+    """
 
     node: str
     limits: tuple[tuple[str, int], ...] = ()
@@ -79,7 +92,7 @@ class VolumeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """All of it, each by name."""
+    """Everything about volumes in the cluster; each tuple is sorted by name."""
 
     volumes: tuple[PersistentVolume, ...] = ()
     claims: tuple[VolumeClaim, ...] = ()

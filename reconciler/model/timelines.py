@@ -1,4 +1,4 @@
-"""What capacity, schedules and budgets will be over a span of time. Made by timetable, demand and plan; drawn by report.
+"""What capacity, schedules and budgets will be over a span of time.
 
 Every span is half-open, [start, end), in UTC.
 """
@@ -15,7 +15,7 @@ from reconciler.model.schedules import Schedule
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSpan:
-    """behavior: index into the schedule's behaviors; None: none is active and the default holds."""
+    """One value of a schedule. behavior: its index in the spec; None: none is active and the default holds."""
 
     start: datetime
     end: datetime
@@ -25,7 +25,7 @@ class ScheduleSpan:
 
 @dataclass(frozen=True, slots=True)
 class Collision:
-    """Two behaviors of one schedule active at once: the first time it happens in the span. winner, loser: indexes."""
+    """Two behaviors of one schedule that are active at once, the first time in the span. winner, loser: their indexes."""
 
     start: datetime
     end: datetime
@@ -35,7 +35,10 @@ class Collision:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleTimeline:
-    """outcome: at the instant for which the timeline was asked; spans fill [start, end) without gaps, neighbours differ."""
+    """One schedule over [start, end): spans fill it without gaps, and neighbours differ.
+
+    outcome: at the instant for which the timeline was asked.
+    """
 
     schedule: Schedule
     outcome: ScheduleOutcome
@@ -47,7 +50,7 @@ class ScheduleTimeline:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSpan:
-    """As long as nothing about one pool's budget for one reason changes."""
+    """A span in which nothing about one pool's budget for one reason changes."""
 
     start: datetime
     end: datetime
@@ -55,14 +58,14 @@ class BudgetSpan:
 
 
 UNBOUNDED = 2**31 - 1
-"""What Karpenter counts with where nothing bounds a reason; a budget this large is none."""
+"""Karpenter's number of nodes where nothing bounds a reason; a budget this large counts as none."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetCells:
-    """What one pool's budgets allow for one reason at all times of each of a row of cells (hours): the least.
+    """The least that one pool's budgets allow for one reason within each of a row of hours.
 
-    allowed: nodes, one number a cell; `UNBOUNDED` where nothing bounds them.
+    allowed: nodes, one number an hour; `UNBOUNDED` where nothing bounds them.
     """
 
     node_pool: str
@@ -72,7 +75,7 @@ class BudgetCells:
 
 @dataclass(frozen=True, slots=True)
 class DemandSpan:
-    """What one buffer or static NodePool asks for. replicas: chunks (of a NodePool: nodes); why: in words."""
+    """What one buffer or static NodePool asks for. replicas: chunks of a buffer, nodes of a pool; why: in words."""
 
     ref: ObjectRef
     start: datetime
@@ -83,7 +86,7 @@ class DemandSpan:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An instant at which what is declared comes to ask for something else. why: in words, for status and logs."""
+    """An instant at which what is declared changes its meaning. why: in words, for status and logs."""
 
     at: datetime
     why: str
@@ -91,8 +94,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class CapacityTimeline:
-    """All capacity together over [start, end), as it is foreseen at one instant: what buffers and static NodePools ask for,
-    what schedules are worth, what budgets allow. Each is ordered by object, then by time."""
+    """All capacity over [start, end), as foreseen at one instant; each tuple is ordered by object, then by time."""
 
     start: datetime
     end: datetime

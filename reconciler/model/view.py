@@ -1,4 +1,4 @@
-"""The cluster as one pass sees it: an immutable picture. Built by cluster adapters, read by demand, placement and plan."""
+"""The cluster as one pass sees it: an immutable snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads that buffers point to, and daemon sets. Decoded by manifests and cluster; read by demand and placement."""
+"""Workloads that buffers point to, and daemon sets."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from reconciler.model.requirements import LabelSelector
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Anything with a scale, or a PodTemplate (replicas None). shape None: it has no pod template of its own, so that the
-    newest pod matching `selector` gives the shape.
-
-    replicas: `spec.replicas` as written, None when absent; observed_replicas: `status.replicas`; replicas_manager: the
-    field manager that owns `spec.replicas` in the cluster when that is not headroom; generation: metadata.generation.
-    """
+    """Anything with a scale subresource, or a PodTemplate."""
 
     ref: ObjectRef
     shape: PodShape | None
+    """None: it has no pod template, and the newest pod that matches `selector` gives the shape."""
     replicas: int | None = None
+    """`spec.replicas` as written; None when absent, and for a PodTemplate."""
     observed_replicas: int | None = None
+    """`status.replicas`."""
     selector: LabelSelector | None = None
     replicas_manager: str | None = None
+    """The field manager other than headroom that owns `spec.replicas` in the cluster."""
     generation: int | None = None
     position: SourcePosition | None = None
 

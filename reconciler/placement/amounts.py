@@ -1,4 +1,4 @@
-"""Resource lists as rows of integers: one column for each resource that any chunk asks for. Used by bins, candidates and pack."""
+"""Resource lists as rows of integers: one column for each resource that any chunk asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Demands as batches: runs of equal chunks that are placed together, in the order in which they are. Used by place and pack.
+"""Demands as batches: runs of equal chunks that are placed together, in the order in which they are.
 
 Pending pods come first, highest priority first and among equals the largest, so that the small fill the gaps; pods of equal
 shape are one batch. Then demands by priority, namespace and name, each group a batch of its own.
@@ -35,8 +35,7 @@ class Batch:
 
     pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
     allocatable less daemons; opens_nodes: new nodes may be made; whole: batches of one demand share the number, None when
-    each stands alone; preferences: needs with wishes made rules, firmest first, for new nodes; allowance: of its demand;
-    brings: of those that share volumes, which ones a node lacks before its chunks come (see sharing), None where that is all one; part, counted: as which part of what is on a node its chunks count, and the part that counts against the room for them (see
+    each stands alone; preferences: needs with preferences made rules, firmest first, for new nodes; part, counted: as which part of what is on a node its chunks count, and the part that counts against the room for them (see
     loops and `Recreation`)."""
 
     number: int

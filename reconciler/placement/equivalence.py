@@ -1,6 +1,4 @@
-"""Which shapes are kin: they differ in their requests and ports only. Used by shapes and topology, which work out most things once
-for all kin.
-"""
+"""Equivalence classes of pod shapes, whose members differ in requests and host ports only: most things are computed once for a class."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ _Parts = tuple[object, ...]
 
 
 class EquivalenceClasses:
-    """Gives all kin the same number."""
+    """Gives all shapes of a class the same number."""
 
     def __init__(self) -> None:
         self._numbers: dict[_Parts, int] = {}

@@ -1,7 +1,4 @@
-"""Labels of many rows (nodes, offerings) as integer columns, so that a requirement is judged once per distinct value.
-
-Used by bins (a row is a node or NodeClaim) and candidates (a row is an offering).
-"""
+"""Labels of many rows (nodes, offerings) as integer columns, so that a requirement is judged once per distinct value."""
 
 from __future__ import annotations
 

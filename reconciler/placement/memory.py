@@ -1,5 +1,4 @@
-"""What one placement leaves for the next: a pass over a cluster in which little changed works out little. Used by place;
-held by whoever places again and again.
+"""What one placement leaves for the next: a pass over a cluster in which little changed works out little.
 
 Nothing in here decides anything: without it, or with another cluster's, the answer is the same.
 """

@@ -1,4 +1,4 @@
-"""What a pod shape asks of a node, made ready to be compared: computed once for each distinct shape. Used by all of placement."""
+"""What a pod shape asks of a node, made ready to be compared: computed once for each distinct shape."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RelaxationStep:
 
 @dataclass(slots=True, eq=False)
 class Needs:
-    """A shape and what follows from it; never changed. terms: at least one must hold; kin: the number of its kin
+    """A shape and what follows from it; never changed. terms: at least one must hold; equivalence_class: its number
     (see kinship), -1 for daemons, about whom nobody asks."""
 
     shape: PodShape
@@ -58,7 +58,7 @@ def needs_of(shape: PodShape, request: Amounts) -> Needs:
 
 
 class KnownNeeds:
-    """Needs of every shape that came up, worked out once. Shapes that ask for the same nodes share their terms and wishes."""
+    """Needs of every shape that came up, worked out once. Shapes that ask for the same nodes share their terms and relaxation steps."""
 
     def __init__(self, request: Callable[[Resources], Amounts]) -> None:
         self.equivalence_classes = EquivalenceClasses()

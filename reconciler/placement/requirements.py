@@ -1,4 +1,4 @@
-"""The algebra of label requirements: what values a label may have, absence included. Used by all of placement.
+"""The algebra of label requirements: what values a label may have, absence included.
 
 Karpenter's algebra has no place for absence and guesses it from the operator; here it is a value of its own, so that
 intersecting is exact: `NotIn [a]` and `DoesNotExist` allow a node without the label, `Exists` and bounds do not.
@@ -55,7 +55,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 @dataclass(frozen=True, slots=True)
 class Values:
     """The values one label may have. complement: all but `names`; bounds (inclusive) admit integers only; absent: the
-    label may also be missing; min_values: Karpenter's wish for at least that many values to stay open."""
+    label may also be missing; min_values: Karpenter's minValues: at least that many values must stay open."""
 
     names: frozenset[str] = frozenset()
     complement: bool = False

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.reservations import in_its_pool
+from reconciler.placement.constraints.spot_share import totals_of
 from reconciler.placement.engine.launch import Offerer
+from reconciler.placement.engine.spot_launch import offered_within_share
 from reconciler.placement.engine.state import State
 from reconciler.placement.problem import PlacementOptions
-from reconciler.placement.spot.accounts import totals_of
-from reconciler.placement.spot.offers import offered_within_share
 
 
 def placement_of(

@@ -1,4 +1,4 @@
-"""What templates are given: plain values, no model objects, so that a template cannot reach code. Used by documents.py.
+"""What templates are given: plain values, no model objects, so that a template cannot reach code.
 
 docs/templates.md describes each name.
 """
@@ -27,8 +27,8 @@ from reconciler.model.requirements import Operator, Requirement, Taint
 
 
 def node_claim_context(creation: NodeClaimCreation, pool: NodePool) -> dict[str, Any]:
-    """For `nodeclaim.yaml.j2`. Labels, annotations and requirements are complete: what Karpenter copies from the pool's
-    template when it makes a NodeClaim itself, with headroom's own added."""
+    """For `nodeclaim.yaml.j2`. Labels, annotations and requirements are complete: those that Karpenter itself copies from
+    the pool's template, and headroom's own."""
     planned, template = creation.planned, pool.template
     node_class = template.node_class
     labels = dict(template.labels) | dict(planned.labels) | {NODEPOOL_LABEL: pool.name, PLACEHOLDER_LABEL: "true"}
@@ -95,5 +95,5 @@ def _taint(taint: Taint) -> dict[str, str]:
 
 
 def manifest_context(change: ObjectChange) -> dict[str, Any]:
-    """For `nodepool.yaml.j2`: the manifest as declared (`manifest`), and whether it is laid over a live one."""
+    """For `nodepool.yaml.j2`: the declared manifest, and whether it creates or updates the object."""
     return {"manifest": change.manifest, "action": str(change.action)}

@@ -1,4 +1,4 @@
-"""Turns a plan into the writes that carry it out. Called by the cycle's render stage; a failed document stops only itself."""
+"""Turns a plan into the writes that carry it out. A document that cannot be rendered stops only itself."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from reconciler.model.changes import (
     Write,
     WriteResult,
 )
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Failure, Invalid
 from reconciler.model.marks import MODE_ANNOTATION
 from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, Node, NodeClaim, NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.render.documents import render_node_claim, render_node_pool
-from reconciler.render.environment import Templates
+from reconciler.render.templates import DocumentTemplates
 
 KARPENTER_GROUP = "karpenter.sh"
 
@@ -34,7 +34,7 @@ ReadDocument = Callable[[str, str], Manifest]
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """writes in the plan's order; failures: what could not be rendered, or must wait for something that is not there yet."""
+    """writes: in the plan's order; failures: what could not be rendered, or waits for something that does not exist yet."""
 
     writes: tuple[Write, ...] = ()
     failures: tuple[WriteResult, ...] = ()
@@ -50,7 +50,7 @@ def render_writes(
     *,
     view: ClusterView,
     node_pools: Mapping[str, NodePool],
-    templates: Templates,
+    templates: DocumentTemplates,
     read_document: ReadDocument,
 ) -> Rendered:
     """Every write of the plan, in order: objects, new nodes, holds, releases, deletions."""
@@ -70,9 +70,11 @@ def render_writes(
             failures.append(WriteResult(Apply(ref, {}, creation.reason), Outcome.SKIPPED, waiting))
             continue
         try:
-            writes.append(_creation_write(ref, creation, pool, templates, read_document))
+            manifest = node_claim_document(templates, creation, pool, read_document)
         except Invalid as error:
             failures.append(_failure(Apply(ref, {}, creation.reason), error))
+            continue
+        writes.append(Apply(ref, manifest, creation.reason))
     nodes = {node.name: node for node in view.nodes}
     claims = {claim.name: claim for claim in view.node_claims}
     writes += _marks(plan.node_claims.hold, "true", nodes, claims)
@@ -90,10 +92,8 @@ def _failure(write: Write, error: Invalid) -> WriteResult:
 
 
 def _waits_for(pool: NodePool, changing: set[str]) -> str:
-    """A NodeClaim copies its pool's uid and hash: it must wait until Karpenter has seen the pool as it is to be.
-
-    Otherwise it would count as drifted from the moment it is made.
-    """
+    """Why a NodeClaim must wait, "" if it need not. It copies its pool's uid and hash, so Karpenter must have seen the
+    pool's new state first. Otherwise the NodeClaim would count as drifted at once."""
     if pool.name in changing:
         return f"waits until NodePool {pool.name} is applied"
     if not pool.uid:
@@ -106,7 +106,7 @@ def _waits_for(pool: NodePool, changing: set[str]) -> str:
 def _object_write(
     change: ObjectChange,
     view: ClusterView,
-    templates: Templates,
+    templates: DocumentTemplates,
     read_document: ReadDocument,
 ) -> Write:
     if change.action is Action.DELETE:
@@ -115,28 +115,42 @@ def _object_write(
         return Delete(change.ref, uid, change.reason)
     manifest = change.manifest or {}
     if change.ref.kind == "NodePool":
-        manifest = read_document(str(change.ref), render_node_pool(templates, replace(change, manifest=manifest)))
+        manifest = node_pool_document(templates, change, read_document)
     annotations = manifest.get("metadata", {}).get("annotations") or {}
     return Apply(
         change.ref, manifest, change.reason, force=change.force or annotations.get(MODE_ANNOTATION) == "Override"
     )
 
 
-def _creation_write(
-    ref: ObjectRef,
-    creation: NodeClaimCreation,
-    pool: NodePool,
-    templates: Templates,
-    read_document: ReadDocument,
-) -> Write:
-    manifest = read_document(str(ref), render_node_claim(templates, creation, pool))
+def node_pool_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
+    """The NodePool as its template writes it. Raises `Invalid`."""
+    text = render_node_pool(templates, replace(change, manifest=change.manifest or {}))
+    return _read(read_document, change.ref, text)
+
+
+def node_claim_document(
+    templates: DocumentTemplates, creation: NodeClaimCreation, pool: NodePool, read_document: ReadDocument
+) -> Manifest:
+    """The NodeClaim as its template writes it. Raises `Invalid`, also when it writes another object."""
+    ref = node_claim_ref(creation.name)
+    manifest = _read(read_document, ref, render_node_claim(templates, creation, pool))
     named = (manifest.get("kind"), manifest.get("metadata", {}).get("name"))
     if named != (ref.kind, ref.name):
         raise Invalid(
             f"the template wrote {named[0]} {named[1]!r} where NodeClaim {ref.name!r} was asked for",
             hint="keep kind and metadata.name as nodeclaim.yaml.j2 has them",
         )
-    return Apply(ref, manifest, creation.reason)
+    return manifest
+
+
+def _read(read_document: ReadDocument, ref: ObjectRef, text: str) -> Manifest:
+    """A template writes what it likes: whatever its reader makes of that is a failure of this document alone."""
+    try:
+        return read_document(str(ref), text)
+    except Failure:
+        raise
+    except Exception as error:
+        raise Invalid(f"what the template for {ref} wrote cannot be read ({type(error).__name__}: {error})") from error
 
 
 def _marks(
@@ -145,7 +159,7 @@ def _marks(
     nodes: Mapping[str, Node],
     claims: Mapping[str, NodeClaim],
 ) -> Iterator[Write]:
-    """Both the NodeClaim and its Node carry the mark: Karpenter copies it once, at registration, and never again."""
+    """Marks both the NodeClaim and its Node, since Karpenter copies annotations only once, at registration."""
     annotations = ((DO_NOT_DISRUPT, value), (HELD_ANNOTATION, value))
     for action in actions:
         if action.node_claim is not None and action.node_claim in claims:

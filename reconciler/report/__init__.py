@@ -1,1 +1,1 @@
-"""Plans, differences and findings as text, Markdown, HTML, JSON, SARIF and annotations. Called by cli; pure."""
+"""What people and programs read: plans, differences, findings, schedules, budgets and status in every output format. Pure."""

@@ -1,21 +1,9 @@
-"""Small phrases that every report shares: counts, money, times. Used by text.py, markdown.py and the commands."""
+"""Phrases that every report shares: counts, lists, money, times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
-from typing import Any
-
-from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
-from reconciler.model.demand import POD_KIND
-from reconciler.model.placement import Holding, UnplacedReason
-from reconciler.model.refs import ObjectRef
-
-_RESERVED = "reserved"
-_NEXT_TO_NOTHING = 0.00005
-"""USD an hour: what four digits would show as 0."""
-MOST_ZONES = 2
-"""Zones by name on one line; beyond, their number says as much."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -33,9 +21,9 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str:
-    """`2026-11-21 08:00 CET (07:00 UTC)`; once where the user's zone is UTC. zone None: the machine's.
+    """`2026-11-21 08:00 CET (07:00 UTC)`; shown once if the zone is UTC. zone None: the machine's.
 
-    At the ends of the calendar the local time may be a year that there is not: then UTC alone.
+    At the ends of the calendar a local time may be out of range: then UTC alone.
     """
     clock = "%H:%M:%S" if seconds else "%H:%M"
     until = f"%Y-%m-%d {clock}"
@@ -51,7 +39,7 @@ def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str
 
 
 def short_revision(revision: str | None) -> str:
-    """`main@1a2b3c4d5e6f`: enough of a commit to find it; None is the working tree."""
+    """`main@1a2b3c4d5e6f`: enough of a commit to find it. None is the working tree."""
     if revision is None:
         return "the working tree"
     name, _, commit = revision.partition("@sha1:")
@@ -68,118 +56,5 @@ def signed_dollars(amount: float) -> str:
 
 
 def hourly(price: float) -> str:
-    """Prices of single nodes are fractions of a cent apart: four digits."""
+    """Four digits, since prices of single nodes differ by fractions of a cent."""
     return f"{dollars(price, 4)}/h"
-
-
-def held(holdings: Iterable[Holding]) -> str:
-    """`3 of CapacityBuffer/shop/web and Pod/shop/cart-1`; at most three demands by name."""
-    counts: dict[ObjectRef, int] = {}
-    for holding in holdings:
-        counts[holding.demand] = counts.get(holding.demand, 0) + holding.count
-    parts = [str(ref) if ref.kind == POD_KIND else f"{count} of {ref}" for ref, count in counts.items()]
-    if len(parts) > 4:  # noqa: PLR2004 - a line on a phone holds about three names
-        rest = "pods" if all(ref.kind == POD_KIND for ref in list(counts)[3:]) else "demands"
-        parts = [*parts[:3], f"{len(parts) - 3} more {rest}"]
-    return listed(parts)
-
-
-_CANDIDATES = {
-    **dict.fromkeys(("node full", "node too small", "node labels", "node taints", "node not available"), "node"),
-    "instance type too small": "instance type",
-    "NodePool limit": "instance type",
-    "offering not available": "offering",
-}
-"""What several candidates were that gave an excuse, where they are all of a kind."""
-
-
-def candidates(reason: UnplacedReason) -> str:
-    """`12 nodes`, `4 instance types`; a single one may be a NodePool as well."""
-    noun = _CANDIDATES.get(reason.cause, "candidate") if reason.count > 1 else "candidate"
-    return counted(reason.count, noun)
-
-
-def is_paid(price: float, capacity_types: Iterable[str]) -> bool:
-    """Whether nodes of these capacity types come from reservations to which the provider gives no price worth naming."""
-    return tuple(capacity_types) == (_RESERVED,) and price < _NEXT_TO_NOTHING
-
-
-def launch_price(price: float, capacity_types: Iterable[str], nodes: int = 1) -> str:
-    """`$0.1086/h` of all of them; providers give what a reservation holds a price of next to nothing, since it is paid for, used or not."""
-    if not is_paid(price, capacity_types):
-        return hourly(price)
-    return "paid for with its reservation" if nodes == 1 else "paid for with their reservations"
-
-
-def reason_words(reason: UnplacedReason) -> str:
-    """The nearest miss, and how many candidates had the same cause where that is not all there is to it."""
-    if reason.count == 1 or not reason.example:
-        return reason.example or reason.cause
-    return f"{reason.example} ({reason.cause}: {candidates(reason)})"
-
-
-def offered(creation: NodeClaimCreation) -> str:
-    """What a new node may be: `on-demand in zone-a: c-4x-amd64-linux or 5 other types, $0.1086/h`."""
-    planned = creation.planned
-    types = planned.instance_types[0] if planned.instance_types else "any type"
-    if len(planned.instance_types) > 1:
-        types += f" or {counted(len(planned.instance_types) - 1, 'other type')}"
-    zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
-    price = launch_price(planned.price, planned.capacity_types) if planned.price_known else "price not known"
-    return f"{' or '.join(planned.capacity_types)} in {zones}: {types}, {price}"
-
-
-def node_name(action: NodeClaimAction) -> str:
-    if action.node is None:
-        return action.node_claim or ""
-    if action.node_claim is None or action.node_claim == action.node:
-        return action.node
-    return f"{action.node_claim} ({action.node})"
-
-
-def value(item: Any) -> str:
-    """A field's value on one line; absent is said in words."""
-    import json  # noqa: PLC0415 - small and rare
-
-    if item is None:
-        return "(absent)"
-    text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True)
-    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - one line of a terminal
-
-
-def static_words(change: StaticPoolChange) -> str:
-    """`3 nodes more (static)`, with what a new one costs where that is known."""
-    difference = change.after - change.before
-    words = f"{counted(abs(difference), 'node')} {'more' if difference > 0 else 'fewer'} (static)"
-    if change.price is None:
-        return words
-    return f"{words}: {change.instance_type}, {hourly(change.price)}{' each' if difference > 1 else ''}"
-
-
-def summary(plan: Plan) -> str:
-    """One line that is always whole: `2 nodes to create, 1 to release; 3 objects to apply; +$12.00/month`."""
-    claims = plan.node_claims
-    nodes = [
-        f"{counted(len(items), 'node')} to {verb}"
-        for items, verb in (
-            (claims.create, "create"),
-            (claims.hold, "hold"),
-            (claims.release, "release"),
-            (claims.delete, "delete"),
-        )
-        if items
-    ]
-    objects = f"{counted(len(plan.objects), 'object')} to apply" if plan.objects else ""
-    static = listed(
-        f"{counted(count, 'node')} {word}"
-        for word, count in (
-            ("more", sum(max(0, item.after - item.before) for item in plan.static_pools)),
-            ("fewer", sum(max(0, item.before - item.after) for item in plan.static_pools)),
-        )
-        if count
-    )
-    for_pods = sum(any(holding.demand.kind == POD_KIND for holding in item.planned.holdings) for item in claims.create)
-    what_if = f"{for_pods:,} of the nodes to create only as a what-if for pending pods" if for_pods else ""
-    static = f"{static} in static NodePools" if static else ""
-    parts = [part for part in (listed(nodes), objects, static, what_if) if part]
-    return "; ".join(parts) if parts else "No change: the cluster is as declared"

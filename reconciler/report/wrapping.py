@@ -1,4 +1,4 @@
-"""Long lines of text for a narrow terminal, cut between words. Used by the reports in text; colours do not count as width."""
+"""Wraps long lines for a narrow terminal, between words. Colours do not count as width."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 
 LEAST = 24
-"""Columns; below this a line a word says no more."""
+"""Columns; narrower lines would hold one word each."""
 _FURTHER = 4
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def wrapped(line: str, width: int | None) -> Iterator[str]:
-    """The line in pieces of at most `width` columns, all but the first set in; None: whole. A word is never cut."""
+    """The line in pieces of at most `width` columns, all but the first indented; None: whole. A word is never cut."""
     if width is None or _columns(line) <= width:
         yield line
         return

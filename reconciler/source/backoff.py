@@ -1,6 +1,6 @@
-"""When a thing that failed may be tried again. Used by git. Pure: the caller brings the time.
+"""When something that failed may be tried again. Pure: the caller passes the time.
 
-A back-off belongs to one target (the remote, or one commit): a bad commit waits longer and longer, and a newer commit is
+A back-off belongs to one target, the remote or one commit. A bad commit waits longer and longer, while a newer one is
 tried at once.
 """
 
@@ -14,7 +14,7 @@ from reconciler.source.polling import fraction
 FIRST = timedelta(milliseconds=750)
 LONGEST = timedelta(minutes=15)
 _DOUBLINGS = 20
-"""More than enough to reach the longest delay, and few enough for the arithmetic to stay small."""
+"""Enough to reach the longest delay, and a bound on the arithmetic after many failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +27,20 @@ class Backoff:
 
 
 def retry_delay(failures: int, seed: object) -> timedelta:
-    """After the first failure 750 ms, doubling with each up to 15 minutes, then up to a tenth shorter so that many
-    daemons do not come back in step."""
+    """750 ms after the first failure, doubled by each further one up to 15 minutes. The delay is then shortened by up to a
+    tenth, so that many daemons do not return in step."""
     delay = min(FIRST * (1 << min(failures - 1, _DOUBLINGS)), LONGEST)
     return delay * (1 - fraction((seed, failures)) / 10)
 
 
 def after_failure(previous: Backoff | None, target: str, now: datetime) -> Backoff:
-    """The back-off after one more failure of the target; another target begins anew."""
+    """The back-off after one more failure of the target. The count of another target starts at one."""
     failures = previous.failures + 1 if previous is not None and previous.target == target else 1
     return Backoff(target, failures, now + retry_delay(failures, target))
 
 
 def may_try(backoff: Backoff | None, target: str, now: datetime) -> bool:
-    """Whether the target may be tried now. A clock that was set back does not make the wait longer than the longest."""
+    """Whether the target may be tried now. A clock that was set back must not prolong the wait beyond the longest delay."""
     if backoff is None or backoff.target != target:
         return True
     return now >= backoff.not_before or backoff.not_before - now > LONGEST

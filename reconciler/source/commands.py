@@ -1,22 +1,23 @@
-"""Running git itself, with a time limit and nothing that could prompt, run a hook or load a submodule. Used by the git modules.
+"""Running git itself, within limits, and with nothing that could prompt, run a hook or load a submodule.
 
-GitPython starts the processes. Its own time limit kills only the children that it finds by then; a process group of its
-own is ended here as a whole, since `git fetch` waits for helpers that hang on the network.
+GitPython starts the processes. Its own time limit kills only the children that it finds by then. Here a process group of
+its own is ended as a whole, since `git fetch` waits for helpers that hang on the network.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 from types import ModuleType
 
 from reconciler.model.errors import Stalled
+from reconciler.source.child import Child, OutOfTimeError, OutputTooLongError
 
 _CONFIG = (
     ("core.hooksPath", os.devnull),
@@ -28,16 +29,19 @@ _CONFIG = (
     ("submodule.recurse", "false"),
     ("protocol.version", "2"),
     ("advice.detachedHead", "false"),
+    ("pack.threads", "1"),  # each would take memory of its own
 )
 NETWORK = "https:http:ssh:git:file"
-"""What may be fetched from; above all not `ext`, which runs programs."""
+"""Allowed transports. `ext` is not among them, since it runs programs."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _NO_WORD = "Could not read from remote repository"
 _LONGEST_MESSAGE = 300
+MOST_OUTPUT = 128 * 2**20
+"""Bytes of one command's output, which is at most the list of a large tree's objects."""
 
 
 class CommandFailedError(Exception):
-    """A git command ended badly. stderr: what it said, secrets removed; timeout: seconds when it was ended for that."""
+    """A git command failed. stderr: its messages without secrets; timeout: the limit in seconds, if it exceeded that."""
 
     def __init__(self, verb: str, status: int, stderr: str, *, timeout: float | None = None) -> None:
         super().__init__(f"git {verb}: {stderr}")
@@ -53,20 +57,20 @@ class CommandFailedError(Exception):
             return f"no answer within {self.timeout:g}s"
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:")) and _NO_WORD not in line]
-        # ssh says why in the line before git's own
+        # ssh gives the reason in the line before git's own message.
         telling = telling or [before for before, line in pairwise(lines) if _NO_WORD in line]
         return plain((telling or lines[-1:] or [f"git {self.verb} ended with status {self.status}"])[0])
 
 
 def plain(line: str) -> str:
-    """One line of git's as part of a sentence: without its prefix and without what a terminal would act on."""
+    """A line of git's output as part of a sentence, without its prefix and without control characters."""
     line = re.sub(r"^(fatal|error|ERROR|remote): *", "", line.strip())
     return "".join(letter for letter in line if letter.isprintable())[:_LONGEST_MESSAGE]
 
 
 class Commands:
-    """git on one repository. environment, config: laid over what is set here for every command; secrets: texts that no
-    message may contain; timeout: seconds for one command; network False: nothing may be fetched, not even a blob that
+    """Git on one repository. environment, config: added to what is set here for every command. secrets: removed from
+    messages. timeout: seconds for one command. network: whether anything may be fetched; without it not even a blob that
     a partial clone lacks."""
 
     def __init__(
@@ -79,7 +83,7 @@ class Commands:
         secrets: Sequence[str] = (),
         network: bool = False,
     ) -> None:
-        self._timeout = timeout
+        self.timeout = timeout
         self._secrets = tuple(secret for secret in secrets if secret)
         self.environment = {
             "GIT_TERMINAL_PROMPT": "0",
@@ -94,34 +98,52 @@ class Commands:
             **(environment or {}),
         }
         if git_dir is not None:
-            # also when headroom itself was started by a Git hook, which sets these for its own repository
+            # A Git hook that starts headroom has set these for its own repository.
             self.environment |= {"GIT_DIR": str(git_dir), "GIT_NAMESPACE": ""}
 
     def run(self, *arguments: str, feed: bytes | None = None) -> bytes:
         """What the command wrote. Raises CommandFailedError, and `Stalled` where there is no git."""
+        deadline = monotonic() + self.timeout
+        with self.started(*arguments, feed=feed is not None) as child:
+            if feed is not None:
+                child.write(feed)
+            try:
+                output = child.rest(deadline, MOST_OUTPUT)
+                status = child.status(deadline)
+            except OutOfTimeError as error:
+                raise CommandFailedError(arguments[0], -1, "", timeout=self.timeout) from error
+            except OutputTooLongError as error:
+                raise CommandFailedError(
+                    arguments[0], -1, f"fatal: it writes more than {MOST_OUTPUT // 2**20} MiB"
+                ) from error
+        if status != 0:
+            raise self.failure(arguments[0], status, child.errors)
+        return output
+
+    @contextmanager
+    def started(self, *arguments: str, feed: bool) -> Iterator[Child]:
+        """A running command, ended when the block is left for whatever reason. feed: whether it has an input."""
         git = load_git()
         program = git.Git()
         try:
             process = program.execute(
                 [git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *arguments],
-                istream=None if feed is None else subprocess.PIPE,
+                istream=subprocess.PIPE if feed else None,
                 as_process=True,
                 env=self.environment,
                 start_new_session=True,
             )
         except git.GitCommandNotFound as error:
             raise _no_git() from error
+        child = Child(process.proc)
         try:
-            output, errors = process.communicate(feed, timeout=self._timeout)
-        except subprocess.TimeoutExpired as error:
-            raise CommandFailedError(arguments[0], -1, "", timeout=self._timeout) from error
+            yield child
         finally:
-            _end(process.pid, running=process.returncode is None)
-            if process.returncode is None:
-                process.communicate()
-        if process.returncode != 0:
-            raise CommandFailedError(arguments[0], process.returncode, self._clean(errors))
-        return bytes(output)
+            child.end()
+
+    def failure(self, verb: str, status: int, errors: bytes) -> CommandFailedError:
+        """The failure of a command, its messages without secrets."""
+        return CommandFailedError(verb, status, self._clean(errors))
 
     def line(self, *arguments: str) -> str:
         """The one line that the command wrote."""
@@ -135,7 +157,7 @@ class Commands:
 
 
 def load_git() -> ModuleType:
-    """GitPython, imported where it is first needed: it starts git to learn its version. Raises `Stalled` without git."""
+    """GitPython, imported on first use, since the import runs git. Raises `Stalled` where there is no git."""
     try:
         import git  # noqa: PLC0415 - see above
     except ImportError as error:
@@ -147,15 +169,8 @@ def _no_git() -> Stalled:
     return Stalled("the git program is not there", reason="GitOperationFailed", hint="install git and have it on PATH")
 
 
-def _end(group: int, *, running: bool) -> None:
-    """Ends a process group. After its leader has gone by itself there is nothing left to wait for, and nothing to end."""
-    if running:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
-
-
 def _config_environment(config: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Configuration as GIT_CONFIG_* variables, after those that are there already: nothing of it shows in a process list."""
+    """Configuration as GIT_CONFIG_* variables, which no process list shows, after those that are set already."""
     first = os.environ.get("GIT_CONFIG_COUNT", "0")
     start = int(first) if first.isdigit() else 0
     variables = {"GIT_CONFIG_COUNT": str(start + len(config))}

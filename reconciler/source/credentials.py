@@ -1,4 +1,4 @@
-"""How a remote is authorized: read anew for each poll, handed to git in its environment, never in arguments. Used by remote."""
+"""How a remote is authorized: read anew for each poll, handed to git in its environment, never in arguments."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -15,9 +16,9 @@ from reconciler.model.errors import Invalid, Stalled
 
 TOKEN_VARIABLE = "HEADROOM_GIT_TOKEN"  # noqa: S105 - the name of a variable
 _ANY_USER = "x-access-token"
-"""GitHub asks for this user beside an app's token; the other hosts take any user beside a token."""
+"""GitHub expects this user with an app's token. Other hosts accept any user with a token."""
 _SHORTEST_TOKEN = 20
-"""A longer user without a password is a token written alone (`https://TOKEN@host/…`); a shorter one is a user."""
+"""A user of this length without a password is a token (`https://TOKEN@host/…`)."""
 _SSH_SHORT = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//).+")
 _SCHEMES = ("https", "http", "ssh", "git", "file")
 
@@ -25,17 +26,19 @@ _SCHEMES = ("https", "http", "ssh", "git", "file")
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """token_file: a file whose text is the token or password, read for every poll; without one the variable
-    HEADROOM_GIT_TOKEN. ssh_key, known_hosts: paths; without them ssh uses its own."""
+    HEADROOM_GIT_TOKEN. ssh_key, known_hosts: paths; without them ssh uses its own. plain_http: a token may be sent
+    without encryption, to any host."""
 
     username: str = ""
     token_file: str = ""
     ssh_key: str = ""
     known_hosts: str = ""
+    plain_http: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """What git is told for one poll. secrets: texts that no message may contain."""
+    """What git is given for one poll. secrets: removed from messages."""
 
     environment: Mapping[str, str]
     config: tuple[tuple[str, str], ...] = ()
@@ -44,7 +47,7 @@ class Authorization:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A remote's URL, what was written in it as user and password taken out (for ssh the user stays: it is an address)."""
+    """A remote's URL without user and password. In an ssh URL the user stays, since it is part of the address."""
 
     url: str
     username: str = ""
@@ -60,18 +63,29 @@ class Address:
 
     @property
     def origin(self) -> str:
-        """`https://host:port/`: what an authorization is for, and nothing beyond."""
+        """`https://host:port/`: the scope of an authorization."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/"
 
+    @property
+    def is_open_to_listeners(self) -> bool:
+        """Whether what is sent there crosses a network without encryption."""
+        if not self.url.startswith("http://"):
+            return False
+        host = urlsplit(self.url).hostname or ""
+        try:
+            return not ip_address(host).is_loopback
+        except ValueError:
+            return host != "localhost" and not host.endswith(".localhost")
+
 
 def is_remote(repository: str) -> bool:
-    """Whether this is a URL, or the short form of one for ssh (`git@host:group/repository.git`), not a path."""
+    """Whether this is a URL or ssh's short form of one (`git@host:group/repository.git`), and not a path."""
     return "://" in repository or bool(_SSH_SHORT.fullmatch(repository))
 
 
 def parse_address(repository: str) -> Address:
-    """Raises `Invalid` for a URL that git cannot be let near."""
+    """Raises `Invalid` for a URL that git must not be given, such as one that would run a program."""
     if "://" not in repository:
         if repository.startswith("-") or "::" in repository:
             raise Invalid(f"{repository.partition('::')[0]} is no host", hint="write git@host:path or a URL")
@@ -94,7 +108,7 @@ def parse_address(repository: str) -> Address:
 
 
 def authorize(address: Address, credentials: Credentials) -> Authorization:
-    """What git needs to be let in, as things stand now. Raises `Stalled` when a file of it cannot be read."""
+    """What git needs to be let in, read anew. Raises `Stalled` when a file cannot be read or the token would not be safe."""
     if address.is_ssh:
         return Authorization({"GIT_SSH_COMMAND": ssh_command(credentials), "GIT_SSH_VARIANT": "ssh"})
     if not address.is_http:
@@ -103,10 +117,16 @@ def authorize(address: Address, credentials: Credentials) -> Authorization:
     username = credentials.username or address.username
     if not token:
         return Authorization({})
+    if address.is_open_to_listeners and not credentials.plain_http:
+        raise Stalled(
+            f"the token for {address.origin} is not sent over plain http",
+            reason="AuthenticationFailed",
+            hint="write https, or set git.plainHttp when the network between is trusted",
+        )
     basic = base64.b64encode(f"{username or _ANY_USER}:{token}".encode()).decode()
     return Authorization(
         environment={},
-        # only for this host, so that a redirect does not carry it elsewhere; no helper is asked for another one
+        # For this host alone, so that a redirect does not carry it elsewhere. No credential helper is asked.
         config=(
             (f"http.{address.origin}.extraHeader", f"Authorization: Basic {basic}"),
             ("credential.helper", ""),
@@ -130,10 +150,8 @@ def _token(credentials: Credentials) -> str:
 
 
 def ssh_command(credentials: Credentials) -> str:
-    """The ssh command for git: never asks, never trusts a host for the first time.
-
-    A GIT_SSH_COMMAND that is set already is built upon.
-    """
+    """The ssh command for git, which never prompts and never trusts an unknown host. It extends a GIT_SSH_COMMAND that is
+    set already."""
     words = [
         *("-o", "BatchMode=yes"),
         *("-o", "StrictHostKeyChecking=yes"),

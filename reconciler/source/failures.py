@@ -1,4 +1,4 @@
-"""What a git command that failed means: a condition reason, a sentence and what to do. Used by remote and signatures."""
+"""What a git command that failed means: a condition reason, a sentence and what to do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A remote repository that is polled: the newest tree, or the last good one with the reason why. Opened by opening.
+"""A remote repository that is polled: the newest tree, or the last good one with the reason why.
 
-Cheap when nothing changed: one `ls-remote`. What was good stays in force through an unreachable remote, a branch that is
-gone, a commit that cannot be taken, and a restart; nothing is ever half read.
+A poll that finds nothing new costs one `ls-remote`. The last good tree stays in force while the remote cannot be reached,
+the branch is gone or the newest commit cannot be used, and over a restart. A tree is never read in part.
 """
 
 from __future__ import annotations
@@ -16,31 +16,38 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
+from time import monotonic, sleep
+from typing import TextIO
 
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
 from reconciler.source.backoff import Backoff, after_failure, may_try
-from reconciler.source.commands import CommandFailedError
+from reconciler.source.commands import CommandFailedError, Commands
 from reconciler.source.credentials import Credentials, parse_address
 from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.objects import read_commit
 from reconciler.source.remote import GOOD, Head, Remote
-from reconciler.source.selection import Limits, clean_subdirectory
-from reconciler.source.signatures import verify_signature
+from reconciler.source.selection import Limits, Scope
+from reconciler.source.signatures import verify_signatures
 from reconciler.source.state import Good, is_rewound, load_good, save_good
 
+STORAGE_FAILED = "StorageOperationFailed"
 _REMOTE = "remote"
+_LOCK_AGAIN = 0.05
+"""Seconds between two attempts to take a lock."""
 _PATIENCE = 5
-"""Failures in a row after which the copy is suspected, whatever it looks like."""
+"""Failures in a row after which the local copy is replaced, even if it still looks intact."""
 
 
 class GitSource:
     """url: https, http, ssh, git or file; revision: branch, tag or whole commit name, None for the default branch.
+    subdirectory, templates: what is read of it, see Scope.
 
     state: folder for the shallow copy and the last good commit (it may serve several repositories); None for one that
     goes with the process. timeout: for each git command. rewind_hold: how long a tree is `rewound` after a force-push.
-    allowed_signers: then only commits signed by them are taken. Thread-safe.
+    allowed_signers: then nothing is taken in which a commit
+    that is new since the last good one is not signed by one of them. Thread-safe.
     """
 
     def __init__(
@@ -50,6 +57,7 @@ class GitSource:
         clock: Clock,
         revision: str | None = None,
         subdirectory: str = "",
+        templates: str = "",
         state: str | Path | None = None,
         credentials: Credentials | None = None,
         timeout: timedelta = timedelta(minutes=1),
@@ -61,13 +69,13 @@ class GitSource:
         self._url = address.url
         self._clock = clock
         self._revision = revision or None
-        self._subdirectory = clean_subdirectory(subdirectory)
+        self._scope = Scope.of(subdirectory, templates)
         self._timeout = timeout
         self._rewind_hold = rewind_hold
         self._allowed_signers = Path(allowed_signers) if allowed_signers else None
         self._limits = limits or Limits()
         self._temporary = None if state else Path(tempfile.mkdtemp(prefix="headroom-git-"))
-        # another revision has another history: what was good on one branch is not the last good of another
+        # One folder for each revision: the last good commit of one branch says nothing about another.
         key = hashlib.sha256(f"{address.url}\0{self._revision or ''}".encode()).hexdigest()[:16]
         self._folder = (self._temporary or Path(str(state))) / key
         self._remote = Remote(
@@ -81,11 +89,11 @@ class GitSource:
 
     @property
     def retry_at(self) -> datetime | None:
-        """When what failed may be tried again; None when nothing failed. A newer commit need not wait for it."""
+        """When the next retry is due, None when nothing failed. A newer commit does not wait for it."""
         return max((backoff.not_before for backoff, _ in self._backoffs.values()), default=None)
 
     def hasten(self) -> None:
-        """Forgets the back-off: somebody says that there is something new (a webhook)."""
+        """Forgets the back-off, for a webhook that announces something new."""
         with self._lock:
             self._backoffs = {}
 
@@ -116,22 +124,39 @@ class GitSource:
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """Keeps another process away from the same state folder for the length of one poll."""
+        """Locks the state folder for one poll, since two processes may be given the same one."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with (self._folder / "lock").open("w") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
+                self._wait_for(file)
                 yield
         except OSError as error:
             raise Stalled(
                 f"state folder {self._folder} cannot be used ({error.strerror or error})",
-                reason="StorageOperationFailed",
+                reason=STORAGE_FAILED,
                 hint="set git.state to a folder that this user may write to, with room on its disk",
                 causes=(error,),
             ) from error
 
+    def _wait_for(self, lock: TextIO) -> None:
+        """Takes the lock, but gives up after a while: another process that hangs must not make this one hang too."""
+        deadline = monotonic() + self._timeout.total_seconds()
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if monotonic() > deadline:
+                    raise Stalled(
+                        f"state folder {self._folder} is in use by another process",
+                        reason=STORAGE_FAILED,
+                        hint="let each daemon have a folder of its own in git.state, or end the other process",
+                    ) from error
+                sleep(_LOCK_AGAIN)
+            else:
+                return
+
     def _restore(self) -> None:
-        """Once: the last good tree of an earlier process."""
+        """Loads the last good tree of an earlier process, once."""
         if self._restored:
             return
         self._restored = True
@@ -141,7 +166,7 @@ class GitSource:
         try:
             self._tree = self._load(good, absent=set())
         except Stalled:
-            # lost, or for another subdirectory; its name still tells whether history was rewritten
+            # The copy is damaged, or was made for another subdirectory. The commit's name still tells a force-push.
             self._tree = None
             self._remote.discard()
         self._good = good
@@ -162,7 +187,7 @@ class GitSource:
                 raise failure from error
 
     def _is_sound(self) -> bool:
-        """Whether the copy still gives what a restart needs; one that does not, or often fails, is made anew."""
+        """Whether a restart could still load the last good tree from the copy. Otherwise the copy is made anew."""
         backoff, _ = self._backoffs.get("commit", (None, None))
         if self._good is None or (backoff is not None and backoff.failures >= _PATIENCE):
             return False
@@ -176,7 +201,7 @@ class GitSource:
     def _backing_off(self, slot: str, target: str, now: datetime) -> Iterator[None]:
         backoff, failure = self._backoffs.get(slot, (None, None))
         if failure is not None and not may_try(backoff, target, now):
-            # a new one each time: an exception that is raised again and again drags a growing traceback along
+            # A new exception each time, since one that is raised repeatedly collects an ever longer traceback.
             raise Stalled(failure.message, reason=failure.reason, hint=failure.hint)
         try:
             yield
@@ -186,12 +211,12 @@ class GitSource:
         self._backoffs.pop(slot, None)
 
     def _take(self, head: Head, now: datetime) -> None:
-        """Brings over the head and makes it the good one; raises `Stalled` and changes nothing otherwise."""
+        """Fetches the head and puts it into force. Raises `Stalled`, with nothing changed, when that is not possible."""
         commit = self._remote.fetch(head)
         local = self._remote.local()
         if self._allowed_signers is not None:
-            verify_signature(self._remote.folder, commit, self._allowed_signers, timeout=self._timeout.total_seconds())
-        good = Good(head.name, commit, int(local.line("show", "--no-patch", "--format=%ct", commit)))
+            self._verify(commit, self._allowed_signers)
+        good = Good(head.name, commit, _time_of(local, commit))
         tree = self._load(good, absent=self._remote.absent(commit))
         before = self._good
         if before is not None:
@@ -200,18 +225,33 @@ class GitSource:
             )
             good = replace(good, rewound_at=before.rewound_at if goes_on else now)
         local.run("update-ref", GOOD, commit)
+        self._remote.keep_commits(commit)
         save_good(self._folder, good)
         self._good, self._tree = good, tree
         self._remote.tidy()
 
+    def _verify(self, commit: str, allowed_signers: Path) -> None:
+        verify_signatures(
+            self._remote.commits(commit),
+            commit,
+            allowed_signers,
+            since=None if self._good is None else self._good.commit,
+            timeout=self._timeout.total_seconds(),
+        )
+
     def _load(self, good: Good, *, absent: set[str]) -> SourceTree:
         files, skipped = read_commit(
             self._remote.local(),
-            self._remote.folder,
             good.commit,
-            self._subdirectory,
+            self._scope,
             self._limits,
             absent=absent,
             fetch=self._remote.fetch_objects,
         )
         return SourceTree(revision=good.revision, files=files, skipped=skipped)
+
+
+def _time_of(local: Commands, commit: str) -> int:
+    """The committer's time in seconds. `git show` would also compare the tree with that of its parent, which a malicious
+    tree can make endless."""
+    return int(local.line("rev-list", "--max-count=1", "--timestamp", commit).partition(" ")[0])

@@ -1,4 +1,4 @@
-"""The newest tree of another source, polled apart from the passes that use it. Bound by wiring for the daemon.
+"""The newest tree of another source, polled independently of the passes that use it.
 
 A poll may take a minute on a slow network; a pass that the cluster asked for must not wait for it.
 """
@@ -20,7 +20,7 @@ class LatestTree:
         self._lock = threading.Lock()
 
     def poll(self) -> bool:
-        """Look now; whether a pass would find something new (also that a stall or a hold began or ended)."""
+        """Polls the source. Whether a pass would find something new; a stall or a hold that begins or ends counts too."""
         with self._lock:
             before, self._tree = self._tree, self._source.read()
             return before is not None and self._tree != before

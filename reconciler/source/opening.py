@@ -1,4 +1,4 @@
-"""Which kind of source a repository is. Called by wiring."""
+"""Which kind of source a repository is."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from reconciler.source.credentials import Credentials, is_remote
 
 @dataclass(frozen=True, slots=True)
 class GitOptions:
-    """How repositories are read; `GitSource` says what each means. state, allowed_signers: paths, "" for none."""
+    """How repositories are read; `GitSource` says what each means. state, allowed_signers: paths, "" for none; templates: the
+    folder in the repository whose templates are read too, wherever the manifests are."""
 
     credentials: Credentials = field(default_factory=Credentials)
     state: str = ""
     allowed_signers: str = ""
     timeout: timedelta = timedelta(minutes=1)
     rewind_hold: timedelta = timedelta(minutes=10)
+    templates: str = ""
 
 
 def open_source(
@@ -45,6 +47,7 @@ def open_source(
             clock=clock,
             revision=revision,
             subdirectory=subdirectory,
+            templates=options.templates,
             state=options.state or None,
             credentials=options.credentials,
             timeout=options.timeout,
@@ -63,6 +66,7 @@ def open_source(
             revision,
             subdirectory,
             clock=clock,
+            templates=options.templates,
             timeout=options.timeout,
             rewind_hold=options.rewind_hold,
             allowed_signers=options.allowed_signers or None,
@@ -74,7 +78,7 @@ def open_source(
         )
     from reconciler.source.worktree import WorkingTree  # noqa: PLC0415 - beside the other two
 
-    return WorkingTree(path, subdirectory)
+    return WorkingTree(path, subdirectory, templates=options.templates)
 
 
 def tree_at(

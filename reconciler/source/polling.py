@@ -1,4 +1,4 @@
-"""How long to wait between polls. Used by daemon. Pure: the caller brings the seed."""
+"""How long to wait between polls. Pure: the caller passes the seed."""
 
 from __future__ import annotations
 

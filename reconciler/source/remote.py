@@ -1,7 +1,7 @@
-"""A remote repository: what its references say, and bringing over no more of it than is read. Used by git.
+"""A remote repository: its references, and fetching no more of it than is read.
 
-The copy is bare and shallow, and without file contents where the remote can leave them out (`--filter=blob:none`); the
-contents that are wanted then come in one request. A remote that cannot filter sends the whole tree of one commit.
+The copy is bare and shallow. Where the remote supports it (`--filter=blob:none`) it has no file contents, and those that
+are wanted come in one further request. Other remotes send the whole tree of one commit.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _LONGER_NAME = re.compile(r"[0-9a-f]{64}")
 _MOST_PACKS = 40
 _FILTER = "--filter=blob:none"
 _DEEPEST = 1000
-"""Commits looked through for the last one on a server that cannot go by time."""
+"""Commits fetched to look for the last good one, from a server that cannot limit history by time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the wanted revision points. name: as written in revisions; ref: what to fetch (a reference, or the commit)."""
+    """Where the wanted revision points. name: as revisions show it; ref: what to fetch, a reference or the commit itself."""
 
     name: str
     ref: str
@@ -53,11 +53,11 @@ class Remote:
         return self._folder
 
     def local(self) -> Commands:
-        """Git on the copy, kept from the network."""
+        """Git on the copy, without access to the network."""
         return Commands(self._folder, timeout=self._timeout)
 
     def head(self, revision: str | None) -> Head:
-        """Where `revision` points now: a branch, else a tag, else a whole commit name; None is the default branch."""
+        """Where `revision` points now. It is a branch, a tag or a full commit name, tried in this order; None is the default branch."""
         if revision and _COMMIT.fullmatch(revision):
             return Head("HEAD", revision, revision)
         found, default = self._references(revision or "")
@@ -80,7 +80,7 @@ class Remote:
         )
 
     def _references(self, revision: str) -> tuple[dict[str, str], str]:
-        """Reference → object name, of HEAD and of what the revision may mean; and which branch HEAD is."""
+        """Object names by reference, of HEAD and of whatever the revision may mean; and the branch that HEAD is."""
         patterns = [pattern for ref in _spellings(revision) for pattern in (ref, f"{ref}^{{}}")]
         try:
             output = self._network().run("ls-remote", "--symref", "--", self._address.url, "HEAD", *patterns)
@@ -101,17 +101,17 @@ class Remote:
         return found, default
 
     def fetch(self, head: Head) -> str:
-        """Brings over the commit that the head's reference points to (which may have moved on); returns its name."""
+        """Fetches what the head's reference points to by now, and returns the commit's name."""
         self._prepare(self._folder)
         self._ref = head.ref
         self._fetch(self._folder, "--depth=1", self._filter, "origin", f"+{head.ref}:{CANDIDATE}")
         return self.local().line("rev-parse", "--verify", f"{CANDIDATE}^{{commit}}")
 
     def fetch_objects(self, names: Iterable[str]) -> None:
-        """Brings over single objects that a filtered fetch left out, in one request.
+        """Fetches single objects that a filtered fetch left out, in one request.
 
-        A server that speaks only the first version of git's protocol (as ssh servers do that do not pass GIT_PROTOCOL on)
-        may filter and yet refuse this; then the commit comes whole, now and from now on.
+        A server may filter and still refuse this when it speaks only the first version of git's protocol, as over an ssh
+        that does not pass GIT_PROTOCOL on. From then on commits are fetched whole.
         """
         feed = "".join(f"{name}\n" for name in sorted(names)).encode()
         negotiation = ("fetch.negotiationAlgorithm", "noop")
@@ -128,11 +128,46 @@ class Remote:
         output = self.local().run("rev-list", "--objects", "--missing=print", f"{commit}^{{tree}}")
         return {line[1:].decode() for line in output.splitlines() if line.startswith(b"?")}
 
-    def descends(self, commit: str, *, earlier: str, earlier_time: int) -> bool:
-        """Whether a commit came after an earlier one, written at `earlier_time` (seconds), by going on from it.
+    def commits(self, commit: str) -> Path:
+        """A repository with every ancestor of a commit but no trees, to verify the signature of each.
 
-        Looks at commits alone, no trees, back to that time, and in a repository of its own: git takes it that whoever has
-        a commit has all that belongs to it, and would leave that out of what is fetched later.
+        It is kept between polls. The last good commit stays in it even after a force-push, so that what is new can be told.
+        """
+        folder = self._commits_folder
+        self._prepare(folder)
+        try:
+            self._fetch(folder, "--filter=tree:0", "origin", f"+{self._ref}:{CANDIDATE}")
+            Commands(folder, timeout=self._timeout).run("cat-file", "-e", f"{commit}^{{commit}}")
+        except CommandFailedError as error:
+            raise stalled(error, self._address.url, "fetch the commits of") from error
+        except Stalled as failure:
+            # Perhaps it is damaged. The next attempt fetches all that is lost with it.
+            if failure.reason == OPERATION_FAILED and not self._is_whole(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return folder
+
+    def keep_commits(self, commit: str) -> None:
+        """Marks a commit as good in what `commits` keeps, if there is any."""
+        if self._commits_folder.is_dir():
+            Commands(self._commits_folder, timeout=self._timeout).run("update-ref", GOOD, commit)
+
+    @property
+    def _commits_folder(self) -> Path:
+        return self._folder.with_name("commits.git")
+
+    def _is_whole(self, folder: Path) -> bool:
+        try:
+            Commands(folder, timeout=self._timeout).run("rev-list", "--all", "--count")
+        except CommandFailedError:
+            return False
+        return True
+
+    def descends(self, commit: str, *, earlier: str, earlier_time: int) -> bool:
+        """Whether a commit descends from an earlier one, which was committed at `earlier_time` (seconds since 1970).
+
+        Fetches commits without trees back to that time, into a repository of its own: git assumes that whoever has a
+        commit has its trees too, and would leave them out of later fetches.
         """
         history = self._folder.with_name("history.git")
         shutil.rmtree(history, ignore_errors=True)
@@ -148,7 +183,7 @@ class Remote:
         return True
 
     def _fetch_history(self, folder: Path, since: int) -> bool:
-        """Commits of the head written since a time; False when it has none, since all of its history is older."""
+        """Fetches the head's commits since a time. False when all of its history is older."""
         try:
             self._fetch(folder, "--filter=tree:0", f"--shallow-since=@{since - 1} +0000", "origin", self._ref)
         except Stalled as failure:
@@ -161,18 +196,18 @@ class Remote:
         return True
 
     def tidy(self) -> None:
-        """Packs the copy again when fetches have left it in many pieces, and drops what no reference needs."""
+        """Repacks the copy once fetches have left many packs, and drops what no reference needs."""
         if len(list(self._folder.glob("objects/pack/*.pack"))) > _MOST_PACKS:
             self.local().run("gc", "--quiet", "--prune=now")
 
     def discard(self) -> None:
-        """Forgets the copy; the next fetch begins anew."""
+        """Deletes the copy. The next fetch makes another."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _prepare(self, folder: Path) -> None:
-        """Makes a bare repository, whole or not at all, or clears away what a killed git left behind in it.
+        """Creates a bare repository in one step, or removes the locks that a killed git left in an existing one.
 
-        The caller has the state folder to itself, so that a lock in it belongs to nobody any more.
+        The caller holds the lock of the state folder, so no other process can own them.
         """
         if folder.is_dir():
             for lock in (*folder.glob("*.lock"), *folder.glob("refs/**/*.lock")):

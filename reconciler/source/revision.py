@@ -1,4 +1,4 @@
-"""A revision of a repository on this machine, read from its objects: the files as they stand do not matter. Opened by opening."""
+"""A revision of a repository on this machine, read from its objects: the files as they stand do not matter."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from reconciler.ports import Clock
 from reconciler.source.commands import CommandFailedError, Commands, load_git
 from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.objects import read_commit
-from reconciler.source.selection import Limits, clean_subdirectory
-from reconciler.source.signatures import verify_signature
+from reconciler.source.selection import Limits, Scope
+from reconciler.source.signatures import verify_signatures
 from reconciler.source.state import is_rewound
 
 
 class LocalRevision:
     """path: a working tree, a folder inside one (then taken for the root), or a bare repository; revision: anything that
-    git understands, followed when it moves. rewind_hold, allowed_signers: as for `GitSource`."""
+    git understands, followed when it moves. templates, rewind_hold, allowed_signers: as for `GitSource`."""
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class LocalRevision:
         subdirectory: str = "",
         *,
         clock: Clock,
+        templates: str = "",
         timeout: timedelta = timedelta(minutes=1),
         rewind_hold: timedelta = timedelta(minutes=10),
         allowed_signers: str | Path | None = None,
@@ -36,7 +37,7 @@ class LocalRevision:
     ) -> None:
         self._path = Path(path)
         self._revision = revision
-        self._subdirectory = clean_subdirectory(subdirectory)
+        self._scope = Scope.of(subdirectory, templates)
         self._clock = clock
         self._timeout = timeout
         self._rewind_hold = rewind_hold
@@ -65,7 +66,7 @@ class LocalRevision:
         """Nothing is held open between reads."""
 
     def _follow(self) -> None:
-        # a clone of the user's own may lack contents that its remote has; git may then get them as it would for the user
+        # A partial clone of the user's may lack contents. Git may fetch them, as it would for the user.
         commands = Commands(self._git_dir, timeout=self._timeout.total_seconds(), network=True)
         try:
             commit = commands.line("rev-parse", "--verify", "--end-of-options", f"{self._revision}^{{commit}}")
@@ -81,10 +82,14 @@ class LocalRevision:
         if commit == self._commit:
             return
         if self._allowed_signers is not None:
-            verify_signature(self._git_dir, commit, self._allowed_signers, timeout=self._timeout.total_seconds())
-        files, skipped = read_commit(
-            commands, self._git_dir, commit, self._subdirectory, self._limits, prefix=self._prefix
-        )
+            verify_signatures(
+                self._git_dir,
+                commit,
+                self._allowed_signers,
+                since=self._commit or None,
+                timeout=self._timeout.total_seconds(),
+            )
+        files, skipped = read_commit(commands, commit, self._scope, self._limits, prefix=self._prefix)
         if self._commit and not self._descends(commands, commit):
             self._rewound_at = self._clock.now()
         name = "HEAD" if commit.startswith(self._revision) else self._revision
@@ -100,12 +105,12 @@ class LocalRevision:
 
 
 def is_repository(path: Path) -> bool:
-    """Whether the folder is a bare repository: its own files are git's, so that only a revision of it can be read."""
+    """Whether the folder is a bare repository, of which only a revision can be read."""
     return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
 
 
 def _find(path: Path) -> tuple[Path, str]:
-    """The repository that a folder is in, and the folder's path inside it. Raises `Invalid` when it is in none."""
+    """The repository around a folder, and the folder's path inside it. Raises `Invalid` when there is none."""
     git = load_git()
     try:
         with git.Repo(path, search_parent_directories=True) as repository:

@@ -1,4 +1,4 @@
-"""Whether a commit was signed by somebody who may. Used by git and by revision, when allowed signers are set."""
+"""Whether commits were signed by somebody who may: every one that came since the last that was found good."""
 
 from __future__ import annotations
 
@@ -12,19 +12,28 @@ from reconciler.model.errors import Stalled
 from reconciler.source.commands import CommandFailedError, Commands
 
 SIGNATURE_FAILED = "SignatureVerificationFailed"
+_MOST = 5_000
+_AT_ONCE = 100
+"""Commits of one command, which must end within the time limit."""
 _ARMORED_KEYS = re.compile(
     rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\s*?\n(?:[^\n]*:[^\n]*\n)*\s*\n(.*?)(?:\n=[^\n]*)?\n-----END PGP PUBLIC KEY BLOCK-----",
     re.DOTALL,
 )
 
 
-def verify_signature(folder: Path, commit: str, allowed_signers: Path, *, timeout: float) -> None:
-    """Returns when the commit's signature is good and by an allowed signer; raises `Stalled` when not, and when it cannot
-    be told.
+def verify_signatures(folder: Path, commit: str, allowed_signers: Path, *, since: str | None, timeout: float) -> None:
+    """Returns when every signature counts and is good; raises `Stalled` when not, and when it cannot be told.
+
+    since: the commit that was last found good; every commit that leads to `commit` and not to that one is verified. A
+    signature on the last alone would vouch for whatever somebody else had pushed below it. None: nothing was found good
+    yet, and `commit` alone counts. folder: a repository with the commits; it needs no trees.
 
     allowed_signers: OpenSSH's format (see ALLOWED SIGNERS in ssh-keygen's manual), armored OpenPGP public keys, or
     both, read anew each time. Only this file decides: the keys and settings of the user who runs headroom count for nothing.
     """
+    commits = [commit]
+    if since is not None:
+        commits = _between(Commands(folder, timeout=timeout), since, commit) or commits
     try:
         text = allowed_signers.read_bytes()
     except OSError as error:
@@ -48,20 +57,50 @@ def verify_signature(folder: Path, commit: str, allowed_signers: Path, *, timeou
                 ("gpg.x509.program", "false"),  # no list of ours could allow a certificate
             ),
         )
-        _verify(commands, commit)
+        for begin in range(0, len(commits), _AT_ONCE):
+            _verify(commands, commits[begin : begin + _AT_ONCE])
 
 
-def _verify(commands: Commands, commit: str) -> None:
+def _between(commands: Commands, since: str, commit: str) -> list[str]:
+    """The commits to verify, oldest first; none where everything was verified before, as on a branch that was set back."""
     try:
-        commands.run("verify-commit", commit)
+        commands.run("cat-file", "-e", f"{since}^{{commit}}")
+    except CommandFailedError:
+        return []  # the history was rewritten and what was good before is lost: begin anew
+    try:
+        found = commands.line("rev-list", "--reverse", f"--max-count={_MOST + 1}", commit, f"^{since}").split()
     except CommandFailedError as error:
-        why = f": {' '.join(error.stderr.split())}" if error.stderr.strip() else ""
-        raise Stalled(
-            f"commit {commit[:12]} is not signed by an allowed signer{why}",
-            reason=SIGNATURE_FAILED,
-            hint="sign it with an allowed key, or add the signer to git.allowedSigners",
-            causes=(error,),
+        raise _not_verified(
+            f"the commits from {since[:12]} to {commit[:12]} cannot be listed: {error.summary}", error
         ) from error
+    if len(found) > _MOST:
+        raise Stalled(
+            f"more than {_MOST:,} commits came since {since[:12]}, too many to verify at once",
+            reason=SIGNATURE_FAILED,
+            hint="remove the folder of git.state to begin anew with the newest commit, once you have looked at them",
+        )
+    return found
+
+
+def _verify(commands: Commands, commits: list[str]) -> None:
+    """All in one command; when that fails, one after the other to name the first that is to blame."""
+    try:
+        commands.run("verify-commit", *commits)
+    except CommandFailedError as error:
+        if len(commits) > 1:
+            for commit in commits:
+                _verify(commands, [commit])
+        why = f": {' '.join(error.stderr.split())}" if error.stderr.strip() else ""
+        raise _not_verified(f"commit {commits[0][:12]} is not signed by an allowed signer{why}", error) from error
+
+
+def _not_verified(message: str, error: CommandFailedError) -> Stalled:
+    return Stalled(
+        message,
+        reason=SIGNATURE_FAILED,
+        hint="sign it with an allowed key, add the signer to git.allowedSigners, or take the commit out of the branch",
+        causes=(error,),
+    )
 
 
 def _openpgp_keys(text: bytes) -> bytes:

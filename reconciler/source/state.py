@@ -1,4 +1,4 @@
-"""What a polled repository remembers over a restart: the last good commit and the last force-push. Used by git."""
+"""What a polled repository remembers over a restart: the last good commit and the last force-push."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _FILE = "good.json"
 
 @dataclass(frozen=True, slots=True)
 class Good:
-    """The commit that was last taken. time: its committer's, in seconds; rewound_at: when a commit was last taken that
-    did not descend from the one before."""
+    """The commit that is in force. time: its committer's, in seconds since 1970. rewound_at: when a commit last came into
+    force that did not descend from the one before it."""
 
     name: str
     commit: str
@@ -31,7 +31,7 @@ def is_rewound(rewound_at: datetime | None, now: datetime, hold: timedelta) -> b
 
 
 def load_good(folder: Path) -> Good | None:
-    """None when nothing was saved there, or nothing that can be read: then the next poll begins anew."""
+    """None when nothing was saved, or nothing that can still be read. The next poll then starts from nothing."""
     try:
         document = json.loads((folder / _FILE).read_bytes())
         rewound_at = document["rewoundAt"]
@@ -46,7 +46,7 @@ def load_good(folder: Path) -> Good | None:
 
 
 def save_good(folder: Path, good: Good) -> None:
-    """Whole or not at all, whenever the process is killed."""
+    """Replaces the file in one step, so that a killed process never leaves half of one."""
     document = {
         "name": good.name,
         "commit": good.commit,

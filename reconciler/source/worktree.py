@@ -1,4 +1,4 @@
-"""A folder as it stands: a working tree, or files that no repository holds. Opened by opening for `--repo PATH`."""
+"""A folder as it stands: a working tree, or files that no repository holds."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from pathlib import Path
 
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
-from reconciler.source.selection import Kind, Limits, clean_subdirectory, load, select
+from reconciler.source.selection import Kind, Limits, Scope, load
+from reconciler.source.walk import select
 
 
 class WorkingTree:
-    """path: the folder; subdirectory: what to read of it. Links may lead anywhere inside `path`, nowhere else."""
+    """path: the folder; subdirectory, templates: what to read of it, see Scope. Links may lead anywhere inside `path`,
+    nowhere else."""
 
-    def __init__(self, path: str | Path, subdirectory: str = "", *, limits: Limits | None = None) -> None:
+    def __init__(
+        self, path: str | Path, subdirectory: str = "", *, templates: str = "", limits: Limits | None = None
+    ) -> None:
         self._path = Path(path)
-        self._subdirectory = clean_subdirectory(subdirectory)
+        self._scope = Scope.of(subdirectory, templates)
         self._limits = limits or Limits()
         self._good: SourceTree | None = None
 
@@ -41,7 +45,7 @@ class WorkingTree:
                 reason="PathNotFound",
                 hint="name a folder or a Git URL with --repo",
             )
-        selection = select(folder, self._subdirectory, self._limits)
+        selection = select(folder, self._scope, self._limits)
         files, skipped = load(folder, selection, self._limits)
         return SourceTree(revision=None, files=files, root=str(self._path), skipped=skipped)
 
@@ -65,7 +69,7 @@ class _Folder:
     def content(self, path: str) -> bytes:
         if self._is_link(path):
             return os.fsencode((self._path / path).readlink())
-        # a file that has just become a link is not followed, a pipe not waited for
+        # The file may have become a link or a pipe since it was listed.
         descriptor = os.open(self._path / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             return file.read()

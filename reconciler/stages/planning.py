@@ -1,12 +1,15 @@
-"""Makes the plan: the one place where it is made."""
+"""Makes the plan: the one place where it is made. What is wrong with the repository's templates is found here too."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from reconciler.manifests.rendered import read_rendered
 from reconciler.plan.plan import PlanInputs, make_plan
 from reconciler.ports import Catalog
+from reconciler.render.check import with_template_findings
+from reconciler.render.templates import TemplateSource
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
 
@@ -17,6 +20,7 @@ class MakePlan:
 
     rules: Rules
     catalog: Catalog
+    templates: TemplateSource
 
     def run(self, state: PassState) -> PassState:
         inputs = PlanInputs(
@@ -42,4 +46,6 @@ class MakePlan:
             applyset_id=self.rules.inventory.id,
             drift=self.rules.drift,
         )
-        return replace(state, plan=make_plan(inputs))
+        templates = self.templates.of(state.tree.files)
+        plan = with_template_findings(make_plan(inputs), templates, read_rendered, state.effective.node_pools)
+        return replace(state, plan=plan, templates=templates)

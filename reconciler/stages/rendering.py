@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from reconciler.manifests.rendered import read_rendered
 from reconciler.model.errors import Stalled
-from reconciler.model.source import SourceTree
-from reconciler.render.environment import Templates
+from reconciler.render.templates import TemplateSource
 from reconciler.render.writes import render_writes
 from reconciler.stages.state import PassState
 from reconciler.summary.statuses import status_writes
@@ -17,12 +15,9 @@ from reconciler.summary.statuses import status_writes
 
 @dataclass(frozen=True, slots=True)
 class Render:
-    """packaged: headroom's own templates by name. folder: where the repository keeps its own."""
-
     phase: ClassVar[str] = "render"
 
-    packaged: Mapping[str, str]
-    folder: str
+    templates: TemplateSource
 
     def run(self, state: PassState) -> PassState:
         """Raises `Stalled` when the checker rejects the placement: nothing of it may be written."""
@@ -37,18 +32,8 @@ class Render:
             plan,
             view=state.view,
             node_pools={pool.name: pool for pool in state.effective.node_pools},
-            templates=self._templates(state.tree),
+            templates=state.templates or self.templates.of(state.tree.files),
             read_document=read_rendered,
         )
         statuses = status_writes(plan, state.view, state.now)
         return replace(state, writes=(*rendered.writes, *statuses), unrendered=rendered.failures)
-
-    def _templates(self, tree: SourceTree) -> Templates:
-        """The packaged templates, with the repository's own in front; what they write is checked as strictly."""
-        folder = f"{self.folder.strip('/')}/"
-        own = {
-            path.removeprefix(folder): content.decode(errors="replace")
-            for path, content in tree.files.items()
-            if path.startswith(folder) and path.endswith(".j2")
-        }
-        return Templates(self.packaged, own)

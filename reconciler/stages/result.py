@@ -52,6 +52,7 @@ class Observation:
 
 
 def result_of(state: PassState, timings: Mapping[str, float], failure: Failure | None) -> PassResult:
+    """What is told of a pass that got as far as this state, with the seconds of each stage."""
     return PassResult(
         plan=state.plan,
         change_set=state.change_set,

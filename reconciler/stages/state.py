@@ -18,6 +18,7 @@ from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.back_offs import LaunchRecord
+from reconciler.render.templates import DocumentTemplates
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class PassState:
     placement: Placement = field(default_factory=Placement)
     broken_rules: tuple[str, ...] = ()
     plan: Plan | None = None
+    templates: DocumentTemplates | None = None
     writes: tuple[Write, ...] = ()
     unrendered: tuple[WriteResult, ...] = ()
     change_set: ChangeSet | None = None

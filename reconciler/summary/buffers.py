@@ -106,4 +106,5 @@ def _same(after: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
 
 
 def time_text(moment: datetime) -> str:
+    """RFC 3339 in UTC, as Kubernetes writes times."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

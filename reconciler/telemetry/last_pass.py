@@ -11,8 +11,8 @@ from reconciler.model.changes import ApplyStatus, Outcome
 from reconciler.model.errors import Waiting
 from reconciler.model.findings import Finding, Severity
 from reconciler.ports import Clock, PassResult
-from reconciler.report.daemon_status import daemon_status_document
-from reconciler.report.words import summary
+from reconciler.report.plan.words import summary
+from reconciler.report.status.document import daemon_status_document
 from reconciler.telemetry.logs import Log
 from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.passes import result_of

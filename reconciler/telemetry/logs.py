@@ -10,6 +10,7 @@ import sys
 from collections.abc import MutableMapping
 from typing import Any, Protocol, TextIO
 
+from reconciler.report.escaping import terminal
 from reconciler.telemetry.redaction import redacted
 
 OWN_LOGGERS = ("reconciler", "headroom")
@@ -28,6 +29,18 @@ def _masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Muta
     return {key: value if key.startswith("_") else redacted(value, key) for key, value in event.items()}
 
 
+def _printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """For people: no name or message can move the cursor, turn the text round or begin a line of its own."""
+    return {key: value if key.startswith("_") else _shown(value, key) for key, value in event.items()}
+
+
+def _shown(value: Any, key: str) -> Any:
+    if isinstance(value, str):
+        # A traceback keeps its lines.
+        return "\n".join(map(terminal, value.split("\n"))) if key == "exception" else terminal(value)
+    return value
+
+
 def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO | None = None) -> None:
     """form: `console` or `json`; level: debug, info, warning or error, for headroom's own messages.
 
@@ -44,9 +57,11 @@ def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO
         _masked,
     ]
     renderer: Any
+    last: list[Any] = []
     if form == "json":
         renderer = structlog.processors.JSONRenderer(sort_keys=True)
     else:
+        last = [_printable]
         renderer = structlog.dev.ConsoleRenderer(
             colors=output.isatty(), timestamp_key="time", exception_formatter=structlog.dev.plain_traceback
         )
@@ -64,7 +79,7 @@ def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.ExtraAdder(), *shared],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last, renderer],
         )
     )
     root = logging.getLogger()

@@ -1,1 +1,1 @@
-"""Pure time arithmetic: what is due or open when. Used by manifests, demand, plan and the daemon; it has no clock."""
+"""Pure time arithmetic: what is due or open when. The instant always comes from the caller."""

@@ -1,7 +1,8 @@
-"""When each behavior of a schedule is active, as arrays of instants. Used by capacity_schedule and collisions.
+"""When each behavior of a schedule is active, as arrays of instants.
 
-A behavior is active from a match of its start until the next match of its end after that, half-open; a start at the very
-instant of an end wins, within one behavior as between two (semantics of scheduled capacity, seed 004 decided).
+A behavior is active from a match of its start until the next match of its end after that, half-open. A start at the very time
+of an end wins. Times that a clock change moves to one instant keep their order on the wall clock, and the last decides: a
+window inside the skipped hour is no window.
 """
 
 from __future__ import annotations
@@ -12,21 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.schedules import Behavior, Schedule
-from reconciler.timetable.pattern import LONGEST_GAP, can_match, matches
+from reconciler.timetable.pattern import LONGEST_GAP, Matches, can_match, matches
 from reconciler.timetable.zone import DAY, Seconds
 
 Activity = NDArray[np.bool_]
 """A row for each behavior, a column for each instant."""
 NONE = -1
-"""In place of a behavior's index: none is active, the default holds."""
+"""Stands for the default where no behavior is active."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOOK_BACKS = (8, 72, 800, LONGEST_GAP)
-"""Days before a span that are looked at for how it begins, the next only when there was no match in the one before."""
+"""Days before a span that are searched for its first state, each only if the one before has no match."""
 
 
 def activities(schedule: Schedule, start: int, end: int) -> tuple[Seconds, Activity]:
-    """The instants in [start, end) at which any behavior begins or ends, the first being `start`, and which behaviors
-    (rows) are active from each on."""
+    """The instants in [start, end) at which any behavior begins or ends, the first being `start`, and who is active.
+
+    start, end: seconds since 1970 UTC. Returns the instants (N) and the activity (behaviors × N) from each on. Raises
+    `Invalid` for an unknown time zone.
+    """
     edges = [_edges(behavior, schedule.timezone, start, end) for behavior in schedule.behaviors]
     first = np.array([start], dtype=np.int64)
     instants = np.sort(np.concatenate((first, *(times for _, times in edges))), kind="stable")
@@ -39,15 +43,19 @@ def activities(schedule: Schedule, start: int, end: int) -> tuple[Seconds, Activ
 
 
 def _edges(behavior: Behavior, zone: str, start: int, end: int) -> tuple[bool, Seconds]:
-    """Whether it is active at `start`, and the instants after that at which this changes."""
+    """Whether the behavior is active at `start`, and the instants after that at which this changes."""
     earliest = start - _LOOK_BACKS[0] * DAY
     starts = matches(behavior.start, zone, earliest, end)
     ends = matches(behavior.end, zone, earliest, end)
-    times = np.concatenate((ends, starts))
+    times = np.concatenate((ends.instants, starts.instants))
     order = np.argsort(times, kind="stable")
-    begins = order >= len(ends)
+    begins = order >= len(ends.instants)
     times = times[order]
-    counts = _last_of_each(times)  # of an end and a start at once, the start
+    together = (times[1:] == times[:-1]).nonzero()[0]  # an end, and the start behind it
+    if len(together):
+        local = np.concatenate((ends.local, starts.local))[order]
+        begins[together + 1] = local[together + 1] >= local[together]
+    counts = _last_of_each(times)
     times, begins = times[counts], begins[counts]
     now = int(times.searchsorted(start, side="right"))
     active = bool(begins[now - 1]) if now else _was_active(behavior, zone, earliest)
@@ -67,14 +75,25 @@ def _was_active(behavior: Behavior, zone: str, before: int) -> bool:
         earliest = before - days * DAY
         starts = matches(behavior.start, zone, earliest, at)
         ends = matches(behavior.end, zone, earliest, at)
-        if len(starts) or len(ends):
-            return bool(len(starts)) and (not len(ends) or bool(starts[-1] >= ends[-1]))
+        last_start, last_end = _last(starts), _last(ends)
+        if last_start is not None or last_end is not None:
+            return last_start is not None and (last_end is None or last_start >= last_end)
         at = earliest
     return False
 
 
+def _last(found: Matches) -> tuple[int, int] | None:
+    """The instant and the local time of the last match."""
+    return (int(found.instants[-1]), int(found.local[-1])) if len(found.instants) else None
+
+
+def is_active(behavior: Behavior, zone: str, at: int) -> bool:
+    """Whether the behavior is active at the instant, in seconds since 1970 UTC."""
+    return _edges(behavior, zone, at, at + 1)[0]
+
+
 def winners_of(schedule: Schedule, active: Activity) -> Seconds:
-    """The behavior that counts from each instant on; -1: none."""
+    """The index of the behavior that counts from each instant on (N); `NONE` for the default."""
     winners = np.full(active.shape[1], NONE, dtype=np.int64)
     for index in reversed(ranking(schedule)):
         winners[active[index]] = index
@@ -82,7 +101,7 @@ def winners_of(schedule: Schedule, active: Activity) -> Seconds:
 
 
 def ranking(schedule: Schedule) -> list[int]:
-    """Indexes of the behaviors, the one that wins over all others first."""
+    """Indexes of the behaviors by rank: higher priority first, then the order of the spec."""
     return sorted(range(len(schedule.behaviors)), key=lambda index: (-schedule.behaviors[index].priority, index))
 
 
@@ -103,11 +122,12 @@ def _last_of_each(values: Seconds) -> Activity:
 
 
 def seconds_of(instant: datetime) -> int:
-    """Rounded down: every edge is at a whole second."""
+    """Seconds since 1970 UTC, rounded down: every edge is at a whole second."""
     return (instant - _EPOCH) // timedelta(seconds=1)
 
 
 def seconds_up(instant: datetime) -> int:
+    """Seconds since 1970 UTC, rounded up."""
     return -((_EPOCH - instant) // timedelta(seconds=1))
 
 

@@ -1,16 +1,16 @@
-"""When the next pass is due: quiet times after changes, back-off after failures. Pure; the daemon tells it what happens and when.
+"""When the next pass is due: quiet times after changes, back-off after failures. The daemon reports what happens and when.
 
 The rules, and nothing about them is anywhere else:
 
 - A change of the cluster or a new commit starts a pass once things have been still for `quiet`, at the latest
   `quiet_at_most` after the first change.
-- A tick, a request, an edge (an instant at which a schedule comes to mean something else) and a clock that was set back
-  start one at once.
+- A tick, a request, an edge (an instant at which a schedule's value changes) and a clock that was set back start one at
+  once.
 - After a transient failure nothing starts a pass until its back-off is over (doubling from `retry_first` up to
   `retry_at_most`), and then one starts by itself.
-- After an invalid or stalled one nothing does until the next poll of the repository has succeeded.
-- After one that waits, the next change does.
-- A newer commit, a request or an edge ends every back-off: a commit that fails never holds up the one that repairs it, and
+- After an invalid or stalled pass nothing starts one until the next poll of the repository has succeeded.
+- After one that waits, the next change starts one.
+- A newer commit, a request or an edge ends every back-off: a commit that fails must not delay the one that repairs it, and
   what a schedule asks for from now on has not been tried yet.
 """
 
@@ -24,7 +24,7 @@ from reconciler.model.errors import Failure, Transient, Waiting
 
 
 class Trigger(StrEnum):
-    """Why a pass is made; of several, the first in this order is named."""
+    """Why a pass begins; of several triggers, the first in this order is named."""
 
     START = "start"
     REQUEST = "request"
@@ -51,7 +51,7 @@ class Pacing:
 
 
 class Agenda:
-    """Not thread-safe: the daemon guards it."""
+    """What has been asked for since the last pass. Not thread-safe: the daemon holds a lock."""
 
     def __init__(self, pacing: Pacing) -> None:
         self._pacing = pacing
@@ -116,7 +116,7 @@ class Agenda:
         self.want(Trigger.RETRY, self._held_until)
 
     def set_back(self, by: timedelta, now: datetime) -> None:
-        """The clock was set back: everything planned moves with it, and a pass looks at what the new time means."""
+        """The clock was set back: all due times move with it, and a pass begins at once."""
         self._first_change = _earlier(self._first_change, by)
         self._last_change = _earlier(self._last_change, by)
         self._at_once = _earlier(self._at_once, by)

@@ -1,8 +1,7 @@
-"""What a capacity schedule is worth: at an instant, next, and over a span. Called by plan, demand, the daemon and the commands.
+"""The value of a capacity schedule: at an instant, next, and over a span.
 
-A behavior is active from a match of its start until the next match of its end after that, half-open; a start at the very
-instant of an end wins. Of several active ones the highest priority counts, then the first in the spec; with none the
-default does (seed 004; priority is its outlook).
+A behavior is active from a match of its start until the next match of its end after that, half-open. Of several active ones
+the highest priority counts, then the first in the spec; with none the default does (Karpenter design "Scheduled Capacity").
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from reconciler.timetable.zone import DAY, Seconds
 
 _LOOK_AHEADS = (8, 72, *range(438, LONGEST_GAP, 366))
 _REACHES = (8, 72, 800, LONGEST_GAP)
-"""Days that are looked at for where a span begins or ends, the next only where it does not within the one before."""
+"""Days that are searched for where a span begins or ends, each only if it does not within the one before."""
 
 
 def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
-    """The value now, the next other one and when it begins. Raises `Invalid` for a time zone that is not known.
+    """The value now, the next other one and when it begins. Raises `Invalid` for an unknown time zone.
 
-    An answer holds until the next value's time: asked again before that, nothing is worked out anew.
+    The answer is kept until the next value's time, since passes ask far more often than values change.
     """
     known = _last_answer(schedule)
     for since, outcome in known:
@@ -42,7 +41,7 @@ def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
 
 @lru_cache(maxsize=4096)
 def _last_answer(schedule: Schedule) -> list[tuple[datetime, ScheduleOutcome]]:  # noqa: ARG001 - what it is kept by
-    """Where the last answer about a schedule is kept, and since when it holds: none, or one."""
+    """The last answer about a schedule and since when it holds, in a list of none or one."""
     return []
 
 
@@ -58,9 +57,9 @@ def next_change(schedule: Schedule, after: datetime) -> datetime | None:
 
 
 def timeline(schedule: Schedule, start: datetime, end: datetime, now: datetime) -> ScheduleTimeline:
-    """Every span in [start, end), and where behaviors collide; `now` is the instant of its outcome.
+    """Every span in [start, end), and where behaviors collide; `now` is the instant of the outcome.
 
-    Spans differ from their neighbours in the behavior, though perhaps not in the value. Raises `Invalid` for an unknown zone.
+    Neighbouring spans differ in their behavior, though not always in their value. Raises `Invalid` for an unknown zone.
     """
     if end <= start:
         return ScheduleTimeline(schedule, state_at(schedule, now), start, end, ())
@@ -85,7 +84,7 @@ def timeline(schedule: Schedule, start: datetime, end: datetime, now: datetime) 
 
 
 def _outcome_within(schedule: Schedule, spans: Sequence[ScheduleSpan], now: datetime) -> ScheduleOutcome | None:
-    """What `state_at` says, where the spans hold the instant and the next value; else None."""
+    """The answer of `state_at`, if the spans contain both the instant and the next value; else None."""
     current: int | None = None
     for span in spans:
         if current is None and span.start <= now < span.end:
@@ -96,7 +95,7 @@ def _outcome_within(schedule: Schedule, spans: Sequence[ScheduleSpan], now: date
 
 
 def counts_since(schedule: Schedule, at: datetime) -> datetime | None:
-    """When the behavior that counts at `at` (or the default) began to, for as long as it has without a break; None: always."""
+    """Since when the behavior (or default) that counts at `at` has counted without a break; None: always."""
     last = seconds_of(at) + 1
     for days in _REACHES:
         instants, active = activities(schedule, last - days * DAY, last)
@@ -118,8 +117,10 @@ def counts_until(schedule: Schedule, at: datetime) -> datetime | None:
 
 
 def changes(schedule: Schedule, start: datetime, end: datetime) -> tuple[Seconds, Seconds]:
-    """Instants (seconds since 1970) from which the value is another, the first being `start`, and the values from there on:
-    a timeline of many schedules without an object for each span."""
+    """Instants (seconds since 1970 UTC) at which the value changes, the first being `start`, and the values from there.
+
+    Two arrays of one length instead of an object for each span, for timelines of many schedules.
+    """
     instants, active = activities(schedule, seconds_of(start), seconds_up(end))
     values = _values(schedule)[winners_of(schedule, active)]
     begins = first_of_each(values)
@@ -153,5 +154,5 @@ def _spans_ahead(start: int) -> Iterator[tuple[int, int]]:
 
 
 def _values(schedule: Schedule) -> Seconds:
-    """Replicas by behavior, the default last: where -1 points."""
+    """Replicas by behavior; the default comes last, where index `NONE` (-1) finds it."""
     return np.array([*(item.replicas for item in schedule.behaviors), schedule.default_replicas], dtype=np.int64)

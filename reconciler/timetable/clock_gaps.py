@@ -1,7 +1,6 @@
-"""Ends that a clock set forward takes away: start and end of a window both fall into the hour that is skipped. Used for findings.
+"""Windows that a clock change takes away: start and end both lie in the hour that clocks skip.
 
-A local time that does not exist becomes the next that does. A start and an end in one gap so become one instant, at which the
-start wins: a window of half an hour stays open until its next end.
+A local time that does not exist becomes the next that does, so both become one instant, and the window has no length.
 """
 
 from __future__ import annotations
@@ -10,29 +9,25 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.model.schedules import Behavior, TimePattern
-from reconciler.timetable.activity import instant_of, seconds_of
+from reconciler.timetable.activity import instant_of, is_active, seconds_of
 from reconciler.timetable.pattern import matches
-from reconciler.timetable.zone import DAY, year_of, zone_offsets
+from reconciler.timetable.zone import year_of, zone_offsets
 
 _HOUR = 3600
-_LOOK_AHEAD = 400
-"""Days in which the next end is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class LostEnd:
-    """at: the instant at which the clock is set; gap: local time of the skipped hour, from and to; start, end: the local
-    times that fall into it; until: when it ends instead, None: not within a year. Local times are naive."""
+class SkippedWindow:
+    """A window that does not occur. All times are local and naive."""
 
-    at: datetime
     gap: tuple[datetime, datetime]
+    """From and to when clocks skip."""
     start: datetime
     end: datetime
-    until: datetime | None
 
 
-def lost_end(behavior: Behavior, zone: str, start: datetime, end: datetime) -> LostEnd | None:
-    """The first in [start, end), or None. Raises `Invalid` for a time zone that is not known."""
+def skipped_window(behavior: Behavior, zone: str, start: datetime, end: datetime) -> SkippedWindow | None:
+    """The first window in [start, end) that clocks skip, or None. Raises `Invalid` for an unknown time zone."""
     first, last = seconds_of(start), seconds_of(end)
     offsets = zone_offsets(zone, year_of(first), year_of(last))
     leaps = offsets.offsets[1:] - offsets.offsets[:-1]
@@ -44,21 +39,15 @@ def lost_end(behavior: Behavior, zone: str, start: datetime, end: datetime) -> L
         ):
             continue
         # Local times, read as if they were UTC; one at the gap's end is the instant itself.
-        starts, ends = (matches(pattern, "UTC", opens, closes + 1) for pattern in (behavior.start, behavior.end))
-        if len(starts) and len(ends) and ends[-1] > starts[-1]:
-            later = matches(behavior.end, zone, at + 1, at + _LOOK_AHEAD * DAY)
-            return LostEnd(
-                instant_of(at),
-                (_local(opens), _local(closes)),
-                _local(int(starts[-1])),
-                _local(int(ends[-1])),
-                instant_of(int(later[0])) if len(later) else None,
-            )
+        starts, ends = (matches(pattern, "UTC", opens, closes + 1).local for pattern in (behavior.start, behavior.end))
+        is_skipped = len(starts) and len(ends) and ends[-1] > starts[-1]
+        if is_skipped and not is_active(behavior, zone, at - 1):
+            return SkippedWindow((_local(opens), _local(closes)), _local(int(starts[-1])), _local(int(ends[-1])))
     return None
 
 
 def _is_near(pattern: TimePattern, opens: int, closes: int) -> bool:
-    """Whether any hour of it is one of the gap's: what is cheap to tell, and mostly no."""
+    """Whether any hour of the pattern is one of the gap's, which is cheap to know and mostly false."""
     return any((hour - opens // _HOUR) % 24 <= closes // _HOUR - opens // _HOUR for hour in pattern.hours or (0,))
 
 

@@ -1,4 +1,4 @@
-"""Which behaviors of a schedule are active at once, and which never count. Called for findings and for timelines."""
+"""Which behaviors of a schedule are active at once, and which never count."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ _LOOK_BACK = 400
 
 @dataclass(frozen=True, slots=True)
 class Overlaps:
-    """collisions: each pair of behaviors that are active at once, the first time; hidden: behaviors that are active but
-    never count, each with those that do while it is active."""
+    """collisions: each pair of behaviors that are active at once, the first time it happens.
+
+    hidden: behaviors that are active but never count, each with the behaviors that count instead.
+    """
 
     collisions: tuple[Collision, ...]
     hidden: tuple[tuple[int, tuple[int, ...]], ...]
 
 
 def overlaps(schedule: Schedule, start: datetime, end: datetime) -> Overlaps:
-    """What happens in [start, end). Raises `Invalid` for a time zone that is not known."""
+    """The overlaps in [start, end). Raises `Invalid` for an unknown time zone."""
     instants, active = activities(schedule, seconds_of(start), seconds_of(end))
     winners = winners_of(schedule, active)
     counting = set(winners.tolist())
@@ -39,7 +41,7 @@ def overlaps(schedule: Schedule, start: datetime, end: datetime) -> Overlaps:
 
 
 def began(schedule: Schedule, collision: Collision) -> datetime | None:
-    """When a collision that was there at the beginning of its span began; None: longer ago than is looked back."""
+    """When a collision that exists at the beginning of its span began; None: more than 400 days earlier."""
     at = seconds_of(collision.start)
     instants, active = activities(schedule, at - _LOOK_BACK * DAY, at + 1)
     both = active[collision.winner] & active[collision.loser]
@@ -50,7 +52,7 @@ def began(schedule: Schedule, collision: Collision) -> datetime | None:
 def collisions_in(
     schedule: Schedule, instants: Seconds, active: Activity, start: datetime, end: datetime
 ) -> tuple[Collision, ...]:
-    """Each pair that is active at once, by the first time it is. instants, active: as `activities` gives them."""
+    """Each pair that is active at once, by the first time it is. instants, active: the arrays of `activities`."""
     if len(active) < 2:  # noqa: PLR2004 - it takes two
         return ()
     weights = active.astype(np.float32)

@@ -1,9 +1,8 @@
-"""Disruption budgets in local time, and windows outside of which nothing may be disrupted, as budgets in UTC. Pure; used by manifests.
+"""Budgets in local time, and windows outside of which nothing may be disrupted, compiled into budgets in UTC.
 
-The form is compiled for whole months in UTC: from the first of the present one for eleven months, or for fewer where more
-than 50 budgets would be needed. It holds both sides of every change of the clock in that time, so that nothing has to
-happen at the change itself. From the first of the next month on, another form is compiled, which agrees with this one for
-as long as both are valid.
+They are compiled for whole months in UTC: from the first of the present month for eleven months, or fewer where more than 50
+budgets would be needed. Both sides of every clock change in that time are in them, so nothing has to happen at the change
+itself. From the first of the next month on the budgets are compiled again, and agree with these while both are valid.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from reconciler.timetable.recurrences import Recurrence, recurrences
 MOST_BUDGETS = 50
 """maxItems of spec.disruption.budgets in Karpenter's CustomResourceDefinition."""
 HORIZONS = (11, 5, 2)
-"""Months for which a form is compiled; the first that fits is taken. Two is the least: one to go, one ahead."""
+"""Months to compile for; the first that fits is taken. Two is the least: the present month and the next."""
 REASONS = ("Underutilized", "Empty", "Drifted")
-"""Every reason that Karpenter 1.14 knows; to be named one by one where allow-windows treat them differently."""
+"""Every reason that Karpenter 1.14 knows; named one by one where allow-windows treat them differently."""
 _UTC = "UTC"
 _BLOCKED = "0"
 _Sourced = tuple[int | None, DisruptionBudget]
@@ -34,7 +33,7 @@ _Windows = tuple[tuple[str, timedelta], ...]
 def compiled(written: LocalBudgets, now: datetime) -> CompiledBudgets:
     """The budgets in UTC that mean the same. Raises `Invalid` when more than 50 are needed for two months.
 
-    A schedule that Karpenter cannot evaluate, or that never hits, stays as it is, with what that means there.
+    A schedule that Karpenter cannot evaluate, or that never fires, stays as it is, and Karpenter treats it as ever.
     """
     start = _month(now, 0)
     fewest = 0
@@ -54,13 +53,13 @@ def compiled(written: LocalBudgets, now: datetime) -> CompiledBudgets:
     raise Invalid(
         f"these windows need {fewest} budgets in UTC, more than the {MOST_BUDGETS} that a NodePool can have"
         if fewest
-        else "these windows cannot be said by budgets in UTC",
+        else "these windows cannot be expressed as budgets in UTC",
         hint="use fewer windows, the same windows for all reasons, or weekdays instead of days of the month",
     )
 
 
 def next_form(after: datetime) -> datetime:
-    """The first instant after this one at which `compiled` may give another form."""
+    """The first instant after this one at which `compiled` may give other budgets."""
     return _month(after, 1)
 
 
@@ -87,7 +86,7 @@ def _over(written: LocalBudgets, start: datetime, months: int) -> list[_Sourced]
 
 
 def _without_repetition(found: Iterable[_Sourced]) -> list[_Sourced]:
-    """Two budgets that say the same of all nodes count once."""
+    """Drops budgets that equal an earlier one."""
     seen: set[DisruptionBudget] = set()
     kept = []
     for origin, budget in found:
@@ -123,7 +122,7 @@ def _window_of(item: Recurrence | None) -> tuple[str | None, timedelta | None]:
 
 
 def _restrictions(lines: Sequence[AllowWindow]) -> list[tuple[tuple[str, ...] | None, _Windows]]:
-    """Reasons (None: every one) and the windows in which alone they are allowed; reasons that no line is about are free."""
+    """Reasons (None: every reason) and the only windows in which they are allowed; other reasons are not restricted."""
     if all(line.reasons is None for line in lines):
         return [(None, tuple((line.schedule, line.duration) for line in lines))] if lines else []
     reasons_of: dict[_Windows, list[str]] = {}
@@ -140,9 +139,9 @@ def _restrictions(lines: Sequence[AllowWindow]) -> list[tuple[tuple[str, ...] | 
 def _recurring(
     windows: _Windows, zone: str, start: datetime, months: int, *, outside: bool
 ) -> tuple[Recurrence | None, ...] | None:
-    """What is open while the windows are (outside: while none is); an item None is always open, no item never."""
+    """What is open while a window is (outside: while none is). An item None: always open; no items: never."""
     begin, end = minutes_of(start), minutes_of(_month(start, months))
-    # A month more on either side, so that what reaches over an end keeps its true beginning and length.
+    # A month more on either side, so that windows across an end keep their true beginning and length.
     first, last = minutes_of(_month(start, -1)), minutes_of(_month(start, months + 1))
     opened: list[Interval] = []
     for schedule, duration in windows:

@@ -1,10 +1,9 @@
-"""Cron expressions exactly as Karpenter's parser takes them. Used by windows, manifests and plan.
+"""Cron expressions exactly as Karpenter's parser takes them.
 
-The rules are those of robfig/cron v3's standard parser, to which Karpenter hands a budget's schedule in UTC: five fields or a
-descriptor; names for months and weekdays; weekdays 0-6; day of month and day of week both restricted are OR, and a day
-field counts as unrestricted only when it has a bare `*` or `?` (`*/2` is a restriction). What that parser refuses is
-`Invalid` here. It also takes things that nobody means, which mean the same here: `,` is an empty field that never
-matches, and what follows `*-` is not looked at.
+The rules are those of the standard parser of robfig/cron v3, to which Karpenter hands a budget's schedule in UTC: five
+fields or a descriptor, names for months and weekdays, weekdays 0-6. Where day of month and day of week are both restricted,
+either is enough; only a bare `*` or `?` is no restriction (`*/2` is one). What that parser refuses is `Invalid` here. Its
+oddities are kept: `,` is an empty field that never matches, and whatever follows `*-` is ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
 
 SEARCH_YEARS = 5
-"""The parser gives up when there is no hit until the end of the fifth year after the one in which it begins to look."""
+"""The parser searches until the end of the fifth year after the one in which it begins."""
 LAST_YEAR = 9999
 _EVERY_MONTH_HAS = frozenset(range(1, 29))
 """Days of the month; each weekday is among them."""
@@ -60,7 +59,7 @@ _EVERY = "@every "
 
 @dataclass(frozen=True, slots=True)
 class DayRule:
-    """Which days match. either: day of month or day of week is enough, else both must match. Weekday 0 is Sunday."""
+    """Which days match. either: day of month or day of week is enough; otherwise both must match. Weekday 0 is Sunday."""
 
     days: frozenset[int]
     months: frozenset[int]
@@ -84,7 +83,7 @@ class DayRule:
         ]
 
     def matches_in(self, year: int) -> bool:
-        """Whether any day of the year matches; any year, also one that has no date here."""
+        """Whether any day of the year matches; also for years beyond what `date` can hold."""
         if self.months and self.days >= _EVERY_MONTH_HAS and self.weekdays:
             return True
         # Four centuries repeat exactly, weekdays too.
@@ -94,8 +93,10 @@ class DayRule:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """One parsed expression. minutes, hours: ascending; every: the interval of `@every`, which has no hits of its own (it
-    counts from the instant that asks), and then the rest is empty."""
+    """One parsed expression. minutes, hours: ascending.
+
+    every: the interval of `@every`, which counts from the instant of the question; the other fields are empty then.
+    """
 
     text: str
     minutes: tuple[int, ...]
@@ -105,7 +106,7 @@ class Cron:
 
     @property
     def never_fires(self) -> bool:
-        """No hit ever, such as 30 February. Karpenter takes a budget with such a schedule as always open."""
+        """Whether there is never a hit, as on 30 February. Karpenter treats a budget with such a schedule as always open."""
         return self.every is None and not self._fires_in_some_year(range(2000, 2028))
 
     def fires_within(self, first: int, last: int) -> bool:
@@ -116,7 +117,7 @@ class Cron:
         return bool(self.minutes and self.hours) and any(self.rule.matches_in(year) for year in years)
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """The first hit strictly after the instant, in UTC; None when there is none within the years the parser searches."""
+        """The first hit strictly after the instant, in UTC; None if the years that the parser searches have none."""
         moment = instant.astimezone(UTC).replace(microsecond=0)
         if self.every is not None:
             return _plus(moment, self.every)
@@ -182,7 +183,7 @@ def _descriptor(text: str, stripped: str) -> Cron:
         known = parse_cron(fields)
         return Cron(text, known.minutes, known.hours, known.rule)
     if stripped.startswith(_EVERY):
-        # Shorter than a second counts as one, and parts of a second are dropped.
+        # As in the parser, less than a second counts as one, and fractions of a second are dropped.
         seconds = max(1, _interval(text, stripped.removeprefix(_EVERY)) // _SECOND)
         nothing: frozenset[int] = frozenset()
         return Cron(text, (), (), DayRule(nothing, nothing, nothing, either=False), timedelta(seconds=seconds))
@@ -235,10 +236,24 @@ def _part(text: str, part: str, field: _Field) -> tuple[range, bool]:
     if high > field.high:
         raise _refused(text, f"{high} is above {field.high}", field)
     if low > high:
-        raise _refused(text, f"{part!r} begins after its end", field)
+        raise _backwards(text, part, (low, high), field)
     if step == 0:
         raise _refused(text, f"{part!r} has step 0", field)
     return range(low, high + 1, step), is_star
+
+
+def _backwards(text: str, part: str, bounds: tuple[int, int], field: _Field) -> Invalid:
+    """A range over the field's end: `fri-mon` means `fri-sat,sun-mon`, and 22-6 of hours 22-23,0-6."""
+    refused = _refused(text, f"{part!r} begins after its end", field)
+    names = {} if part[0].isdigit() else {number: name for name, number in field.words}
+
+    def span(first: int, last: int) -> str:
+        ends = [names.get(number, str(number)) for number in dict.fromkeys((first, last))]
+        return "-".join(ends)
+
+    if "/" not in part:
+        refused.hint = f"write {span(bounds[0], field.high)},{span(field.low, bounds[1])}"
+    return refused
 
 
 def _number(text: str, word: str, field: _Field) -> int:

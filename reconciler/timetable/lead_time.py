@@ -1,6 +1,6 @@
-"""A schedule's value as one who must be ready in time sees it: growth earlier by the lead, falls when they come. Used by demand.
+"""A schedule's value with a lead time: it rises earlier by the lead, and falls when the schedule does.
 
-At any instant it is the largest value of [instant, instant + lead], both ends counted: at an edge the new value is there.
+At any instant it is the largest value of [instant, instant + lead], both ends included.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from reconciler.model.timelines import ScheduleSpan
 from reconciler.timetable.capacity_schedule import next_change, state_at, timeline
 
 _INSTANT = timedelta(microseconds=1)
-"""The least time there is: what makes a half-open span hold its own end."""
+"""The resolution of `datetime`: added to the end, it makes a half-open span include it."""
 
 
 def value_with_lead(schedule: Schedule, lead: timedelta, at: datetime) -> int:
+    """Replicas at the instant. Raises `Invalid` for an unknown time zone."""
     if not lead:
         return state_at(schedule, at).current_value
     return max(span.value for span in timeline(schedule, at, at + lead + _INSTANT, at).spans)
@@ -29,7 +30,7 @@ def spans_with_lead(
     start: datetime,
     end: datetime,
 ) -> tuple[tuple[datetime, datetime, int], ...]:
-    """(start, end, value), filling [start, end) without gaps; neighbours differ."""
+    """Spans as (start, end, replicas) that fill [start, end) without gaps; neighbours differ."""
     spans = timeline(schedule, start, end + lead, start).spans
     found: list[tuple[datetime, datetime, int]] = []
     for opens, closes, value in _highest(spans, lead, start, end):
@@ -66,7 +67,7 @@ def _highest(
 
 
 def next_look(schedule: Schedule, lead: timedelta, after: datetime) -> datetime | None:
-    """The first instant after this one at which the value with lead may become another; None: never again."""
+    """The first instant after this one at which the value with lead may change; None: never again."""
     falls = next_change(schedule, after)
     rises = next_change(schedule, after + lead) if lead else None
     return min(

@@ -1,8 +1,8 @@
-"""When windows written in local time are open, in UTC. Pure; used by recurrences and compiled_budgets.
+"""When windows written in local time are open, in UTC.
 
-Times are whole minutes since 1970 here, so that a year of windows is cheap to merge, invert and compare. A local time that
-does not exist moves to the next that does; one that occurs twice counts once, at the first (semantics, scheduled
-capacity). A window lasts its duration as a clock counts it, whatever the local one shows meanwhile.
+Times are whole minutes since 1970, so that a year of windows is cheap to merge, invert and compare. A local time that does
+not exist becomes the next that does; one that occurs twice counts once, at the first. A window lasts its duration in elapsed
+time, whatever the local clock shows meanwhile.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MINUTE = timedelta(minutes=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY = _EPOCH.date().toordinal()
 _SPARE_DAYS = 2
-"""A local day is at most so far from the UTC day of the same date."""
+"""Days by which a local date may differ from the UTC date of the same instant."""
 
 
 def minutes_of(moment: datetime) -> int:
-    """The minute that the moment is in."""
+    """Minutes since 1970 UTC, rounded down."""
     return (moment - _EPOCH) // _MINUTE
 
 
@@ -34,15 +34,15 @@ def moment_of(minutes: int) -> datetime:
 
 
 def open_intervals(schedule: str, duration: timedelta, zone: str, start: int, end: int) -> list[Interval]:
-    """Where the window is open within [start, end), merged and clipped. Raises `Invalid` for a schedule that is none.
+    """Where the windows are open within [start, end), merged and clipped. Raises `Invalid` for a malformed schedule.
 
-    duration: whole minutes. Takes in every window that reaches into the span, however long ago it opened.
+    duration: whole minutes; start, end: minutes since 1970 UTC. Windows that opened before the span count too.
     """
     return clipped(merged(_windows(parse_cron(schedule), duration // _MINUTE, zone, start, end)), start, end)
 
 
 def merged(intervals: Iterable[Interval]) -> list[Interval]:
-    """In order, with those that overlap or touch made one."""
+    """Sorted, with intervals that overlap or touch joined."""
     found: list[Interval] = []
     for begin, finish in sorted(intervals):
         if finish <= begin:
@@ -59,7 +59,7 @@ def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interva
 
 
 def inverted(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
-    """What of [start, end) is in none of these merged intervals."""
+    """The parts of [start, end) that are in none of these merged intervals."""
     found: list[Interval] = []
     since = start
     for begin, finish in clipped(intervals, start, end):
@@ -104,13 +104,13 @@ def _days(cron: Cron, first: int, last: int) -> Iterator[int]:
 
 
 class _Offsets:
-    """How local time becomes UTC over a span of days."""
+    """Converts local time to UTC over a span of days."""
 
     def __init__(self, zone: str, first: int, last: int) -> None:
         self._initial, self._changes = _transitions(zone, first, last)
 
     def in_utc(self, local: int) -> int:
-        """Of a local minute: where it does not exist, the instant at which the clock jumps; where twice, the first."""
+        """The UTC minute of a local one: in a gap the instant of the change, of two occurrences the first."""
         offset = self._initial
         for at, before, after in self._changes:
             if local < at + before:
@@ -121,7 +121,7 @@ class _Offsets:
         return local - offset
 
     def of_whole_day(self, midnight: int) -> int | None:
-        """The offset that holds for every local minute of the day, None where it changes."""
+        """The offset of every local minute of the day; None where it changes on that day."""
         offset = self._initial
         for at, before, after in self._changes:
             if midnight + MINUTES_A_DAY <= at + before:
@@ -134,10 +134,10 @@ class _Offsets:
 
 @lru_cache(maxsize=1024)
 def _transitions(zone: str, first: int, last: int) -> tuple[int, tuple[tuple[int, int, int], ...]]:
-    """The offset at the first of these days, and each change: (instant, offset before, offset after), in minutes."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only NodePools with windows in local time need it
+    """The offset on the first of these days, and each change as (instant, offset before, offset after), in minutes."""
+    from reconciler.zone_data import time_zone  # noqa: PLC0415 - only NodePools with windows in local time need it
 
-    place = ZoneInfo(zone)
+    place = time_zone(zone)
 
     def offset_at(minutes: int) -> int:
         offset = place.utcoffset(moment_of(minutes).astimezone(place))

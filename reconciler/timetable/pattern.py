@@ -1,11 +1,12 @@
 """When a schedule's start or end matches, by calendar arithmetic: days first, then times of day, then instants.
 
-Used by capacity_schedule. A pattern (seed 004) matches where all its fields do, days and weekdays too; minutes and hours
-that are left out are 0, the other fields match all. Nothing steps through minutes: what it costs follows the matches.
+A pattern matches where all its fields do, days and weekdays too (Karpenter design "Scheduled Capacity"). Absent minutes and
+hours are 0, other absent fields match all. Nothing steps through minutes, so the cost follows the number of matches.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -15,30 +16,44 @@ from reconciler.model.schedules import TimePattern
 from reconciler.timetable.zone import DAY, Seconds, year_of, zone_offsets
 
 LONGEST_GAP = 15_000
-"""Days. No pattern that matches at all goes without a match for longer: 29 February on a given weekday may take 40 years."""
+"""Days. The longest time between two matches is that of 29 February on one weekday: up to 40 years."""
 
 _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _MARGIN = 2
-"""Days that local dates may be apart from UTC's (Samoa once left out a whole one)."""
+"""Days by which local dates may differ from UTC's (Samoa once skipped a whole day)."""
 _EPOCH_WEEKDAY = 4
 """1 January 1970 was a Thursday."""
 
 
-def matches(pattern: TimePattern, zone: str, start: int, end: int) -> Seconds:
-    """The instants in [start, end) at which the pattern matches, each once, rising. Raises `Invalid` for an unknown zone."""
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """When a pattern matches, ascending: N instants, each once."""
+
+    instants: Seconds
+    """Seconds since 1970 UTC (N)."""
+    local: Seconds
+    """The local time of each, as written (N); the last of those that a clock change moves to one instant."""
+
+
+def matches(pattern: TimePattern, zone: str, start: int, end: int) -> Matches:
+    """The matches in [start, end), which are seconds since 1970 UTC. Raises `Invalid` for an unknown zone."""
     first, last = start // DAY - _MARGIN, end // DAY + _MARGIN
     first_year, last_year = year_of(first * DAY), year_of(last * DAY)
     days = _days(pattern.days, pattern.months, pattern.weekdays, first_year, last_year)
     days = days[days.searchsorted(first) : days.searchsorted(last, side="right")]
     local = (days[:, None] * DAY + _times(pattern.hours, pattern.minutes)[None, :]).ravel()
     instants = zone_offsets(zone, first_year, last_year).to_utc(local)
-    instants = instants[instants.searchsorted(start) : instants.searchsorted(end)]
+    within = slice(int(instants.searchsorted(start)), int(instants.searchsorted(end)))
+    instants, local = instants[within], local[within]
     again = instants[1:] == instants[:-1]  # several local times of one gap are one instant
-    return instants[np.append(True, ~again)] if again.any() else instants
+    if again.any():
+        latest = np.append(~again, True)
+        instants, local = instants[latest], local[latest]
+    return Matches(instants, local)
 
 
 def can_match(pattern: TimePattern) -> bool:
-    """Whether there is any such date: 30 February is none. Every date falls on every weekday some year."""
+    """Whether any date matches; 30 February does not exist. Every date falls on every weekday in some year."""
     return bool(_dates(pattern.days, pattern.months))
 
 
@@ -53,7 +68,7 @@ def is_within(pattern: TimePattern, other: TimePattern) -> bool:
 
 
 def matches_a_day(pattern: TimePattern) -> int:
-    """How often at most it matches on one day: what working with it costs."""
+    """How often it can match on one day, which bounds the cost of evaluating it."""
     return len(pattern.hours or (0,)) * len(pattern.minutes or (0,))
 
 
@@ -79,7 +94,7 @@ def _days(
     first_year: int,
     last_year: int,
 ) -> Seconds:
-    """The dates that match, as days since 1970, in whole years."""
+    """The matching dates of whole years, as days since 1970."""
     calendar, dates, calendar_weekdays = _calendar(first_year, last_year)
     matching = np.ones(len(calendar), dtype=bool)
     if days is not None:

@@ -1,8 +1,7 @@
-"""Cron schedules in UTC that open exactly given windows over some months. Pure; used by compiled_budgets.
+"""Cron schedules in UTC that open exactly the given windows over some months.
 
-Windows that begin at one time of day and last as long are one group. What a group does in a month is either a set of
-weekdays or a list of days; months that do the same share a schedule. A day field and a weekday field never stand in one
-schedule, since cron takes either of the two then.
+Windows of one time of day and one length form a group. A group's days in a month are either a set of weekdays or a list of
+days, and months with the same days share a schedule. No schedule restricts both day fields, since cron would take either.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """The day and weekday fields of a schedule. weekdays: every one of them is `*`; days empty: not restricted."""
+    """The day fields of a schedule. All seven weekdays are `*`; empty days are not restricted."""
 
     weekdays: frozenset[int] = _EVERY_WEEKDAY
     days: frozenset[int] = frozenset()
@@ -52,9 +51,10 @@ class _Days:
 
 
 def recurrences(intervals: Sequence[Interval], start: int, end: int) -> tuple[Recurrence, ...] | None:
-    """Schedules open within [start, end) exactly where the intervals are; None when cron cannot say it.
+    """Schedules that are open within [start, end) exactly where the intervals are; None if cron cannot express them.
 
-    intervals: merged, whole where they reach over either end; start, end: beginnings of months, less than a year apart.
+    intervals: merged, and not clipped where they reach over an end; start, end: minutes since 1970 UTC, the beginnings of
+    months less than a year apart.
     """
     inside = [interval for interval in intervals if start <= interval[0] < end]
     carried = [interval for interval in intervals if interval[0] < start < interval[1]]
@@ -80,7 +80,7 @@ def _once(interval: Interval) -> Recurrence:
 
 
 def _schedules(intervals: Iterable[Interval], months: Sequence[Month], *, whole_year: bool) -> list[Recurrence]:
-    """whole_year: a schedule that is right in all these months is not bound to them."""
+    """whole_year: a schedule that is right in all these months gets `*` for its months."""
     groups: dict[tuple[int, int, int], dict[Month, set[int]]] = defaultdict(lambda: defaultdict(set))
     for begin, finish in intervals:
         at = moment_of(begin)
@@ -104,7 +104,7 @@ def _schedules(intervals: Iterable[Interval], months: Sequence[Month], *, whole_
 
 
 def _alike(dates: Mapping[Month, set[int]]) -> list[tuple[_Days, list[Month]]]:
-    """The months of one group, put together where the same day fields are right for all of them."""
+    """The months of one group, joined where the same day fields are right for all of them."""
     by_weekday: dict[frozenset[int], list[Month]] = defaultdict(list)
     by_day: list[tuple[_Days, list[Month]]] = []
     for month in sorted(dates):

@@ -1,10 +1,9 @@
-"""When a schedule's windows are open: a cron hit opens one for a duration. Used by plan (budgets) and manifests (lints).
+"""When a schedule's windows are open: a cron hit opens one for a duration.
 
-A window is [hit, hit + duration), in UTC; overlapping and touching ones are one span. As in Karpenter (`IsActive` of a
-budget) the question asked at an instant is: of the hits after `instant - duration`, is the first one not later than the
-instant? Two things follow that nobody expects. Where the parser finds no hit within its years (30 February always, 29
-February around a century without one) the answer is yes: open. And `@every` counts from the asking instant, so that it is
-open always or never.
+A window is [hit, hit + duration), in UTC; overlapping and touching windows are one span. Karpenter (`IsActive` of a budget)
+asks: of the hits after `instant - duration`, is the first not later than the instant? This has two surprising consequences.
+Where the parser finds no hit within its years, as on 30 February, the window is open. And `@every` counts from the instant
+of the question, so that it is open always or never.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from reconciler.timetable.cron import LAST_YEAR, SEARCH_YEARS, Cron, DayRule, pa
 
 Span = tuple[datetime, datetime]
 Ticks = tuple[int, int]
-"""A span in whole microseconds since 1970 UTC: what arithmetic over many spans works on."""
+"""A span in whole microseconds since 1970 UTC: arithmetic over many spans is quicker on integers."""
 Edges = npt.NDArray[np.int64]
-"""Where spans that are apart begin and end, in turn, in the same unit."""
+"""Begin, end, begin, end … of ascending spans that do not touch, in ticks: shape (2 × spans,)."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -53,13 +52,13 @@ def is_open(schedule: str, duration: timedelta, at: datetime) -> bool:
 
 
 def open_spans(schedule: str, duration: timedelta, start: datetime, end: datetime) -> tuple[Span, ...]:
-    """The parts of [start, end) in which a window is open: ascending, apart from each other. Raises `Invalid`."""
+    """The parts of [start, end) in which a window is open, ascending and joined. Raises `Invalid`."""
     edges = [instant_of(edge) for edge in open_edges(schedule, duration, ticks(start), ticks(end)).tolist()]
     return tuple(zip(edges[::2], edges[1::2], strict=True))
 
 
 def open_edges(schedule: str, duration: timedelta, start: int, end: int) -> Edges:
-    """`open_spans` in ticks: where windows open and close, in turn."""
+    """`open_spans` in ticks. Raises `Invalid` for a schedule that cannot be evaluated."""
     cron, length = parse_cron(schedule), duration // _TICK
     always: Edges = np.array([start, end], np.int64)
     if start >= end:
@@ -72,7 +71,7 @@ def open_edges(schedule: str, duration: timedelta, start: int, end: int) -> Edge
 
 
 def _joined(spans: Iterable[Ticks]) -> list[Ticks]:
-    """Spans, ascending by their start, made one where they overlap or touch."""
+    """Spans, ascending by their start, joined where they overlap or touch."""
     joined: list[Ticks] = []
     low: int = 0
     high: int | None = None
@@ -89,7 +88,7 @@ def _joined(spans: Iterable[Ticks]) -> list[Ticks]:
 
 
 def _cut(windows: Edges, start: int, end: int) -> Edges:
-    """What lies in [start, end) of spans that are apart: only those at the ends can reach out of it."""
+    """The parts of disjoint spans within [start, end): only the outermost can reach over an end."""
     opens, closes = windows[::2], windows[1::2]
     first = int(np.searchsorted(closes, start, side="right"))
     last = int(np.searchsorted(opens, end))
@@ -98,7 +97,7 @@ def _cut(windows: Edges, start: int, end: int) -> Edges:
 
 
 def _windows(cron: Cron, length: int, start: int, end: int) -> Edges:
-    """Every window that reaches into [start, end), and the spans that are open for want of a hit; ascending and apart."""
+    """Every window that reaches into [start, end), and the spans that are open for lack of a hit; ascending, joined."""
     windows: Edges = np.empty(0, np.int64)
     are_apart = True
     if length:
@@ -116,7 +115,7 @@ def _windows(cron: Cron, length: int, start: int, end: int) -> Edges:
 
 @lru_cache(maxsize=256)
 def _day_pattern(hours: tuple[int, ...], minutes: tuple[int, ...], length: int) -> tuple[Ticks, ...]:
-    """The windows that the hits of one day open, joined, as ticks from midnight; the last may reach into later days."""
+    """The windows of one day's hits, joined, as ticks from midnight; the last may reach into later days."""
     hits = [(hour * 60 + minute) * _MINUTE for hour in hours for minute in minutes]
     return tuple(_joined((hit, hit + length) for hit in hits))
 
@@ -134,10 +133,10 @@ def _matching_days(rule: DayRule, first: int, last: int) -> tuple[int, ...]:
 
 
 def _dormant(cron: Cron, length: int, start: int, end: int) -> list[Ticks]:
-    """Spans that are open because the parser gives up before it comes to the next hit.
+    """Spans that are open because the parser gives up before the next hit.
 
-    It looks from `instant - duration` on until the end of a year, so that whole years, or what is left of one after its
-    last hit, are dormant: only 29 February leaves such gaps.
+    It searches until the end of a year, so that whole years, or the rest of one after its last hit, are affected. Only
+    29 February leaves such gaps.
     """
     if cron.fires_within(2001, 2003):
         return []
@@ -151,7 +150,7 @@ def _dormant(cron: Cron, length: int, start: int, end: int) -> list[Ticks]:
         begin = ticks(datetime(year, 1, 1, tzinfo=UTC)) - _SECOND
         finish = LAST_TICK if year == LAST_YEAR else ticks(datetime(year + 1, 1, 1, tzinfo=UTC)) - _SECOND
         if cron.fires_within(year, year):
-            # 29 February, the one day that leaves gaps this long.
+            # Only 29 February leaves gaps this long.
             begin = ticks(datetime(year, 2, 29, cron.hours[-1], cron.minutes[-1], tzinfo=UTC))
         spans.append((begin + length, finish + length))
     return spans

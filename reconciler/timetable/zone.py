@@ -1,7 +1,6 @@
-"""Local times of a zone as instants: the zone's UTC offsets over a span of years, as arrays. Used by pattern.
+"""Local times of a zone as instants: the zone's UTC offsets over a span of years, as arrays.
 
-A local time that does not exist becomes the next that does; one that occurs twice becomes its first occurrence
-(semantics of scheduled capacity, seed 004 decided).
+A local time that does not exist becomes the next that does; one that occurs twice becomes its first occurrence.
 """
 
 from __future__ import annotations
@@ -14,38 +13,40 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.model.errors import Invalid
+from reconciler.zone_data import time_zone
 
 Seconds = NDArray[np.int64]
 """Seconds since 1970, of instants (UTC) or of local clocks read as if they were UTC."""
 
 DAY = 86_400
 FIRST_YEAR, LAST_YEAR = 2, 9998
-"""Beyond them a local time may be none that a `datetime` can hold."""
+"""Beyond them a local time may not fit into a `datetime`."""
 _EVER = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneOffsets:
-    """turns: the local time, by the clock before it, of each change of offset; offsets: seconds east of UTC before the
-    first change and from each on; begins: the instant from which each offset holds."""
+    """A zone's offsets over some years, with N changes."""
 
     turns: Seconds
+    """The local time of each change, by the clock before it (N)."""
     offsets: Seconds
+    """Seconds east of UTC before the first change, and from each on (N + 1)."""
     begins: Seconds
+    """The instant from which each offset holds (N + 1)."""
 
     def to_utc(self, local: Seconds) -> Seconds:
-        """The instant of each local time. Rising local times give rising instants (equal ones inside a gap)."""
+        """The instant of each local time. Ascending local times give ascending instants, equal ones inside a gap."""
         index = self.turns.searchsorted(local, side="right")
-        # Inside a gap the new offset leads to an instant before the change: the change itself is the next local time.
+        # Inside a gap the new offset gives an instant before the change; the next local time is the change itself.
         instants: Seconds = np.maximum(local - self.offsets[index], self.begins[index])
         return instants
 
 
 @lru_cache(maxsize=2048)
 def zone_offsets(name: str, first_year: int, last_year: int) -> ZoneOffsets:
-    """The zone's offsets from `first_year` to `last_year`, inclusive. Raises `Invalid` for a zone that is not known."""
-    zone = _zone(name)
+    """The zone's offsets from `first_year` to `last_year`, inclusive. Raises `Invalid` for an unknown zone."""
+    zone = time_zone(name)
     changes = [change for year in range(first_year, last_year + 1) for change in _changes(name, year)]
     first = _offset(zone, _begin(first_year))
     offsets = [first, *(after for _, _, after in changes)]
@@ -58,7 +59,7 @@ def zone_offsets(name: str, first_year: int, last_year: int) -> ZoneOffsets:
 
 
 def year_of(instant: int) -> int:
-    """The UTC year of an instant, within the years that can be reckoned with."""
+    """The UTC year of an instant, clamped to FIRST_YEAR and LAST_YEAR."""
     if instant < _begin(FIRST_YEAR):
         return FIRST_YEAR
     if instant >= _begin(LAST_YEAR):
@@ -70,10 +71,10 @@ def year_of(instant: int) -> int:
 def _changes(name: str, year: int) -> tuple[tuple[int, int, int], ...]:
     """Each change of offset in one UTC year: instant, offset before, offset after.
 
-    zoneinfo does not tell them: they are found by looking at each day's beginning and halving the days that differ (no
-    zone has two changes within a day).
+    zoneinfo does not list them. They are found by comparing the beginnings of days and bisecting the days that differ; no
+    zone has two changes within a day.
     """
-    zone = _zone(name)
+    zone = time_zone(name)
     found = []
     end = _begin(year + 1)
     at = _begin(year)
@@ -104,11 +105,3 @@ def _offset(zone: ZoneInfo, instant: int) -> int:
 @lru_cache(maxsize=4096)
 def _begin(year: int) -> int:
     return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
-
-
-@lru_cache(maxsize=1024)
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise Invalid(f"{name!r} is no time zone", hint="write an IANA name such as Europe/Berlin") from error

@@ -12,7 +12,7 @@ from reconciler.daemon.daemon import Daemon
 from reconciler.daemon.state import Timing
 from reconciler.daemon.watchdog import Watchdog
 from reconciler.ports import Clock, PassResult
-from reconciler.report.text import pass_text
+from reconciler.report.plan.text import pass_text
 from reconciler.settings import Settings
 from reconciler.source.latest import LatestTree
 from reconciler.telemetry.last_pass import LastPass

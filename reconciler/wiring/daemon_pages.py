@@ -10,8 +10,8 @@ from reconciler.cluster.lease import LeaderElection
 from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
 from reconciler.ports import Clock
-from reconciler.report.daemon_status import with_next_edge
-from reconciler.report.timeline_page import timeline_page
+from reconciler.report.status.document import with_next_edge
+from reconciler.report.timeline.page import timeline_page
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.web.pages import Page, html_page
 from reconciler.wiring.pages import rendered_page

@@ -45,9 +45,10 @@ def git_options(settings: Settings) -> GitOptions:
 
     git = settings.git
     return GitOptions(
-        credentials=Credentials(git.username, git.token_file, git.ssh_key, git.known_hosts),
+        credentials=Credentials(git.username, git.token_file, git.ssh_key, git.known_hosts, plain_http=git.plain_http),
         state=git.state,
         allowed_signers=git.allowed_signers,
         timeout=git.timeout,
         rewind_hold=git.rewind_hold,
+        templates=settings.templates,
     )

@@ -43,7 +43,7 @@ def test_no_file_is_longer_than_400_lines() -> None:
 
 def test_a_file_of_401_lines_is_noticed(planted: Path) -> None:
     (planted / "reconciler" / "endless.py").write_text("x = 1\n" * 401)
-    assert too_long(planted) == ["reconciler/endless.py"]
+    assert "reconciler/endless.py" in too_long(planted)
 
 
 def test_every_module_says_what_it_does() -> None:

@@ -6,9 +6,6 @@ from pathlib import Path
 
 from tests.architecture.source_tree import ROOT
 
-# What stands elsewhere still. Take out what has moved.
-ELSEWHERE: set[str] = set()
-
 
 def without_a_counterpart(folder: Path) -> set[str]:
     """Folders under tests/unit that are no package or module of the product, and files beside them that no module goes by."""
@@ -23,7 +20,7 @@ def without_a_counterpart(folder: Path) -> set[str]:
 
 
 def test_unit_tests_stand_where_their_subject_stands() -> None:
-    assert without_a_counterpart(ROOT) == ELSEWHERE
+    assert without_a_counterpart(ROOT) == set()
 
 
 def test_a_folder_or_file_of_nothing_is_noticed(tmp_path: Path) -> None:

@@ -18,13 +18,14 @@ from reconciler.manifests.schema import schema_of
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity
 from reconciler.plan import codes as plan_codes
+from reconciler.render import codes as render_codes
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = DOCS / "manifests"
 INDEX = DOCS / "README.md"
 FINDINGS = DOCS / "findings"
-CODES = {code.name for package in (manifest_codes, demand_codes, plan_codes) for code in package.ALL}
+CODES = {code.name for package in (manifest_codes, demand_codes, plan_codes, render_codes) for code in package.ALL}
 PAGE_OF = {kind.name: re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.name).lower() for kind in KINDS} | dict.fromkeys(
     ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"),
     "workloads",

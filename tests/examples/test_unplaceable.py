@@ -1,4 +1,4 @@
-"""What headroom says of pods that can be placed nowhere: one sentence a cause, as `headroom explain` prints them.
+"""What headroom says of pods that cannot be placed: one sentence a cause, as `headroom explain` prints them.
 
 Renew tests/golden/unplaceable.txt with HEADROOM_GOLDEN=write, and read each sentence aloud: does it name the nearest miss, with
 numbers and units, and does one know what to do?

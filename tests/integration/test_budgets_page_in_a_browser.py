@@ -11,7 +11,8 @@ import pytest
 from reconciler.model.changes import BudgetOutcome
 from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
-from reconciler.report.budget_page import budget_page
+from reconciler.report.budgets.page import budget_page
+from reconciler.report.escaping import PAGE_FILTERS, page_value
 from tests.programs import program
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -26,7 +27,7 @@ def test_a_long_name_wraps_so_that_the_why_is_in_sight(name: str, tmp_path: Path
     chromium = program("chromium", "chromium-browser", "google-chrome", install="Chromium")
     why = "budgets[1] binds: no node at all, for 8h from each '0 9 * * mon-fri' (Europe/Berlin)"
     outcome = BudgetOutcome(name, "Underutilized", 0, 0, 0, 0, 20, why)
-    templates = Templates(packaged_texts("templates", suffix=".j2"))
+    templates = Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
     page = templates.render("budgets.html.j2", budget_page([outcome], [], heading="Budgets", now=NOW, zone=UTC))
     path = tmp_path / "budgets.html"
     path.write_text(page.replace("</body>", f"<script>{MEASURE}</script></body>"))

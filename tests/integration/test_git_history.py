@@ -204,31 +204,120 @@ def signing_key(folder: Path, name: str) -> Path:
     return path
 
 
-def test_only_commits_signed_by_an_allowed_signer_are_taken(repository: GitRepository, tmp_path: Path) -> None:
-    clock = ManualClock()
-    anna, eve = signing_key(tmp_path, "anna"), signing_key(tmp_path, "eve")
-    signers = tmp_path / "signers"
-    signers.write_text(f"anna@example.com {anna.with_suffix('.pub').read_text()}")
+class Signed:
+    """A remote whose commits are signed, by whoever is named."""
 
-    def push(name: str, key: Path | None) -> str:
-        sign = [] if key is None else ["-c", "gpg.format=ssh", "-c", f"user.signingKey={key}"]
-        repository.write({"pool.yaml": name})
-        repository.git("add", "--all")
-        repository.git(*sign, "commit", "--quiet", f"--message={name}", *(["--gpg-sign"] if key else []))
-        repository.git("push", "--quiet", str(repository.remote), "HEAD")
-        clock.advance(60)
-        return repository.git("rev-parse", "HEAD")
+    def __init__(self, repository: GitRepository, folder: Path) -> None:
+        self._repository = repository
+        self._keys = {name: signing_key(folder, name) for name in ("anna", "eve")}
+        self.clock = ManualClock()
+        self.allowed = folder / "signers"
+        self.allowed.write_text(f"anna@example.com {self._keys['anna'].with_suffix('.pub').read_text()}")
+        self._state = folder / "state"
 
-    push("signed", anna)
-    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", allowed_signers=signers)
-    assert source.read().files == {"pool.yaml": b"signed"}
-    for name, key in (("unsigned", None), ("signed by eve", eve)):
-        commit = push(name, key)
-        tree = source.read()
-        assert tree.files == {"pool.yaml": b"signed"}
-        assert tree.stalled is not None
-        assert tree.stalled[0] == "SignatureVerificationFailed"
-        assert commit[:12] in tree.stalled[1]
-    push("signed again", anna)
+    def sign(self, name: str, *command: str) -> str:
+        """Runs `git …` with the key of one person, "" for none; the commit that is then checked out."""
+        flags = ["-c", "gpg.format=ssh", "-c", f"user.signingKey={self._keys.get(name)}", "-c", "commit.gpgSign=true"]
+        self._repository.git(*(flags if name else []), *command)
+        return self._repository.git("rev-parse", "HEAD")
+
+    def commit(self, content: str, name: str) -> str:
+        self._repository.write({"pool.yaml": content})
+        self._repository.git("add", "--all")
+        return self.sign(name, "commit", "--quiet", f"--message={content}")
+
+    def push(self) -> None:
+        self._repository.git("push", "--quiet", "--force", str(self._repository.remote), "HEAD:main")
+        self.clock.advance(60)
+
+    def source(self) -> GitSource:
+        return GitSource(self._repository.url, clock=self.clock, state=self._state, allowed_signers=self.allowed)
+
+
+@pytest.fixture
+def signed(repository: GitRepository, tmp_path: Path) -> Signed:
+    signed = Signed(repository, tmp_path)
+    signed.commit("good", "anna")
+    signed.push()
+    return signed
+
+
+def refused(tree: SourceTree, commit: str) -> bool:
+    """Whether the tree is the last good one, and this commit is to blame."""
+    assert tree.files == {"pool.yaml": b"good"}
+    assert tree.stalled is not None
+    assert tree.stalled[0] == "SignatureVerificationFailed"
+    return commit[:12] in tree.stalled[1]
+
+
+@pytest.mark.parametrize("name", ["", "eve"])
+def test_a_commit_that_no_allowed_signer_signed_is_not_taken(name: str, signed: Signed) -> None:
+    source = signed.source()
+    assert source.read().files == {"pool.yaml": b"good"}
+    commit = signed.commit("bad", name)
+    signed.push()
+    assert refused(source.read(), commit)
+
+
+def test_a_signature_does_not_vouch_for_the_commits_below_it(signed: Signed) -> None:
+    source = signed.source()
+    source.read()
+    commit = signed.commit("unsigned", "")
+    signed.commit("signed on top of it", "anna")
+    signed.push()
+    assert refused(source.read(), commit)
+    assert refused(signed.source().read(), commit)  # also after a restart
+
+
+def test_once_the_unsigned_commit_is_out_of_the_branch_it_goes_on(signed: Signed, repository: GitRepository) -> None:
+    source = signed.source()
+    source.read()
+    signed.commit("unsigned", "")
+    signed.push()
+    source.read()
+    repository.git("reset", "--quiet", "--hard", "HEAD~1")
+    for content in ("one", "two", "three"):
+        signed.commit(content, "anna")
+    signed.push()
     tree = source.read()
-    assert (tree.files, tree.stalled) == ({"pool.yaml": b"signed again"}, None)
+    assert (tree.files, tree.stalled, tree.rewound) == ({"pool.yaml": b"three"}, None, False)
+
+
+def test_a_side_branch_that_is_older_than_the_last_good_commit(signed: Signed, repository: GitRepository) -> None:
+    source = signed.source()
+    source.read()
+    repository.git("checkout", "--quiet", "-b", "side", "HEAD~2")
+    repository.backdate_by(1_000)
+    repository.write({"side.yaml": "unsigned"})
+    commit = repository.commit()
+    repository.git("checkout", "--quiet", "main")
+    signed.sign("anna", "merge", "--quiet", "--no-edit", "side")
+    signed.push()
+    assert refused(source.read(), commit)
+
+
+def test_commits_that_a_force_push_puts_under_a_signed_one(signed: Signed, repository: GitRepository) -> None:
+    source = signed.source()
+    source.read()
+    repository.git("reset", "--quiet", "--hard", "HEAD~3")
+    commit = signed.commit("unsigned", "")
+    signed.commit("signed on top of it", "anna")
+    signed.push()
+    assert refused(source.read(), commit)
+
+
+def test_a_branch_that_is_set_back_to_a_signed_commit(signed: Signed, repository: GitRepository) -> None:
+    source = signed.source()
+    source.read()
+    signed.commit("next", "anna")
+    signed.push()
+    assert source.read().files == {"pool.yaml": b"next"}
+    repository.git("reset", "--quiet", "--hard", "HEAD~1")
+    signed.push()
+    tree = source.read()
+    assert (tree.files, tree.stalled, tree.rewound) == ({"pool.yaml": b"good"}, None, True)
+
+
+def test_what_was_committed_before_signing_began_is_not_asked_about(signed: Signed) -> None:
+    """The repository's first commits are unsigned, and stay so."""
+    assert signed.source().read().stalled is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import threading
@@ -162,15 +163,41 @@ def test_a_copy_that_was_damaged_before_a_restart(
 def test_a_copy_that_is_damaged_between_polls(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> None:
     state = tmp_path / "state"
     source = GitSource(repository.url, clock=clock, state=state)
-    source.read()
+    before = source.read().files
     damage(state)
     repository.push({"pool.yaml": "two"})
-    kept = source.read()
-    assert kept.files["pool.yaml"] == b"one"
-    assert kept.stalled is not None
-    clock.advance(60)
     tree = source.read()
-    assert (tree.files["pool.yaml"], tree.stalled, tree.rewound) == (b"two", None, False)
+    assert (tree.files, tree.stalled, tree.rewound) == ({**before, "pool.yaml": b"two"}, None, False)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 12, 40, 200, 1_000])
+def test_a_pack_that_was_cut_off_before_a_restart(
+    kept: int, repository: GitRepository, tmp_path: Path, clock: ManualClock
+) -> None:
+    """A git that reads it says so for each of many objects: nobody may wait for an answer behind that."""
+    state = tmp_path / "state"
+    repository.push({f"clusters/a/{number}.yaml": f"a: {number}" for number in range(500)})
+    before = GitSource(repository.url, clock=clock, state=state).read()
+    for pack in state.glob("*/repository.git/objects/pack/*.pack"):
+        pack.chmod(0o600)
+        pack.write_bytes(pack.read_bytes()[:kept])
+    restarted = GitSource(repository.url, clock=clock, state=state, timeout=timedelta(seconds=30))
+    tree = restarted.read()
+    assert (tree.files, tree.stalled, tree.rewound) == (before.files, None, False)
+
+
+def test_a_state_folder_that_another_process_does_not_let_go_of(
+    repository: GitRepository, tmp_path: Path, clock: ManualClock
+) -> None:
+    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", timeout=timedelta(seconds=1))
+    source.read()
+    (lock,) = tmp_path.glob("state/*/lock")
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        stalled = source.read().stalled
+    assert stalled is not None
+    assert "is in use by another process" in stalled[1]
+    assert source.read().stalled is None
 
 
 def test_locks_of_a_git_that_was_killed_are_cleared_away(

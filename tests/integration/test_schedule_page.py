@@ -15,11 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.manifests.declared import read
+from reconciler.manifests.metrics_producer import time_zone_hint
 from reconciler.manifests.time_pattern import BadField, read_field
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
-from reconciler.report.schedule_document import schedule_document
-from reconciler.report.schedule_page import time_zones
+from reconciler.report.schedules.manifest import schedule_document
+from reconciler.report.schedules.page import time_zones
 from reconciler.timetable.capacity_schedule import state_at, timeline
 from tests.programs import program
 
@@ -230,7 +231,7 @@ def test_it_reads_the_yaml_that_people_write(page: Page) -> None:
         ("kind: MetricsProducer", "kind: HorizontalAutoscaler", 3, "kind is"),
         ("Europe/Berlin", "Europe/Atlantis", 7, "no time zone"),
         ("defaultReplicas: 1", "defaultReplicas: -1", 8, "defaultReplicas"),
-        ("defaultReplicas: 1", "defaultreplicas: 1", 8, "no field defaultreplicas"),
+        ("defaultReplicas: 1", "defaultreplicas: 1", 8, "defaultreplicas is not a field"),
         ("'hours'", "Bad Name", 4, "metadata.name"),
         ('"namespace": shop', "namespace: Shop", 4, "metadata.namespace"),
         ("Europe/Berlin", "europe/berlin", 7, "no time zone"),
@@ -360,7 +361,7 @@ def test_it_takes_and_refuses_what_the_command_does(page: Page, before: str, aft
                 Behavior(2, TimePattern(hours=(8,)), TimePattern(hours=(18,))),
                 Behavior(1, TimePattern(hours=(9,)), TimePattern(hours=(17,))),
             ],
-            "counts at no time",
+            "is never in effect",
         ),
     ],
 )
@@ -376,3 +377,14 @@ def test_the_scripts_are_plain_text_to_the_template_engine() -> None:
     for path in (*SCRIPTS, str(ROOT / "templates" / "schedule_page.js.j2")):
         text = Path(path).read_text()
         assert not any(mark in text for mark in ("{{", "{%", "{#", "</script", "<!--"))
+
+
+@pytest.mark.parametrize(
+    "zone",
+    ["Europe/Belin", "europe/berlin", "Factory", "Amercia/New_York", "PST8", "Mars/Olympus", "Asia/Calcuta", "UCT+1"],
+)
+def test_a_misspelt_zone_gets_the_same_advice(page: Page, zone: str) -> None:
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    answer = page.ask(PLAIN.replace("Europe/Berlin", zone), now, now, now + timedelta(days=1))
+    (finding,) = answer["findings"]
+    assert finding["hint"] == time_zone_hint(zone).partition(";")[0]

@@ -1,7 +1,8 @@
 """What a schedule is worth, worked out minute by minute from what the rule says; shares nothing with the engine.
 
 Walks through every minute of a span with a clock on the wall. A local time is due in the first minute in which the clock
-shows it or, when the clock is set over it, a later time; what the clock shows again is not due again.
+shows it or, when the clock is set over it, a later time; what the clock shows again is not due again. Of the local times
+that are due in one minute, the last on the wall decides, and a start before an end at the same local time.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
+from reconciler.zone_data import time_zone
 
 MINUTE = timedelta(minutes=1)
 HOUR = 60
@@ -32,13 +34,13 @@ class Wall:
     latest: NDArray[np.int32]
     days: tuple[date, ...]
 
-    def due(self, pattern: TimePattern) -> NDArray[np.bool_]:
-        """In which minutes of the span a local time that matches is due."""
+    def last(self, pattern: TimePattern) -> NDArray[np.int64]:
+        """By each minute of the span, the last matching local time that was due, -1 for none."""
         on_day = np.array([_is_day(pattern, day) for day in self.days])
         of_day = np.array([_is_time(pattern, minute) for minute in range(DAY)])
         matching = (on_day[:, None] & of_day[None, :]).ravel()
-        seen = np.cumsum(matching, dtype=np.int32)[self.latest]
-        return np.concatenate(([False], seen[1:] > seen[:-1]))
+        local = np.where(matching, np.arange(len(matching)), -1)
+        return np.maximum.accumulate(local)[self.latest]
 
 
 def _is_day(pattern: TimePattern, day: date) -> bool:
@@ -58,7 +60,7 @@ def wall(zone: str, first_year: int, years: int) -> Wall:
     begin = datetime(first_year, 1, 1, tzinfo=UTC)
     end = datetime(first_year + years, 1, 1, tzinfo=UTC)
     first, last = (begin - EPOCH) // MINUTE, (end - EPOCH) // MINUTE
-    info = ZoneInfo(zone)
+    info = time_zone(zone)
     ahead = np.empty(last - first, dtype=np.int64)
     for hour in range(first, last, HOUR):
         at_once, after = _ahead(info, hour), _ahead(info, hour + HOUR)
@@ -93,14 +95,12 @@ def values(schedule: Schedule, clock: Wall) -> tuple[NDArray[np.int64], int]:
 
 
 def _active(behavior: Behavior, clock: Wall) -> tuple[NDArray[np.bool_], int]:
-    """A start makes it active, an end that is no start ends it, and nothing else changes it."""
-    starts, ends = clock.due(behavior.start), clock.due(behavior.end)
-    events = np.flatnonzero(starts | ends)
+    """Active while the last start is not before the last end; known from the first minute in which either is due."""
+    starts, ends = clock.last(behavior.start), clock.last(behavior.end)
+    events = 1 + np.flatnonzero((starts[1:] > starts[:-1]) | (ends[1:] > ends[:-1]))
     if not len(events):
         return np.zeros(len(starts), dtype=bool), len(starts)
-    lengths = np.diff(np.append(events, len(starts)))
-    after = np.repeat(starts[events], lengths)
-    return np.concatenate((np.zeros(events[0], dtype=bool), after)), int(events[0])
+    return (starts >= ends) & (starts >= 0), int(events[0])
 
 
 def moments(clock: Wall, minutes: Sequence[int]) -> list[datetime]:

@@ -1,5 +1,5 @@
 """What pods attach, judged before anything is placed: volumes and devices become alternatives of node requirements and
-countable resources of their shapes. Called by place.
+countable resources of their shapes.
 
 Only demands that name claims are looked at: pending pods, and chunks with templates of resource claims.
 """
@@ -210,7 +210,7 @@ def _joined(places: Iterable[NodeSelectorTerm], more: Iterable[NodeSelectorTerm]
 def _with_limits(
     view: ClusterView, drivers: Sequence[str], observed: Observed, attached: Mapping[str, Mapping[str, str]]
 ) -> ClusterView:
-    """Nodes that limit a driver's volumes have what is left of that, those that come up what is told of their kind, all others
+    """Nodes that limit a driver's volumes have what is left of that, those that come up what nodes like them show, all others
     plenty. attached: by node, volumes with their drivers."""
     limits = {item.node: dict(item.limits) for item in view.storage.limits}
     young = young_nodes(view)

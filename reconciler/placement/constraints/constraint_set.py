@@ -1,6 +1,4 @@
-"""Kin (see kinship) are under the same rules, and chunks of all of them are placed in the same way. Used by topology, which keeps
-what follows, and by all who place.
-"""
+"""The rules between pods that a shape is under, and what is kept for all shapes of its equivalence class."""
 
 from __future__ import annotations
 
@@ -18,7 +16,8 @@ class ConstraintSet:
     """rules: the shape's own and those of pods that keep it off; on_labels, on_hosts: those of them on labels other than the
     hostname, and on the hostname; keys: those labels, with others on which somebody counts the chunks.
 
-    spread, host_spread: those that spread, and those of them on the hostname; company, host_company: those that ask for company, of each; shared: whether where chunks go changes where more may go;
+    spread, host_spread: those that spread, and those of them on the hostname; affinity, host_affinity: those that ask for
+    affinity, of each; shared: whether where chunks go changes where more may go;
     by_domain: whether any rule looks at more than whether something counts where they go.
     """
 
@@ -53,7 +52,7 @@ def constraint_set_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -
 
 @dataclass(slots=True)
 class EquivalenceClass:
-    """What follows for all shapes that are kin, as far as it is known; courses: with and without chunks only."""
+    """What was computed for all shapes of the class. constraint_sets: with and without chunks only."""
 
     shape: PodShape
     constraint_sets: dict[bool, ConstraintSet] = field(default_factory=dict)

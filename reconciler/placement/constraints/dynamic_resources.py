@@ -1,4 +1,4 @@
-"""Resource claims (DRA) as countable resources: so many devices of a class asked for, so many free on a node. Used by attachments.
+"""Resource claims (DRA) as countable resources: so many devices of a class asked for, so many free on a node.
 
 Counting is exact where a class selects by driver and plain attributes, its devices are taken whole, each is one node's own, and no
 two classes that are asked for share only some of their devices. Everything else is not judged, and said so. A node to be made
@@ -35,7 +35,7 @@ class _NotJudgedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Equipped:
-    """told: devices of nodes to be made, by NodePool and instance type; sentences: what was not judged."""
+    """observed: devices that new nodes will have, by NodePool and instance type; sentences: what was not judged."""
 
     view: ClusterView
     demands: Sequence[Demand]

@@ -1,4 +1,4 @@
-"""What each NodePool's limits still allow. Used by make (new nodes) and offer (which types may be listed).
+"""What each NodePool's limits still allow.
 
 Usage is counted by the capacities of the catalogue's types where they are known, since some providers report less than a
 node has; a NodeClaim whose type is open counts as the largest it may become. Nodes on their way out count until gone.

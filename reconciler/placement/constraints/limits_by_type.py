@@ -1,4 +1,4 @@
-"""The limits of NodePools as arrays over instance types, as they are at the moment. Used by state, options, enlarge, make and offer."""
+"""The limits of NodePools as arrays over instance types, as they are at the moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node must list for its pool's minValues, and what that counts against the pool's limits. Used by blueprints and options.
+"""What a node must list for its pool's minValues, and what that counts against the pool's limits.
 
 As Karpenter has it under its MinValuesPolicy Strict (the default), what would launch with fewer values is not launched. A node that
 lists several types may become the largest of them, so that is what its pool is charged for. While chunks are placed it is charged for

@@ -1,4 +1,4 @@
-"""Which NodeOverlays are in force, and which are left out since they conflict with another of equal weight. Used by place.
+"""Which NodeOverlays are in force, and which are left out since they conflict with another of equal weight.
 
 As Karpenter's nodeoverlay controller has it (1.14): overlays are taken heaviest first, of equal weight the last by name first. One
 that sets the price of an offering which one of its weight in force sets too, or a resource that the last one in force on an instance

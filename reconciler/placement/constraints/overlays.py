@@ -1,4 +1,4 @@
-"""NodeOverlays laid over offerings: other prices, more capacity. Used by candidates and overlay_conflicts.
+"""NodeOverlays laid over offerings: other prices, more capacity.
 
 The heaviest overlay that matches wins, for the price and for each resource. Two of equal weight that set the same never come here
 (see overlay_conflicts). An overlay sees an instance type's own labels, its NodePool's name and the labels of the NodePool's template, and
@@ -22,7 +22,7 @@ from reconciler.placement.requirements import Requirements
 
 
 def adjusted_prices(offerings: Offerings, overlays: Sequence[NodeOverlay], pool: NodePool) -> tuple[Amounts, Mask]:
-    """Prices by row for nodes of the pool, and which of them are known: an overlay may tell one that the catalogue does not."""
+    """Prices by row for nodes of the pool, and which of them are known: an overlay may set one that the catalogue lacks."""
     prices, known = offerings.prices.copy(), offerings.known.copy()
     settled = np.zeros(len(prices), dtype=np.bool_)
     for overlay in by_weight(overlays):
@@ -75,7 +75,7 @@ def reached(table: LabelTable, overlay: NodeOverlay, pool_labels: Requirements) 
 
 
 def _adjusted(price: int, overlay: NodeOverlay) -> int:
-    """As Karpenter reckons it: a percentage of the price or a sum in USD, never below 0. What cannot be read changes nothing.
+    """As Karpenter computes it: a percentage of the price or a sum in USD, never below 0. What cannot be read changes nothing.
 
     A cluster may hold a price that the repository may not: more than `MOST_PRICE` is as dear as that.
     """

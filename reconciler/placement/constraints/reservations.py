@@ -1,4 +1,4 @@
-"""Capacity reservations: offerings of capacity type `reserved`, of which a number of nodes is left. Used by place.
+"""Capacity reservations: offerings of capacity type `reserved`, of which a number of nodes is left.
 
 Each reservation that a NodePool may use becomes a pool of its own beside it: the same template, only the reservation's
 offerings, and a limit on nodes. So everything that knows limits knows reservations. A node planned in one asks for it by

@@ -1,8 +1,8 @@
-"""Counts of pods by topology domain, for spread constraints and inter-pod (anti-)affinity. Used by pack.
+"""Counts of pods by topology domain, for spread constraints and inter-pod (anti-)affinity.
 
 A counter holds, for one term of somebody's pod spec, how many pods count in each domain: those that the term selects, or,
 for anti-affinity seen from the other side, those that have the term. Chunks count like the pods they stand for. Shapes that
-differ only in what they request are under the same rules: what is worked out for one is kept for all of its kin.
+differ only in what they request are under the same rules: what is computed for one is kept for its whole equivalence class.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Topology:
         self.hosts = Hosts(bins.hostnames.sharing)
         self.hosts.reach(len(bins))
         self._own: dict[tuple[int, bool], tuple[Rule, ...]] = {}
-        """The rules that shapes bring themselves, by number of kin, with and without chunks only."""
+        """The rules of shapes themselves, by number of equivalence class, with and without chunks only."""
         self._equivalence_classes: dict[int, EquivalenceClass] = {}
         """By number; forgotten with each new counter, which may count these shapes too, or keep them off."""
         self._existing: dict[int, set[Domain]] = {}
@@ -66,7 +66,7 @@ class Topology:
         self.own_rules(needs, chunks_only=chunks_only)
 
     def _equivalence_class_of(self, number: int, shape: PodShape) -> EquivalenceClass:
-        """What is shared by all shapes that are kin of this one."""
+        """What all shapes of its equivalence class share."""
         equivalence_class = self._equivalence_classes.get(number)
         if equivalence_class is None:
             equivalence_class = self._equivalence_classes[number] = EquivalenceClass(shape)
@@ -150,13 +150,12 @@ class Topology:
         return constraints
 
     def nobody_yet(self, affinity: Iterable[AffinityRule]) -> bool:
-        """Whether all of this company is of a chunk's own kind and nowhere yet, so that it may be the first; so it is where none is
-        wanted."""
+        """Whether a chunk has affinity only to pods like itself, of which there are none yet; true without any affinity."""
         return all(rule.counts_itself and not self.counters[rule.counter].total for rule in affinity)
 
     def bootstrapping(self, affinity: Sequence[AffinityRule]) -> tuple[AffinityRule, ...]:
-        """Those of these rules that ask for company of a chunk's own kind which is nowhere yet, so that they do not hold the first:
-        all of what pods ask for themselves or none of it (as kube-scheduler has it), and of each volume that is waited for."""
+        """The self-affinity bootstrap: the rules that do not bind the first of pods with affinity to each other. As in kube-scheduler
+        these are all of a pod's affinity terms or none."""
         return tuple(affinity) if self.nobody_yet(affinity) else ()
 
     def deciding_keys(self, needs: Needs) -> tuple[str, ...]:
@@ -169,7 +168,7 @@ class Topology:
         return equivalence_class.deciding_keys
 
     def selection(self, shape: PodShape, term: PodAffinityTerm, *, generous: bool) -> Selection:
-        """generous: when namespaces cannot be told, take all of them rather than too few."""
+        """generous: when namespaces are not known, take all of them rather than too few."""
         selector = _with_label_keys(term.selector, shape, term.match_label_keys, Operator.IN)
         selector = _with_label_keys(selector, shape, term.mismatch_label_keys, Operator.NOT_IN)
         if term.namespace_selector is None:

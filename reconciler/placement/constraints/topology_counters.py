@@ -1,7 +1,4 @@
-"""What topology counts in, and the rules that follow: selections of pods, counters by domain, spread and (anti-)affinity.
-
-Used by topology, which makes them, and by all who place by them.
-"""
+"""What topology counts in, and the rules that follow: selections of pods, counters by domain, spread and (anti-)affinity."""
 
 from __future__ import annotations
 

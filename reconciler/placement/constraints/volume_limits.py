@@ -1,4 +1,4 @@
-"""How many volumes of each CSI driver nodes to be made will attach, as nodes that are there tell it. Used by attachments.
+"""How many volumes of each CSI driver nodes to be made will attach, as nodes that are there tell it.
 
 A driver tells it in its node's CSINode once the node is up, and it goes by the instance type and the driver's own settings. So it
 is what nodes of the same type say, of the same NodePool where it has any; else the least on the NodePool's nodes. Of nodes that
@@ -19,7 +19,7 @@ _UNLIMITED = 2**40
 
 
 class VolumesToCome:
-    """limits: of each NodePool and type, by driver, plenty where nothing tells; assumptions: what they were guessed from."""
+    """limits: of each NodePool and type, by driver, plenty where nothing is known; assumptions: what they were guessed from."""
 
     def __init__(self, view: ClusterView, kinds: Sequence[PoolType], drivers: Sequence[str]) -> None:
         self._seen: dict[tuple[str, str, str], int] = {}

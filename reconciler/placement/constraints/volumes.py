@@ -66,7 +66,7 @@ class Volumes:
         return f"{namespace}/{name}" if volume is None else f"{volume.driver}/{volume.handle or volume.name}"
 
     def driver(self, namespace: str, name: str) -> str:
-        """The CSI driver that attaches the claim's volume, "" when that cannot be told."""
+        """The CSI driver that attaches the claim's volume, "" when that is not known."""
         claim = self._claims.get((namespace, name))
         if claim is None:
             return ""

@@ -17,7 +17,8 @@ HOST_ROW, RULE_CODE, BOUND = range(3)
 EMPTY, MINIMUM, RUNNING, USED, LEAN = range(5)
 """Parts of `loads`: what KeepEmpty chunks, KeepMinimum chunks and pending pods take; all of it together; without what runs."""
 TEMPLATE, PLACE, KIND, ROW, PRICE = range(5)
-"""Rows of `marks`: place: which of the blueprint's types; kind, row: that type and its cheapest row, numbered through all pools."""
+"""Rows of `marks`. template: number of the node template; place: which of its types; kind, row: that type and its cheapest row of the
+catalogue, numbered through all NodePools; price: of that row, in billionths of a USD an hour."""
 START, END, POOL = range(3)
 """Rows of `spans`."""
 TYPES, TYPE_ROWS, TYPE_PRICES = range(3)

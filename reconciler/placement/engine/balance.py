@@ -1,4 +1,4 @@
-"""Whether spread constraints hold for what has been placed, and what to expect when they come not to. Used by stay and pack.
+"""Whether spread constraints hold for what has been placed, and what to expect when they come not to.
 
 A demand that is placed later may bring nodes in a domain that nobody else looked at, which is then the emptiest one. Chunks
 that count but are under no such rule may come after those that are, and may well raise the emptiest domain before: so there
@@ -32,7 +32,7 @@ class Balance:
         """By counter what counts in it: for labels with its domain, for hostnames wherever it is."""
         self._families: dict[_Family, int] = {}
         self._brought: dict[tuple[int, bool], set[int]] = {}
-        """Families of rules that shapes bring, by kin and whether only chunks count."""
+        """Families of rules that shapes bring, by equivalence class and whether only chunks count."""
 
     def unbalanced(self, rules: Sequence[SpreadRule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
         """Those that do not hold for the chunks that are under them on these bins. hosts: hostname rules too."""

@@ -1,4 +1,4 @@
-"""The best of several placements, where there are few enough chunks to look twice. Used by place.
+"""The best of several placements, where there are few enough chunks to look twice.
 
 Many chunks are placed in their order, without looking back (see pack), which now and then finds no place, or a dearer one,
 where another order or another zone would do. Where few have to move, that answer is compared with every other way (see
@@ -40,7 +40,7 @@ def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
     closed = _closed(state, batches)
     missing = packer.place_all()
     bins = state.base + state.planned.count
-    # Wishes give way in an order of their own, which price must not change.
+    # Preferences are given up in an order of their own, which price must not change.
     if packer.moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS or any(item.preferences for item in batches):
         return missing
     if not missing and not state.planned.count:

@@ -1,4 +1,4 @@
-"""Every place that one more chunk may go to: existing bins, planned nodes, and new nodes by domain. Used by search.
+"""Every place that one more chunk may go to: existing bins, planned nodes, and new nodes by domain.
 
 What the rest of the package decides by rules of thumb is laid open here for a few chunks, with the same rules.
 """
@@ -30,8 +30,7 @@ from reconciler.placement.requirements import ANYWHERE, Requirements
 @dataclass(frozen=True, slots=True)
 class Destination:
     """bin: existing bins by their number, planned ones after them, one past the last for a new node; extra: what it adds to
-    the price, in billionths of a USD an hour; blueprint: what a planned node is to be then; kind: number of a new one's type; batch: as
-    which it goes there (see sharing)."""
+    the price, in billionths of a USD an hour; template: of the node from then on; kind: number of a new node's instance type."""
 
     batch: Batch
     bin: int

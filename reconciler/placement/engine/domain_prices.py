@@ -1,4 +1,4 @@
-"""Which topology domains new nodes for some chunks cost least in. Used by spread.
+"""Which topology domains new nodes for some chunks cost least in.
 
 Most catalogues sell a type for the same in all zones, on demand at least: that is found out once for all that ask for the same nodes,
 and then the order of the domains stays as it is.
@@ -22,7 +22,7 @@ from reconciler.placement.offers.node_sizes import Options, mix_price
 from reconciler.placement.requirements import Requirements
 
 Cost = tuple[int, int, int]
-"""Which wish is met, which pools by weight can do it, and billionths of a USD an hour: what is preferred comes first."""
+"""Number of the relaxation step, of the pools by weight, and billionths of a USD an hour: what is preferred comes first."""
 NOWHERE: Cost = (PLENTY, PLENTY, PLENTY)
 
 

@@ -14,7 +14,7 @@ from reconciler.placement.engine.state import State
 
 
 class Shares:
-    """The rules on labels other than the hostname, reckoned with chunks that are placed in thought only."""
+    """The rules on labels other than the hostname, applied to chunks before they are placed."""
 
     def __init__(
         self, state: State, rules: Sequence[Rule], combinations: Sequence[Combination], *, opening: bool
@@ -77,7 +77,7 @@ class Shares:
             if isinstance(rule, SpreadRule)
         }
 
-    def reckon(self, count: int, caps: Mapping[Combination, int]) -> dict[Combination, int]:
+    def distribute(self, count: int, caps: Mapping[Combination, int]) -> dict[Combination, int]:
         """The share of each combination, chunk by chunk to where fewest count already."""
         counts = [dict(known) for known in self._counts]
         domains = [self._domains(number, rule, caps) for number, rule in enumerate(self._rules)]

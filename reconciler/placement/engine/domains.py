@@ -1,7 +1,7 @@
-"""Chunks over topology domains (zones and the like): which share each domain gets. Used by pack.
+"""Chunks over topology domains (zones and the like): which share each domain gets.
 
-Shares are first reckoned as if every domain had room, then tried; a domain that takes less than its share is capped at what
-it takes and the shares are reckoned again, so that the skew is right for what is placed in the end.
+Shares are first computed as if every domain had room, and then tried. A domain that takes less than its share is capped at what it
+takes, and the shares are computed again: so the skew is right for what is placed in the end.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def _first_together(
     prices: DomainPrices,
     others: Sequence[Batch],
 ) -> int:
-    """Pods that want each other's company and have none yet: the domain that takes most of them; of equals the one where they and
-    those who have to follow cost least, then the first. founding: the rules that say so."""
+    """The self-affinity bootstrap: pods that must be together and are nowhere yet go to the domain that takes most of them. Of equals it is
+    the one where they, and those that have to follow them, cost least. bootstrapping: the rules that say so."""
     together = {rule.key for rule in bootstrapping}
     rules = [rule for rule in constraints.on_labels if rule not in bootstrapping]
     place_others = _place_in_shares if constraints.shared else _place_freely
@@ -119,7 +119,7 @@ def _place_in_shares(
     caps: dict[Combination, int] = {}
     for _ in range(2 * len(combinations) + 2):
         saved = state.save()
-        shares = Shares(state, rules, combinations, opening=opening).reckon(count, caps)
+        shares = Shares(state, rules, combinations, opening=opening).distribute(count, caps)
         short = False
         for combination, share in sorted(shares.items(), key=lambda item: combinations.index(item[0])):
             placed = fill(combination.where, share, opening)
@@ -142,7 +142,7 @@ def _place_one_by_one(
     """When domains compete for the same room (a pool's limit), so that shares do not settle: each chunk where it may go."""
     placed, full = 0, dict[Combination, int]()
     while placed < count:
-        shares = Shares(state, rules, combinations, opening=opening).reckon(1, full)
+        shares = Shares(state, rules, combinations, opening=opening).distribute(1, full)
         if not shares:
             break
         combination = next(iter(shares))

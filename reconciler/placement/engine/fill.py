@@ -1,4 +1,4 @@
-"""Chunks onto bins that are there: existing bins and nodes already planned. Used by pack.
+"""Chunks onto bins that are there: existing bins and nodes already planned.
 
 Held bins come before placeholders and those before others; among them as few bins as possible are taken, and of those
 that fit the fullest, so that few nodes are protected.

@@ -1,4 +1,4 @@
-"""Which planned node takes more chunks at the least price when it is made larger. Used by make."""
+"""Which planned node takes more chunks at the least price when it is made larger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The most chunks that rules, ports and the share of one node allow on each bin. Used by fill and make."""
+"""The most chunks that rules, ports and the share of one node allow on each bin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reconciler.placement.requirements import Requirements
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """One round of placing a batch; never changed. where: domains that chunks must go to; course: the rules they are under; bare:
+    """One round of placing a batch; never changed. where: domains that chunks must go to; constraints: the rules they are under; bare:
     new nodes may come up empty, so that no host can be taken for granted; single: everything on one node (the first of
     pods that want to be together); per_node: most chunks of one demand on a node."""
 
@@ -82,7 +82,7 @@ def rule_caps(state: State, task: Task) -> HostCaps:
 
 
 def _rule_caps(state: State, task: Task, bootstrapping: Sequence[AffinityRule]) -> HostCaps:
-    """founding: rules that do not hold the first."""
+    """bootstrapping: rules that do not bind the first."""
     rules = [rule for rule in task.constraints.on_hosts if rule not in bootstrapping]
     if not rules:
         return UNCAPPED

@@ -1,6 +1,4 @@
-"""The loops, compiled where numba is there. Used by place, which decides whether a placement is large enough to pay for loading
-them, and by all that do the same in numpy otherwise.
-"""
+"""The loops that most time goes to, compiled where that pays, and as they are written elsewhere."""
 
 from __future__ import annotations
 
@@ -9,8 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import FunctionType
 from typing import Any
+from zlib import crc32
 
-from reconciler.placement.engine import loops, size_loops
+from reconciler.placement.engine import arrays, growth_loops, loops, size_loops
 from reconciler.placement.engine.compiling import jit
 
 WORTH_COMPILING = 400
@@ -33,10 +32,9 @@ _PARTS = (
             "put_found",
             "take_back",
             "choose",
-            "cheapest",
-            "serve",
         ),
     ),
+    (growth_loops, ("cheapest", "serve")),
     (size_loops, ("held", "useful", "mix_costs")),
 )
 """In the order in which they call each other."""
@@ -65,16 +63,24 @@ def compiled() -> Kernel:
     jitted = jit()
     if jitted is None:
         return plain()
+    stamp = _stamp()
     made: dict[str, Any] = {}
     for file, parts in _PARTS:
-        names = dict(vars(file))
+        names = {**vars(file), **made}
         for name in parts:
-            names[name] = made[name] = jitted(FunctionType(names[name].__code__, names, name))
+            names[name] = made[name] = jitted(FunctionType(names[name].__code__, names, f"{name}_{stamp:08x}"))
     return Kernel(*(made[name] for name in Kernel.__slots__))
+
+
+def _stamp() -> int:
+    """Of all loops together: numba keeps what it compiled by a loop's own name and file, and knows nothing of those it calls."""
+    numbers = sorted((name, value) for name, value in vars(arrays).items() if isinstance(value, int | float))
+    codes = [vars(file)[name].__code__ for file, parts in _PARTS for name in parts]
+    return crc32(repr((numbers, [(code.co_code, code.co_consts, code.co_names) for code in codes])).encode())
 
 
 @lru_cache(maxsize=1)
 def plain() -> Kernel:
     """The loops as they are written: a small placement is done before compiled ones are loaded."""
-    names = vars(loops) | vars(size_loops)
+    names = vars(loops) | vars(growth_loops) | vars(size_loops)
     return Kernel(*(names[name] for name in Kernel.__slots__))

@@ -1,4 +1,4 @@
-"""What a planned node is asked for in the end: types, zones, capacity types, labels, requests. Used by place.
+"""What a planned node is asked for in the end: types, zones, capacity types, labels, requests.
 
 Whoever launches it may take any listed type in any listed zone and capacity type, so each combination must hold what the
 node is for, be available now, and stay inside the pool's limits.
@@ -64,7 +64,7 @@ class Narrowed:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What all nodes of a blueprint are asked for in. asked: of labels, by their pool and their chunks; labels: see `_labels`; said:
+    """The requirements that all nodes of a node template share. asked: of labels, by their pool and their chunks; labels: see `_labels`; said:
     labels that the NodeClaim has, so that they need not be asked for."""
 
     asked: Requirements

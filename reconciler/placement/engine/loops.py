@@ -1,11 +1,10 @@
-"""The loops over planned nodes that most time goes to, written so that they can be compiled. Used by kernel.
+"""The loops over planned nodes that most time goes to, written so that they can be compiled. Nothing in them allocates.
 
-fill, enlarge and planned have the same in numpy, and a test holds both to the same answers. They are all in this file, since
-numba's cache looks at no other when it asks whether what it compiled is still good. Nothing here allocates. Arguments, by name:
+Arguments, by name:
 
 - marks, loads: planned nodes, in columns: what each is, and by part and resource what is on it
-- spans, line, room: blueprints: where each begins and ends in the line of their types; room by type
-- joined: by number of a blueprint that of the one after the chunks came, -1: they may not come; bought_as: by row, whether a node
+- spans, line, room: node templates: where each begins and ends in the line of their types; room by type
+- joined: by number of a node template that of the one after the chunks came, -1: they may not come; bought_as: by row, whether a node
   that is one may take them and stay it
 - request, part, counted: what a chunk asks for, the part as which it counts, and the part that counts against the room for it
 - hosts, base, rules, more: on the hostname: counts, the column of the first planned node, rules; caps by node, empty for none
@@ -15,30 +14,22 @@ numba's cache looks at no other when it asks whether what it compiled is still g
 
 from __future__ import annotations
 
-import numpy as np
-
 from reconciler.placement.engine.arrays import (
     AFFINITY,
     ANTI_AFFINITY_ITSELF,
     BOUND,
     COUNTS,
     EMPTY,
-    END,
     FITS,
     HOST_ROW,
     KIND,
     LEAN,
     MINIMUM,
-    NEXT_LIMITED,
-    NEXT_NEW,
-    NEXT_NOTE,
     NODES,
     NOW_TEMPLATE,
     PLACE,
     PLENTY,
-    POOL,
     PRICE,
-    ROUNDING,
     ROW,
     RULE_CODE,
     RUNNING,
@@ -114,7 +105,7 @@ def is_within(  # noqa: PLR0917 - as above
 def set_place(  # noqa: PLR0917 - as above
     marks: Numbers, node: int, number: int, at: int, start: int, line: Numbers
 ) -> None:
-    """From now on a node is of blueprint `number`, of the type at this place in the line."""
+    """From now on a node is of template `number`, of the type at this place in the line."""
     marks[TEMPLATE, node], marks[PLACE, node], marks[KIND, node] = number, at - start, line[TYPES, at]
     marks[ROW, node], marks[PRICE, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at]
 
@@ -131,7 +122,7 @@ def put_one(  # noqa: PLR0917 - as above
     line: Numbers,
     room: Numbers,
 ) -> None:
-    """As `PlannedNodes._put`, for one node, which is of blueprint `number` from now on."""
+    """Chunks come to one node, which is of template `number` from now on."""
     for column in range(len(request)):
         loads[part, node, column] += request[column] * count
         empty, minimum, running = loads[EMPTY, node, column], loads[MINIMUM, node, column], loads[RUNNING, node, column]
@@ -160,7 +151,7 @@ def put(  # noqa: PLR0917 - as above
     line: Numbers,
     room: Numbers,
 ) -> None:
-    """As `PlannedNodes._put`: all of these nodes are of blueprint `number` from now on. was: what they were before."""
+    """Chunks come to these nodes, which are of template `number` from now on. was: template and type that they were of before."""
     for position in range(len(nodes)):
         node = nodes[position]
         was[0, position], was[1, position] = marks[TEMPLATE, node], marks[PLACE, node]
@@ -267,159 +258,3 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
         if single:
             break
     return number
-
-
-def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
-    marks: Numbers,
-    loads: Numbers,
-    spans: Numbers,
-    line: Numbers,
-    room: Numbers,
-    joined: Numbers,
-    request: Numbers,
-    counted: int,
-    hosts: Numbers,
-    base: int,
-    rules: Numbers,
-    more: Numbers,
-    capacities: Numbers,
-    spare: Numbers,
-    charged: Numbers,
-    planned: int,
-    count: int,
-    limit: float,
-) -> tuple[int, int]:
-    """(node, chunks) of the growth that costs least a chunk, the node -1 for none below the limit; see grow.
-
-    charged: what each node counts against its pool's limits, by limited resource; empty where that is its type's capacity."""
-    template, place, kind, price = marks[TEMPLATE], marks[PLACE], marks[KIND], marks[PRICE]
-    used, taken = loads[USED], loads[counted]
-    starts, ends, types, prices = spans[START], spans[END], line[TYPES], line[TYPE_PRICES]
-    best, best_each, best_chunks = -1, limit, 0
-    for node in range(planned):
-        after = joined[template[node]]
-        if after < 0:
-            continue
-        low, high, before = starts[after], ends[after], price[node]
-        if after == template[node]:
-            low = high = low + place[node]
-            while low > starts[after] and prices[low - 1] == before:
-                low = high = low - 1
-            if types[low] == kind[node]:
-                low = high = low + 1  # as it is it takes no more
-        while low < high:  # the first type that is no cheaper than the present one
-            middle = (low + high) // 2
-            if prices[middle] < before:
-                low = middle + 1
-            else:
-                high = middle
-        if low == ends[after] or (prices[low] - before) / count >= best_each:
-            continue
-        cap = min(count, cap_on(hosts, base + node, rules))
-        if len(more) > 0:
-            cap = min(cap, more[node])
-        if cap <= 0:
-            continue
-        node_each, node_chunks = np.inf, 0
-        for at in range(low, ends[after]):
-            growth = prices[at] - before
-            lowest = growth / cap
-            if lowest >= best_each or lowest > node_each:
-                break
-            if not holds(room, types[at], used, node):
-                continue
-            amount = fits_in(room, types[at], taken, node, request, cap)
-            if amount <= 0:
-                continue
-            if len(charged) > 0:
-                if not is_within(capacities, spare, spans[POOL, after], types[at], charged, node):
-                    continue
-            elif not is_within(capacities, spare, spans[POOL, after], types[at], capacities, kind[node]):
-                continue
-            each = growth / amount
-            if each < node_each or (each == node_each and amount > node_chunks):
-                node_each, node_chunks = each, amount
-        if node_each < best_each:
-            best, best_each, best_chunks = node, node_each, node_chunks
-    return best, best_chunks
-
-
-def serve(  # noqa: PLR0917 - as above
-    found: Numbers,
-    marks: Numbers,
-    loads: Numbers,
-    spans: Numbers,
-    line: Numbers,
-    room: Numbers,
-    joined: Numbers,
-    growing: Numbers,
-    bought_as: Flags,
-    request: Numbers,
-    part: int,
-    counted: int,
-    hosts: Numbers,
-    base: int,
-    rules: Numbers,
-    more: Numbers,
-    capacities: Numbers,
-    spare: Numbers,
-    planned: int,
-    count: int,
-    prices: Numbers,
-    new: Numbers,
-) -> tuple[int, int, int]:
-    """Places up to `count` chunks: on planned nodes as they are; then on one after another that is made larger, as long as that is
-    no dearer than the price of new ones for all that is left; then on one new node, where that is known to be what to make.
-
-    joined: empty where no node is to be filled as it is; growing: `joined`, less what must not grow; prices, new: by number of
-    chunks, of new nodes and the blueprint of the one that takes them all (-1: not known). Returns how many nodes were filled, how
-    many took chunks in all, no node twice, and what is next: NEXT_NEW, NEXT_NOTE or NEXT_LIMITED."""
-    number = 0
-    if len(joined) > 0:
-        number = choose(
-            *(found, marks, loads, room, joined, bought_as, request, counted, hosts, base, rules, more, planned, count),
-            False,
-        )
-    filled = number
-    for position in range(filled):
-        node, chunks = found[NODES, position], found[COUNTS, position]
-        put_found(
-            found,
-            position,
-            node,
-            chunks,
-            joined[marks[TEMPLATE, node]],
-            request,
-            part,
-            marks,
-            loads,
-            spans,
-            line,
-            room,
-        )
-        count -= chunks
-    while count > 0:
-        limit = (prices[count] / count) * (1 + ROUNDING) + ROUNDING
-        node, chunks = cheapest(
-            *(marks, loads, spans, line, room, growing, request, counted, hosts, base, rules, more),
-            *(capacities, spare, capacities[:0], planned, count, limit),
-        )
-        if node < 0:
-            break
-        for position in range(number):
-            if found[NODES, position] == node:
-                return filled, number, NEXT_NOTE
-        before, place, kind = marks[TEMPLATE, node], marks[PLACE, node], marks[KIND, node]
-        after = growing[before]
-        put_found(found, number, node, chunks, after, request, part, marks, loads, spans, line, room)
-        if not is_within(capacities, spare, spans[POOL, after], marks[KIND, node], capacities, kind):
-            take_back(node, chunks, before, place, request, part, marks, loads, spans, line, room)
-            return filled, number, NEXT_LIMITED
-        number += 1
-        count -= chunks
-        if len(more) > 0 or capacities.shape[1] > 0:
-            return filled, number, NEXT_NOTE
-    if count > 0 and new[count] >= 0:
-        put_found(found, number, planned, count, new[count], request, part, marks, loads, spans, line, room)
-        number += 1
-    return filled, number, NEXT_NEW

@@ -1,4 +1,4 @@
-"""New nodes for chunks that found no room, and larger sizes for nodes already planned. Used by pack.
+"""New nodes for chunks that found no room, and larger sizes for nodes already planned.
 
 The heaviest NodePool that can take a chunk wins; among equals the cheapest mix of sizes for all that is left, then the
 pool's name, then the type's. A planned node is made larger when that costs no more than another node would.

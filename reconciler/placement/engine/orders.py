@@ -1,4 +1,4 @@
-"""Other orders for batches of equal priority, in which more of them may find a place, or a cheaper one. Used by best.
+"""Other orders for batches of equal priority, in which more of them may find a place, or a cheaper one.
 
 Demands that are placed as a whole stay together, and so do pending pods, whose order is the right one for what is there.
 """

@@ -1,4 +1,4 @@
-"""Places batch after batch: who was there before, then bins that are there, then new nodes. Used by place."""
+"""Places batch after batch: who was there before, then bins that are there, then new nodes."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class Packer:
         return (self._state.planned.count, *(counters[rule.counter].total for rule in spread)) if spread else ()
 
     def _has_another_chance(self, batch: Batch) -> bool:
-        """Whoever wants company may have come before it; and where more count, spread may let more come."""
+        """Pods that it has affinity to may have come meanwhile; and where more pods count, spread may let more come."""
         if batch.needs.shape.pod_affinity:
             return True
         return not batch.waits and self._refused.get(batch.number) != self._around(batch)
@@ -189,7 +189,7 @@ class Packer:
         if all(stayed[batch.number] == batch.count for batch in batches):
             return True
         saved = self._state.save()
-        # Those that want company may stand before those they want.
+        # Those with affinity may stand before the pods that they have it to.
         affinity_last = sorted(batches, key=lambda batch: bool(batch.needs.shape.pod_affinity))
         for order in (batches, affinity_last) if affinity_last != list(batches) else (batches,):
             if self._place_each(order):

@@ -1,4 +1,4 @@
-"""Chunks stay where they were, as far as they still fit: so that an unchanged cluster gives an unchanged plan. Used by pack.
+"""Chunks stay where they were, as far as they still fit: so that an unchanged cluster gives an unchanged plan.
 
 What a bin held is read from its annotation; nothing is remembered anywhere else. A bin that is held but does not say for
 whom is only preferred (see fill).

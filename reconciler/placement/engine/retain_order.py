@@ -1,7 +1,6 @@
-"""An order in which all chunks can stay where they were, one bin of one batch after the other. Used by pack, where the batches
-in any order of their own cannot.
+"""An order in which all chunks can stay where they were, one bin of one batch after the other.
 
-Who wants company is let in alone only while it is the first of its like. What came in an order that went back and forth
+A pod with affinity to its own kind may come alone only while it is the first. What came in an order that went back and forth
 between demands (one of these, then those, then the others of these beside them) can only be found again in such an order.
 """
 
@@ -23,7 +22,7 @@ def stay_in_pieces(
     stays: Stays,
 ) -> bool:
     """Places all chunks of these batches where they were, whole; False, with the state as it was, when no order was found or
-    none is looked for: where nobody wants company the order of batches decides all."""
+    none is looked for: where no pod has affinity the order of batches decides all."""
     pieces = [(batch, number, count) for batch in batches for number, count in stays.get(stay_key(batch), ())]
     constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
     if len(pieces) > _MOST_PIECES or any(stays_for(stays, batch) > batch.count for batch in batches):

@@ -1,4 +1,4 @@
-"""Which chunks stay where they were when something is placed anew, for all batches together. Used by pack."""
+"""Which chunks stay where they were when something is placed anew, for all batches together."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Staying:
         self._stays = stays_of(state)
 
     def all_of(self, batches: Sequence[Batch]) -> dict[int, int]:
-        """How many chunks of each batch stay, where nothing is new and all can: then those of a higher priority may need the
-        company of others, beside whom they came. Empty, with the state as it was, where somebody has to move or to come."""
+        """How many chunks of each batch stay, where nothing is new and all can: then chunks of a higher priority may have affinity
+        to others, beside which they came. Empty, with the state as it was, where somebody has to move or to come."""
         if not self._stays or any(stays_for(self._stays, item) < item.count for item in batches):
             return {}
         saved = self._state.save()
@@ -111,7 +111,7 @@ class Staying:
         self, order: Sequence[Batch], moving: Collection[int | None], *, loosely: bool = False
     ) -> dict[int, int]:
         stayed = {batch.number: 0 for batch in order}
-        for _ in range(2):  # those that want company may come before those they want
+        for _ in range(2):  # those with affinity may come before the pods that they have it to
             for batch in order:
                 if not stayed[batch.number] and (batch.whole is None or batch.whole not in moving):
                     stayed[batch.number] = self.one(batch, loosely=loosely)

@@ -1,4 +1,4 @@
-"""How good a placement is, so that several can be compared. Used by best and search."""
+"""How good a placement is, so that several can be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way to place a few chunks, and the best of them. Used by best.
+"""Every way to place a few chunks, and the best of them.
 
 Depth first, one chunk at a time, in any order, to any destination; a way is left as soon as it cannot become better than the
 best known. The work is bounded by a number of ways, not by time, so that equal input gives an equal answer.
@@ -75,7 +75,7 @@ class Search:
 
     def _is_order_decisive(self, left: Collection[int]) -> bool:
         """Whether spread may keep chunks from taking what a limit leaves of the heaviest NodePool in the order that is cheapest.
-        Those that want company have to come after it anyway."""
+        Chunks with affinity have to come after its pods anyway."""
         constraint_sets = [self._constraint_sets[number] for number in left]
         return (
             self._takes_turns
@@ -160,7 +160,7 @@ class Search:
         return [step for _, step in sorted(found, key=lambda item: item[0])]
 
     def _is_alone(self, batch: Batch) -> bool:
-        """Whether no rule has to do with its chunks, so that it is all one when they come."""
+        """Whether no rule concerns its chunks, so that it does not matter when they come."""
         if self._takes_turns:
             return False
         return not self._constraint_sets[batch.number].rules and not self._state.topology.counts_of(batch.needs)

@@ -1,5 +1,4 @@
-"""Whether chunks that are placed can come one by one, each where spread over labels allows it then. Used by search, for ways that
-it did not find in such an order, and by best.
+"""Whether chunks that are placed can come one by one, each where spread over labels allows it then.
 
 Nodes are all there from the start, as kube-scheduler will find them; and a domain counts where a node could be made.
 """
@@ -34,7 +33,7 @@ def can_come_one_by_one(
     constraint_sets: Mapping[int, ConstraintSet],
     closed: Mapping[int, Mapping[Combination, int]],
 ) -> bool:
-    """puts: the chunks in question, which are placed. courses, closed: by number of batch, its rules and where no node can be made
+    """puts: the journal entries of the chunks in question. constraint_sets, closed: by number of batch, its rules and where no node can be made
     for it (see `closed_to`). Few chunks: the work grows with the number of ways to choose from them."""
     arrivals: list[_Arrival] = []
     domains: dict[SpreadRule, set[Domain]] = {}

@@ -1,4 +1,4 @@
-"""Planned nodes filled, made larger and added to, as far as one compiled call after another gets. Used by make.
+"""Planned nodes filled, made larger and added to, as far as one compiled call after another gets.
 
 What the loops do here step by step, fill and enlarge do in numpy.
 """

@@ -1,4 +1,4 @@
-"""The loops over sizes of new nodes, written so that they can be compiled. Used by kernel.
+"""The loops over sizes of new nodes, written so that they can be compiled.
 
 sizing and options have the same in numpy and plain Python, and a test holds both to the same answers. None of them calls a loop of
 another file, of which numba's cache would know nothing.
@@ -24,7 +24,10 @@ def held(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
 
 
 def useful(chunks: Numbers, prices: Numbers, found: Numbers) -> int:
-    """As `useful_places`: writes the places to the end of `found`, and returns where they begin."""
+    """Writes the places of sizes that hold something, and for which no other holds as much for less, to the end of `found`.
+
+    Smallest size first. Returns where they begin.
+    """
     first, most = len(found), PLENTY
     while True:
         best, largest = -1, 0

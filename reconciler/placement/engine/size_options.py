@@ -1,4 +1,4 @@
-"""The sizes that a new node for some chunks may have. Used by make."""
+"""The sizes that a new node for some chunks may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has been placed so far: on existing bins and on planned ones. Used by fill, make, spread and pack; attempts are undone by it."""
+"""What has been placed so far: on existing bins and on planned ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplat
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 Asked = tuple[int, tuple[int, ...], bytes, int, bool]
-"""What options of new nodes are asked for: meeting, pools, request, cap and host ports."""
+"""What sizes of new nodes depend on: compatibility, NodePools, request, cap, and whether there are host ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ _NOWHERE = Touched((), ())
 @dataclass(slots=True)
 class JournalEntry:
     """Chunks that came to a bin (existing ones by their number, planned ones after them), with what it takes to undo that.
-    was, place: the blueprint that a planned node was of before, below 0 where it was not there, and which of its types."""
+    was, place: number of the node template that a planned node was of before (below 0: it did not exist), and which of its types."""
 
     batch: Batch
     bin: int
@@ -112,7 +112,7 @@ class State:
             self.ports,
             self.share,
         )
-        """In the order in which reasons are told: the first that lets no chunk come is the cause. (Rules between pods come after them.)"""
+        """In the order in which reasons are given: the first that lets no chunk come is the cause. Rules between pods come after them."""
         limited = [limits.is_limited(item.pool.name) for item in offers]
         self.running_limits = RunningLimits(offers, limits)
         self.limited = frozenset(number for number, is_limited in enumerate(limited) if is_limited)
@@ -267,7 +267,7 @@ class State:
         self._note(JournalEntry(batch, self.base + index, count, self._touched_by(batch, number, index), was, place))
 
     def _touched_by(self, batch: Batch, number: int, index: int) -> Touched:
-        """Worked out once for a blueprint and shapes that count in the same counters, where it is the same for all of its nodes."""
+        """Computed once for a node template and shapes that count in the same counters, where all of its nodes agree."""
         positions = self.topology.counts_of(batch.needs)
         if not positions:
             return _NOWHERE

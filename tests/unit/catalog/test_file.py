@@ -39,6 +39,8 @@ def test_the_source_names_the_file(tmp_path: Path) -> None:
         (b"\xff\xfe\xff", "catalogue {path} is not text in UTF-8"),
         (b'[{"name": "m"}]', "{path}: instance type m: architecture is missing, expected a text"),
         (b"[" * 100_000, "catalogue {path} is nested too deeply"),
+        (b"[" + b"9" * 5000 + b"]", "catalogue {path} has a number that is too large"),
+        (b'[{"name": "\\ud800"}]', "catalogue {path} has half of a surrogate pair, which no text can hold"),
     ],
 )
 def test_a_file_that_cannot_be_used(tmp_path: Path, content: bytes, message: str) -> None:

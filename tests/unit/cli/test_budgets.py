@@ -110,15 +110,15 @@ def test_a_document_that_is_no_node_pool_is_told(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--nodes", "many"), "'many' is no number of nodes: write 12, or general=12"),
-        (("--nodes", "-1"), "'-1' is no number of nodes"),
-        (("--nodes", "=5"), "'=5' is no number of nodes: write 12, or general=12"),
-        (("--nodes", "general=5"), "How many nodes has batch? Give --nodes batch=N"),
-        (("--nodes", "5", "--time-zone", "Mars/Olympus"), "'Mars/Olympus' is no time zone"),
+        (("--nodes", "many"), "'many' is not a number of nodes: write 12, or general=12"),
+        (("--nodes", "-1"), "'-1' is not a number of nodes"),
+        (("--nodes", "=5"), "'=5' is not a number of nodes: write 12, or general=12"),
+        (("--nodes", "general=5"), "The number of nodes of batch is not known. Give --nodes batch=N"),
+        (("--nodes", "5", "--time-zone", "Mars/Olympus"), "'Mars/Olympus' is not a time zone"),
         (("--nodes", "5", "--now", NOON, "--to", NOON), "--to must be later than --from"),
         (("--nodes", "5", "--now", NOON, "--to", "2046-01-01T00:00:00Z"), "at most ten years apart"),
-        (("--nodes", "5", "--now", "9999-12-31T23:00:00Z"), "Budgets are reckoned from the year 1000 to 9000"),
-        (("--nodes", "5", "--now", "0001-01-01T00:00:00Z"), "Budgets are reckoned from the year 1000 to 9000"),
+        (("--nodes", "5", "--now", "9999-12-31T23:00:00Z"), "Budgets can be computed for the years 1000 to 9000"),
+        (("--nodes", "5", "--now", "0001-01-01T00:00:00Z"), "Budgets can be computed for the years 1000 to 9000"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_to_write(repository: Path, words: tuple[str, ...], told: str) -> None:
@@ -135,7 +135,7 @@ def test_without_a_cluster_the_other_way_to_ask_is_named(
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     done = headroom("--repo", str(repository))
     assert isinstance(done.exception, Invalid)
-    assert done.exception.hint.endswith("or ask the repository alone: --nodes N")
+    assert done.exception.hint.endswith("or compute from the repository alone: --nodes N")
 
 
 def test_a_pool_that_is_not_there_is_named(repository: Path) -> None:
@@ -238,7 +238,7 @@ def only_partial(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--nodes", "5"), "NodePool/live has neither spec.template nor budgets: those that it has in the cluster"),
+        (("--nodes", "5"), "NodePool/live has neither spec.template nor budgets: its budgets in the cluster"),
         (("--cluster", "embedded"), "NodePool/live is not in the cluster, and this document has no template"),
     ],
 )
@@ -247,7 +247,7 @@ def test_partial_pools_that_cannot_be_told_about_are_named(repository: Path, wor
     asked = ("--repo", str(repository), *words, "--now", NOON)
     done = headroom(*asked)
     assert done.exit_code == 0
-    assert "NodePool/live is left out: the finding says why." in done.stdout
+    assert "NodePool/live is left out; see the finding." in done.stdout
     assert told in done.stdout
     assert "There is no NodePool." not in done.stdout
     (finding,) = json.loads(headroom(*asked, "--output", "json").stdout)["findings"]
@@ -265,7 +265,7 @@ def test_a_pool_whose_windows_need_too_many_budgets_is_left_out_and_not_denied(r
     }
     (repository / "pools.yaml").write_text(yaml.safe_dump(general))
     done = headroom("--repo", str(repository), "--nodes", "5", "--now", NOON)
-    assert "NodePool/general is left out: the finding says why." in done.stdout
+    assert "NodePool/general is left out; see the finding." in done.stdout
     assert "[too-many-budgets]" in done.stdout
 
 

@@ -45,7 +45,7 @@ def test_validate_exits_1_on_an_error_in_every_form(tmp_path: Path, output: str)
 
 def test_validate_of_nothing_says_so_with_a_hint(tmp_path: Path) -> None:
     done = headroom("validate", "nowhere", folder=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr == ("headroom: nowhere: cannot be read (No such file or directory)\n  name a file or a folder\n")
 
 
@@ -102,7 +102,7 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine")
     done = headroom("init", folder=tmp_path)
     assert done.returncode == 1
-    assert "is there already" in done.stderr
+    assert "already exists" in done.stderr
     assert (tmp_path / "README.md").read_text() == "mine"
 
 
@@ -127,7 +127,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_init_refuses_a_name_that_is_no_dns_label(tmp_path: Path, name: str) -> None:
     done = headroom("init", "capacity", "--name", name, folder=tmp_path)
     assert done.returncode == 2
-    assert "is not a name of a cluster" in done.stderr
+    assert "is not a valid cluster name" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -154,7 +154,7 @@ def test_a_time_outside_the_calendar_is_refused(now: str) -> None:
 def test_apply_to_a_snapshot_is_refused_before_anything_is_read() -> None:
     done = headroom("apply", "--yes", "--cluster", "snapshot:nowhere")
     assert done.returncode == 2
-    assert "snapshot:nowhere takes no writes" in done.stderr
+    assert "snapshot:nowhere is read-only" in done.stderr
     assert done.stdout == ""
 
 
@@ -179,3 +179,99 @@ def test_a_closed_output_is_one_plain_line(words: tuple[str, ...], code: int) ->
         code,
         "headroom: there is no standard output to write to: it is closed\n",
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("validate", "--path", "nowhere"),
+        ("schedule", "nowhere"),
+        ("schedule", "--path", "nowhere"),
+        ("budgets", "--nodes", "3", "--path", "nowhere"),
+        ("plan", "--cluster", "embedded", "--path", "nowhere"),
+    ],
+)
+def test_a_path_that_does_not_exist_is_a_usage_error(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = headroom(*words, folder=tmp_path)
+    assert done.returncode == 2
+    assert "nowhere" in done.stderr
+
+
+def test_validate_takes_path_as_the_other_commands_do(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "pool.yaml").write_text(NODE_POOL)
+    assert "1 document in 1 file" in headroom("validate", "--path", "a", folder=tmp_path).stdout
+    assert headroom("validate", "a", "--path", "a", folder=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
+def test_strict_makes_a_warning_an_error(tmp_path: Path, output: str) -> None:
+    (tmp_path / "pool.yaml").write_text(NODE_POOL.replace("  weight:", "  wieght:"))
+    lenient = headroom("validate", "--output", output, folder=tmp_path)
+    strict = headroom("validate", "--output", output, "--strict", folder=tmp_path)
+    assert (lenient.returncode, strict.returncode) == (0, 1)
+    assert "warning" in lenient.stdout
+    assert "error" in strict.stdout
+
+
+def test_validate_of_an_empty_folder_says_so(tmp_path: Path) -> None:
+    done = headroom("validate", folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == "No manifest was found in this folder: files that end in .yaml, .yml and .json are read.\n"
+
+
+def test_two_clusters_at_the_root_are_named(tmp_path: Path) -> None:
+    for cluster in ("production", "staging"):
+        (tmp_path / "clusters" / cluster).mkdir(parents=True)
+        (tmp_path / "clusters" / cluster / "pool.yaml").write_text(
+            NODE_POOL.replace("name: general", f"name: {cluster}")
+        )
+    merged = headroom("plan", "--cluster", "embedded", folder=tmp_path)
+    assert (
+        "warning: 2 clusters are read as one: clusters/production, clusters/staging [several-clusters]" in merged.stdout
+    )
+    assert "give the folder of one: --path clusters/production" in merged.stdout
+    for words in (("--path", "clusters/production"), ("--path", "clusters/staging")):
+        assert "several-clusters" not in headroom("plan", "--cluster", "embedded", *words, folder=tmp_path).stdout
+    assert "several-clusters" not in headroom("validate", folder=tmp_path).stdout
+
+
+def test_init_gives_editors_the_schema_of_what_it_writes(tmp_path: Path) -> None:
+    assert headroom("init", folder=tmp_path).returncode == 0
+    schema = json.loads((tmp_path / ".headroom" / "manifests.schema.json").read_text())
+    assert schema == json.loads(headroom("schema", "manifests", folder=tmp_path).stdout)
+    text = (tmp_path / "clusters" / "production" / "buffers.yaml").read_text()
+    assert text.startswith("# yaml-language-server: $schema=../../.headroom/manifests.schema.json\n")
+    assert "1 document in 1 file: 0 errors, 0 warnings" in headroom("validate", folder=tmp_path).stdout
+
+
+def test_the_shell_completes_commands() -> None:
+    words = {"_HEADROOM_COMPLETE": "bash_complete", "COMP_WORDS": "headroom sch", "COMP_CWORD": "1"}
+    program = Path(sys.executable).with_name("headroom")
+    done = subprocess.run([program], env=words, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["plain,schedule", "plain,schema"]
+
+
+@pytest.mark.parametrize("command", ["plan", "explain", "budgets"])
+def test_text_wraps_at_the_terminals_width(command: str) -> None:
+    where = (
+        "--path",
+        "clusters/production",
+        "--cluster",
+        "snapshot:snapshots/production",
+        "--now",
+        "2026-11-21T08:00:00Z",
+    )
+    words = {"plan": where, "explain": ("checkout", *where), "budgets": where}[command]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(ROOT), "COLUMNS": "60"}
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler", command, *words],
+        cwd=EXAMPLES,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    text = done.stdout.partition("Hour by hour")[0]
+    assert text
+    assert all(len(line) <= 60 or " " not in line.strip() for line in text.splitlines())

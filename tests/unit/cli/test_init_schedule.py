@@ -53,6 +53,12 @@ def test_what_it_writes_is_accepted_and_shown(tmp_path: Path) -> None:
     assert "3 now, 2026-11-23 11:00 CET (10:00 UTC); 1 from Mon 2026-11-23 17:00 CET (16:00 UTC)" in shown
 
 
+def test_a_dash_is_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert init("schedule", *OFFICE, "-o", "-").stdout == init("schedule", *OFFICE).stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "hours.yaml"
     file.write_text("mine")
@@ -73,7 +79,7 @@ def test_a_schedule_that_never_changes_anything_is_written_with_a_warning(number
     words = ("--window", "mon-fri 9-17", "--replicas", number, "--window", "sat 9-12")
     done = init("schedule", *words, "--default", number)
     assert len(written(done.stdout).behaviors) == 2
-    assert f"warning: it is {number} at all times" in done.stderr
+    assert f"warning: the value is {number} at all times" in done.stderr
     assert "warning" not in init("schedule", *words, "--default", "1").stderr
 
 
@@ -123,7 +129,7 @@ def test_on_a_terminal_it_asks_and_asks_again() -> None:
     schedule = written(done.stdout)
     assert (schedule.timezone, schedule.default_replicas) == ("Europe/Berlin", 0)
     assert [behavior.replicas for behavior in schedule.behaviors] == [4, 2]
-    assert "'Europe/Belin' is no time zone" in done.stderr
+    assert "'Europe/Belin' is not a time zone" in done.stderr
     assert "headroom.dev/lead-time: 15m" in done.stdout
 
 

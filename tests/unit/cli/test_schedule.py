@@ -207,3 +207,27 @@ def test_sentences_wrap_at_the_terminals_width_and_a_long_name_moves_no_column(
     told = narrow[narrow.index("  Findings") :].splitlines()
     assert all(len(line) <= 60 or " " not in line.strip() for line in told)
     assert " ".join(narrow.split()).count("'Europe/Belin' is no time zone [unknown-time-zone]") == 1
+
+
+def test_the_page_begins_with_the_document_that_is_broken_and_invents_none(tmp_path: Path) -> None:
+    broken = producer(office_hours(zone="Europe/Belin"))
+    (tmp_path / "a.yaml").write_text(f"---\n# our own words\n{broken}---\nkind: ConfigMap\napiVersion: v1\n")
+    (tmp_path / "b.yaml").write_text("kind: MetricsProducer\nspec: [\n")
+    done = schedule(str(tmp_path), "--output", "html", "--now", MONDAY)
+    assert done.return_value == 1
+    texts = re.findall(r'<textarea class="source".*?aria-label="(.*?)">(.*?)</textarea>', done.output, re.DOTALL)
+    assert [name for name, _ in texts] == ["shop/hours", f"{tmp_path}/b.yaml:1"]
+    assert texts[0][1] == f"# our own words\n{broken}"
+    assert "kind: MetricsProducer\nspec: [" in texts[1][1]
+    assert "example" not in done.output.partition("<main")[0]
+
+
+def test_where_there_is_no_schedule_the_page_says_that_its_own_is_an_example(tmp_path: Path) -> None:
+    assert "this one is an example" in schedule(str(tmp_path), "--output", "html", "--now", MONDAY).output
+
+
+def test_a_file_that_cannot_be_read_is_an_error_as_for_budgets(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_text("kind: MetricsProducer\nspec: [\n")
+    assert schedule(str(tmp_path), "--now", MONDAY).return_value == 1
+    words = ["budgets", "--repo", str(tmp_path), "--nodes", "3", "--now", MONDAY]
+    assert CliRunner().invoke(application, words, standalone_mode=False).return_value == 1

@@ -85,7 +85,7 @@ def test_a_missing_target_is_named() -> None:
     assert readiness(demand) == ("False", "ScalableRefNotFound")
     assert finding.code == "target-not-found"
     assert finding.position == SourcePosition("web.yaml", 4)
-    assert "Deployment/shop/web is not there" in finding.message
+    assert "Deployment/shop/web does not exist" in finding.message
 
 
 @pytest.mark.parametrize("written", ["shop", "other"])

@@ -112,7 +112,7 @@ def test_a_lead_time_makes_it_grow_earlier_and_not_fall_earlier() -> None:
 def test_a_buffer_that_is_active_during_a_schedule_does_not_exist_while_the_value_is_0() -> None:
     declared = documents(OFFICE, BUFFER, annotations="headroom.dev/active-during: office")
     asleep, awake = followed(declared, NIGHT), followed(declared, OPENING)
-    assert asleep.repository.dormant == {WEB: "MetricsProducer/shop/office is at 0"}
+    assert asleep.repository.dormant == {WEB: "MetricsProducer/shop/office is at 0 until 2026-11-23 09:00 UTC"}
     assert WEB not in {item.ref for item in asleep.repository.manifests}
     assert awake.repository.dormant == {}
     assert replicas(awake, WEB) == 2, "its own number, since no schedule gives it another"
@@ -245,7 +245,7 @@ def test_a_schedule_that_both_annotations_name_is_named_once() -> None:
     both = "headroom.dev/replicas-from: office, headroom.dev/active-during: office"
     declared = replace(documents(OFFICE, BUFFER, annotations=both), manifests=())
     spans = demand_spans(declared, ClusterView(), OPENING, OPENING + timedelta(hours=1), dialect=Dialect.KARPENTER)
-    assert [span.why for span in spans] == ["MetricsProducer/shop/office"]
+    assert [span.why for span in spans] == ["4 by MetricsProducer/shop/office"]
 
 
 def test_what_is_remembered_of_edges_is_what_would_be_found_anew() -> None:
@@ -256,3 +256,26 @@ def test_what_is_remembered_of_edges_is_what_would_be_found_anew() -> None:
         assert remembering.first(declared, at) == NextEdges().first(declared, at)
     changed = documents(OFFICE.replace("hours: 9", "hours: 10"), POOL)
     assert remembering.first(changed, NIGHT) == NextEdges().first(changed, NIGHT)
+
+
+def test_a_limit_that_decides_the_size_is_among_its_reasons() -> None:
+    declared = documents(OFFICE, BUFFER, annotations="")
+    (buffer,) = declared.buffers
+    limited = replace(buffer, replicas=8, percentage=None, limits=(("cpu", 4000),))
+    spans = demand_spans(
+        replace(declared, buffers=(limited,), manifests=()),
+        ClusterView(),
+        NIGHT,
+        NIGHT + timedelta(hours=1),
+        dialect=Dialect.KARPENTER,
+    )
+    assert [(span.replicas, span.why) for span in spans] == [(4, "8 requested; 4 fit into its limits (cpu 4)")]
+
+
+def test_a_schedule_that_never_rises_has_no_time_to_wake_at() -> None:
+    flat = OFFICE.replace("replicas: 4", "replicas: 0")
+    assert flat != OFFICE
+    declared = documents(flat, BUFFER, annotations="headroom.dev/active-during: office")
+    assert followed(declared, NIGHT).repository.dormant == {
+        WEB: "MetricsProducer/shop/office is at 0 with no change ahead"
+    }

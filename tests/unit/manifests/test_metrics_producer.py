@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.manifests.time_pattern import BadField, read_field
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
+from reconciler.zone_data import zone_data
 from tests.unit.manifests.reading import declared, findings, only
 
 HEAD = """\
@@ -193,7 +194,26 @@ def test_whatever_its_form_it_is_only_findings(body: str) -> None:
 )
 def test_time_zones(zone: str, hint: str) -> None:
     finding = only(HEAD + f"    defaultReplicas: 1\n    timezone: {zone}\n")
-    assert (finding.code, finding.path, finding.hint) == ("unknown-time-zone", "spec.schedule.timezone", hint)
+    assert (finding.code, finding.path) == ("unknown-time-zone", "spec.schedule.timezone")
+    assert finding.hint == f"{hint}; the time zone data is {zone_data()}"
+
+
+@pytest.mark.parametrize(
+    ("start", "field", "hint"),
+    [
+        ("{day: 27, months: Nov}", "day", 'did you mean "days"?'),
+        ("{year: 2026, months: Nov}", "year", "known here: minutes, hours, days, months, weekdays"),
+        ("{hour: {at: 9}}", "hour", 'did you mean "hours"?'),
+    ],
+)
+def test_a_misspelt_field_is_an_error_since_without_it_the_pattern_matches_more(
+    start: str, field: str, hint: str
+) -> None:
+    body = f"    defaultReplicas: 1\n    behaviors: [{{replicas: 5, start: {start}, end: {{hours: 17}}}}]\n"
+    finding = only(HEAD + body)
+    path = f"spec.schedule.behaviors[0].start.{field}"
+    assert (finding.code, finding.severity, finding.path) == ("invalid-value", "error", path)
+    assert (finding.message, finding.hint) == (f"{path} is not a field of this kind", hint)
 
 
 def test_a_behavior_needs_its_start_and_end() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from reconciler.manifests.node_pool import lay_over
+from reconciler.manifests.local_budgets import in_utc
+from reconciler.manifests.node_pool import budgets_alone, lay_over
+from reconciler.manifests.rendered import read_rendered
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import DisruptionBudget, NodeClassRef, NodePool
 from reconciler.model.refs import ObjectRef
@@ -29,6 +31,44 @@ BETA = HEAD.replace("/v1", "/v1beta1")
 def pool(text: str) -> NodePool:
     (read,) = declared(text).node_pools
     return read
+
+
+@pytest.mark.parametrize("budget", ["{}", "{nodes: null}"])
+def test_a_budget_without_nodes_has_the_default_of_the_api_server(budget: str) -> None:
+    text = HEAD + TEMPLATE + f"  disruption: {{budgets: [{budget}]}}\n"
+    assert findings(text) == []
+    assert pool(text).budgets == (DisruptionBudget("10%"),)
+    (partial,) = declared(HEAD + f"  disruption: {{budgets: [{budget}]}}\n").manifests
+    alone = budgets_alone(partial)
+    assert alone is not None
+    assert alone.budgets == (DisruptionBudget("10%"),)
+
+
+def test_a_default_of_nodes_in_local_time() -> None:
+    head = HEAD.replace("name: general", "name: general, annotations: {headroom.dev/timezone: Europe/Berlin}")
+    text = head + "  disruption: {budgets: [{schedule: '0 9 * * *', duration: 8h}]}\n"
+    local = in_utc(declared(text), datetime(2026, 1, 1, tzinfo=UTC))
+    assert {budget.nodes for budget in local.pools[0].compiled.budgets} == {"10%"}
+
+
+def test_a_misspelt_field_of_a_budget_is_an_error_since_its_default_would_count() -> None:
+    finding = only(HEAD + "  disruption: {budgets: [{nodez: '0'}]}\n")
+    assert (finding.code, finding.severity, finding.hint) == ("invalid-value", "error", 'did you mean "nodes"?')
+    assert finding.path == "spec.disruption.budgets[0].nodez"
+
+
+def test_a_rendered_node_claim_with_an_unknown_field_is_refused() -> None:
+    text = """\
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {name: a, labels: {karpenter.sh/nodepool: general, headroom.dev/placeholder: 'true'}}
+spec:
+  nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+  requirements: []
+  resources: {claims: {gpu: {count: 1}}}
+"""
+    with pytest.raises(Invalid, match=r"line 7: spec.resources.claims is not a field of this kind"):
+        read_rendered("a", text)
 
 
 def test_a_pool_with_everything() -> None:

@@ -79,7 +79,7 @@ def test_a_bad_quantity_names_the_container() -> None:
 @pytest.mark.parametrize("field", ["requests", "limits"])
 def test_less_than_nothing_cannot_be_asked_for(field: str, written: object) -> None:
     spec = {"containers": [{"name": "app", "resources": {field: {"memory": written}}}]}
-    with pytest.raises(Invalid, match=rf"resources of container app: memory is {written}, less than nothing") as raised:
+    with pytest.raises(Invalid, match=rf"resources of container app: memory is {written}, which is negative") as raised:
         shape(spec)
     assert raised.value.hint == "write 0 or more, or leave it out"
 

@@ -28,7 +28,7 @@ HEAD = "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata
         ("{podTemplateRef: {name: t}, limits: {cpu: 0.5}}",
          "spec.limits.cpu must be a whole number or text, not the number 0.5", 'write it in quotes: "0.5"'),
         ("{podTemplateRef: {name: t}, replica: 1, replicas: 1}",
-         "spec.replica is no field of this kind and is dropped", 'did you mean "replicas"?'),
+         "spec.replica is not a field of this kind and is dropped", 'did you mean "replicas"?'),
     ],
 )  # fmt: skip
 def test_words_and_hints(spec: str, message: str, hint: str) -> None:

@@ -13,11 +13,15 @@ from reconciler.model.changes import BudgetOutcome, Plan
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import BudgetSpan
-from reconciler.report.budgets import budget_spans_document
-from reconciler.report.daemon_status import daemon_status_document, daemon_status_text
-from reconciler.report.difference import difference, difference_document
-from reconciler.report.explanation import explanation, explanation_document
-from reconciler.report.machine import findings_document, plan_document
+from reconciler.report.budgets.document import budget_spans_document
+from reconciler.report.difference.difference import difference
+from reconciler.report.difference.document import difference_document
+from reconciler.report.explanation.demand import explanation
+from reconciler.report.explanation.document import explanation_document
+from reconciler.report.findings.document import findings_document
+from reconciler.report.plan.document import plan_document
+from reconciler.report.status.document import daemon_status_document
+from reconciler.report.status.text import daemon_status_text
 from tests.plans import NOW, full_plan
 
 DOCUMENTS = {
@@ -69,6 +73,6 @@ def test_every_schema_is_a_schema() -> None:
 def test_the_daemons_status_reads_well() -> None:
     text = daemon_status_text(DOCUMENTS["status.v1"]())
     assert "headroom" in text.splitlines()[0]
-    assert "in trouble" in text
+    assert "not healthy" in text
     assert "GitOperationFailed: remote down" in text
     assert "4 of 4 chunks unplaced" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,29 @@ def test_the_key_and_the_hosts_that_were_named_and_no_others(monkeypatch: pytest
     assert command.startswith("ssh -4 ")
     assert "-i '/keys/a key' -o IdentitiesOnly=yes" in command
     assert "UserKnownHostsFile=/keys/hosts -o GlobalKnownHostsFile=/dev/null" in command
+
+
+@pytest.mark.parametrize("url", ["http://host/a.git", "http://10.0.0.1/a.git", "http://localhost.example.com/a.git"])
+@pytest.mark.parametrize("where", ["file", "environment", "url"])
+def test_a_token_is_not_sent_over_plain_http(
+    url: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HEADROOM_GIT_TOKEN", raising=False)
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    if where == "environment":
+        monkeypatch.setenv("HEADROOM_GIT_TOKEN", TOKEN)
+    if where == "url":
+        url = url.replace("//", f"//bot:{TOKEN}@")
+    credentials = Credentials(token_file=str(file) if where == "file" else "")
+    with pytest.raises(Stalled, match="not sent over plain http") as caught:
+        authorize(parse_address(url), credentials)
+    assert caught.value.reason == "AuthenticationFailed"
+    assert TOKEN not in str(caught.value)
+    assert authorize(parse_address(url), replace(credentials, plain_http=True)).secrets[0] == TOKEN
+
+
+@pytest.mark.parametrize("host", ["localhost:3000", "127.0.0.1", "127.8.8.8:80", "[::1]:3000", "git.localhost"])
+def test_a_token_may_go_to_this_machine_itself(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_GIT_TOKEN", TOKEN)
+    assert authorize(parse_address(f"http://{host}/a.git"), Credentials()).secrets[0] == TOKEN

@@ -171,3 +171,64 @@ def test_the_last_good_tree_stays_when_the_folder_goes(tmp_path: Path) -> None:
     assert tree.stalled == ("PathNotFound", f"{root} is no folder that can be read")
     (tmp_path / "elsewhere").rename(root)
     assert source.read().stalled is None
+
+
+def test_folders_that_link_to_each_other_are_a_stall_with_a_reason(tmp_path: Path) -> None:
+    """30 folders of two links each have 2³⁰ paths, and not one file among them."""
+    for number in range(30):
+        folder = tmp_path / f"f{number}"
+        folder.mkdir()
+        for link in ("a", "b"):
+            (folder / link).symlink_to(f"../f{number + 1}")
+    (tmp_path / "f30").mkdir()
+    with pytest.raises(Stalled, match="more than 250,000 files and folders") as caught:
+        WorkingTree(tmp_path).read()
+    assert caught.value.reason == "TreeTooLarge"
+
+
+def test_links_through_links_are_a_stall_with_a_reason(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for number in range(100):
+        (tmp_path / f"l{number}.yaml").symlink_to("a/../" * 800 + "x.yaml")
+    write(tmp_path, x_dot_yaml="x")
+    with pytest.raises(Stalled, match="files and folders"):
+        WorkingTree(tmp_path, limits=Limits(entries=20_000)).read()
+
+
+def test_a_tree_that_takes_too_long_is_a_stall_with_a_reason(tmp_path: Path) -> None:
+    write(tmp_path, x_dot_yaml="x")
+    with pytest.raises(Stalled, match="more than can be looked through in 0 seconds"):
+        WorkingTree(tmp_path, limits=Limits(seconds=0)).read()
+
+
+def test_a_sourceignore_that_is_too_large_is_a_stall(tmp_path: Path) -> None:
+    write(tmp_path, _dot_sourceignore="*a" * 40_000, x_dot_yaml="x")
+    with pytest.raises(Stalled, match="larger than 64 KiB") as caught:
+        WorkingTree(tmp_path).read()
+    assert caught.value.reason == "SourceIgnoreInvalid"
+
+
+def test_a_pattern_of_many_stars_against_a_long_name(tmp_path: Path) -> None:
+    write(tmp_path, _dot_sourceignore="*a" * 40 + "b", x_dot_yaml="x")
+    (tmp_path / f"{'a' * 240}.yaml").write_text("long")
+    assert len(WorkingTree(tmp_path).read().files) == 2
+
+
+def test_templates_of_the_repository_are_read_beside_a_subdirectory(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        clusters__a__x_dot_yaml="x",
+        clusters__b__x_dot_yaml="b",
+        templates__nodeclaim_dot_yaml_dot_j2="t",
+        templates__note_dot_yaml="no manifest for this cluster",
+        other__o_dot_j2="no",
+    )
+    tree = WorkingTree(tmp_path, "clusters/a", templates="templates").read()
+    assert names(tree) == ["clusters/a/x.yaml", "templates/nodeclaim.yaml.j2"]
+    assert names(WorkingTree(tmp_path, "clusters/a", templates="clusters/a").read()) == ["clusters/a/x.yaml"]
+    assert names(WorkingTree(tmp_path, "clusters/a", templates="no/such").read()) == ["clusters/a/x.yaml"]
+
+
+def test_a_templates_folder_outside_of_the_repository_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="leaves the repository"):
+        WorkingTree(tmp_path, templates="../templates")

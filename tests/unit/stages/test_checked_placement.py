@@ -14,7 +14,8 @@ from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.placement import Placement
 from reconciler.optimizer.optimal import place_in_mode
-from reconciler.report.explanation import explanation, explanation_text
+from reconciler.report.explanation.demand import explanation
+from reconciler.report.explanation.text import explanation_text
 from reconciler.settings import Settings, load_settings
 from reconciler.stages import placement as stage
 from reconciler.wiring.session import Session, open_session

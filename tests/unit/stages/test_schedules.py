@@ -11,7 +11,7 @@ from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cycle import Cycle
 from reconciler.model.changes import Delete
 from reconciler.model.refs import ObjectRef
-from reconciler.report.words import summary
+from reconciler.report.plan.words import summary
 from reconciler.settings import Settings
 from reconciler.stages.result import PassResult
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
@@ -138,8 +138,9 @@ def test_a_buffer_that_sleeps_is_not_in_the_cluster_and_says_in_the_plan_why(day
         seen.append(
             (day.get("CapacityBuffer", "ci") is not None, outcome.demand.desired, outcome.demand.explanation[0])
         )
-    asleep = (False, 0, "0: MetricsProducer/shop/office is at 0")
-    assert seen == [asleep, (True, 1, "1 by its own number"), asleep]
+    early = (False, 0, "0: MetricsProducer/shop/office is at 0 until 2026-11-23 09:00 UTC")
+    late = (False, 0, "0: MetricsProducer/shop/office is at 0 until 2026-11-24 09:00 UTC")
+    assert seen == [early, (True, 1, "1 requested"), late]
 
 
 def test_what_is_about_to_go_gets_no_status_any_more(day: Day) -> None:

@@ -11,7 +11,7 @@ import jsonschema_rs
 from reconciler.model.changes import Outcome, Plan
 from reconciler.model.errors import Transient
 from reconciler.model.source import SourceTree
-from reconciler.report.daemon_status import daemon_status_text
+from reconciler.report.status.text import daemon_status_text
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import logger
 from reconciler.telemetry.metrics import Metrics

@@ -82,3 +82,13 @@ def test_configuring_again_replaces_what_was_set(output: io.StringIO) -> None:
     logger().info("once")
     assert first.getvalue() == ""
     assert len(lines(output)) == 1
+
+
+def test_names_cannot_act_on_the_terminal_of_who_reads_the_console(output: io.StringIO) -> None:
+    configure_logs(form="console", stream=output)
+    logger().info("read\n::error::forged", file="a\x1b[2Jb\u202e.yaml", files=["\x1b[2J"])
+    text = output.getvalue()
+    assert text.count("\n") == 1
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert r"a\x1b[2Jb\u202e.yaml" in text

@@ -32,7 +32,7 @@ def value(found: Schedule, now: datetime) -> int:
     return state_at(found, now).current_value
 
 
-def edges(found: Schedule, start: datetime, days: int) -> list[str]:
+def edges(found: Schedule, start: datetime, days: float) -> list[str]:
     """Changes of value as `2026-03-29T01:00 5`, in UTC."""
     seconds, values = changes(found, start, start + timedelta(days=days))
     return [
@@ -145,8 +145,22 @@ def test_a_local_time_that_does_not_exist_moves_to_the_next_that_does() -> None:
 
 def test_a_window_within_a_gap_is_none() -> None:
     found = schedule(Behavior(5, at(2, 10), at(2, 50)), zone="Europe/Berlin")
-    # Its end comes with its start, and a start wins: it lasts until the end of the next day.
-    assert edges(found, datetime(2026, 3, 28, 12, tzinfo=UTC), 2) == ["2026-03-29T01:00 5", "2026-03-30T00:50 0"]
+    assert edges(found, datetime(2026, 3, 28, 12, tzinfo=UTC), 2) == ["2026-03-30T00:10 5", "2026-03-30T00:50 0"]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (at(2, 15), at(2, 45), ["2026-03-09T06:15 5", "2026-03-09T06:45 0"]),
+        (at(2), at(3), ["2026-03-09T06:00 5", "2026-03-09T07:00 0"]),
+        (at(2, 45), at(2, 15), ["2026-03-09T06:15 0", "2026-03-09T06:45 5"]),
+        (at(2, 30), at(2, 30), []),
+    ],
+)
+def test_times_in_a_gap_keep_their_order(start: TimePattern, end: TimePattern, expected: list[str]) -> None:
+    """New York leaves out 2:00 to 3:00 on 8 March 2026; of what falls on one instant, the last on the clock decides."""
+    found = schedule(Behavior(5, start, end), zone="America/New_York")
+    assert edges(found, datetime(2026, 3, 8, 5, tzinfo=UTC), 1.5) == expected
 
 
 def test_a_local_time_that_occurs_twice_counts_at_the_first() -> None:

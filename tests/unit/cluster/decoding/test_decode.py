@@ -273,7 +273,7 @@ def test_a_quantity_that_is_none_names_the_container() -> None:
 def test_a_pod_that_asks_for_less_than_nothing_cannot_be_read() -> None:
     decoded = decode(PODS, pod(cpu="-3"))
     assert decoded.value is None
-    assert decoded.problem == "Pod/shop/web-1 cannot be read: resources of container main: cpu is -3, less than nothing"
+    assert decoded.problem == "Pod/shop/web-1 cannot be read: resources of container main: cpu is -3, which is negative"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,46 @@
+"""Whether loops are being compiled at the moment, which can take many seconds the first time on a machine."""
+
+from __future__ import annotations
+
+import sys
+
+from reconciler.placement.engine import loops
+
+
+class Compilation:
+    """Listens to numba from when it is loaded on. depth: functions that are being compiled, one for the sake of another."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self._listens = False
+
+    def is_under_way(self) -> bool:
+        if not self._listens and hasattr(sys.modules.get("numba"), "njit"):
+            self._listen()
+        return self.depth > 0
+
+    def _listen(self) -> None:
+        from numba.core import event  # noqa: PLC0415 - loaded by placement, if at all
+
+        compilation = self
+
+        class Watch(event.Listener):
+            def on_start(self, _event: object) -> None:
+                compilation.depth += 1
+
+            def on_end(self, _event: object) -> None:
+                compilation.depth -= 1
+
+        event.register("numba:compile", Watch())  # type: ignore[no-untyped-call]
+        self._listens = True
+
+
+def is_kept() -> bool:
+    """Whether what was compiled is there for the next process, which needs a folder that can be written to."""
+    from numba.core.caching import FunctionCache  # noqa: PLC0415 - loaded by placement, if at all
+
+    try:
+        FunctionCache(loops.allowed)  # type: ignore[no-untyped-call]
+    except RuntimeError:
+        return False
+    return True

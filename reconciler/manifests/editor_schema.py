@@ -1,0 +1,70 @@
+"""One JSON Schema of all manifests, for editors: they complete fields and mark mistakes while a manifest is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler.manifests.kind import Kind
+from reconciler.manifests.kinds import KINDS
+from reconciler.manifests.schema import schema_of
+
+_OPEN = "x-kubernetes-preserve-unknown-fields"
+SCHEMA_FILE = ".headroom/manifests.schema.json"
+"""Where `headroom init` puts the schema. Hidden folders are not read as manifests."""
+EDITOR_LINE = f"# yaml-language-server: $schema=../../{SCHEMA_FILE}\n"
+"""The comment by which editors find the schema, in a file of `clusters/NAME/`."""
+
+
+def editor_schema() -> dict[str, Any]:
+    """A draft-07 schema that applies the rules of a document's kind and version. Other kinds may be anything."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Manifests that headroom reads",
+        "type": "object",
+        "required": ["apiVersion", "kind"],
+        "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"}},
+        "allOf": [_rule(kind) for kind in KINDS if kind.schema is not None],
+    }
+
+
+def _rule(kind: Kind) -> dict[str, Any]:
+    versions = [f"{kind.group}/{version}" if kind.group else version for version in kind.versions]
+    return {
+        "if": {
+            "required": ["apiVersion", "kind"],
+            "properties": {"apiVersion": {"enum": versions}, "kind": {"const": kind.name}},
+        },
+        "then": _of(kind),
+    }
+
+
+def _of(kind: Kind) -> dict[str, Any]:
+    schema = _closed(schema_of(kind.schema or ""))
+    own: Mapping[str, Any] = schema.get("properties", {})
+    every = {
+        "apiVersion": {"type": "string"},
+        "kind": {"const": kind.name},
+        "metadata": schema_of("metadata"),
+        "status": {},
+    }
+    return {**schema, "required": [*schema.get("required", []), "metadata"], "properties": {**every, **own}}
+
+
+def _closed(schema: Any) -> Any:
+    """With unknown fields marked, which the API server would drop silently; hints for findings become examples."""
+    if isinstance(schema, list):
+        return [_closed(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    properties = schema.get("properties")
+    found = {
+        key: {name: _closed(part) for name, part in value.items()} if key == "properties" else _closed(value)
+        for key, value in schema.items()
+        if key not in {"example", "whenTooLong"}
+    }
+    if "example" in schema and not isinstance(schema["example"], Mapping | list) and "properties" not in schema:
+        found["examples"] = [schema["example"]]
+    if isinstance(properties, Mapping) and "additionalProperties" not in schema and not schema.get(_OPEN):
+        found["additionalProperties"] = False
+    return found

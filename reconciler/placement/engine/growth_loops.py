@@ -1,0 +1,183 @@
+"""The loops that make planned nodes larger, and that fill, enlarge and add nodes in one call. Arguments as in `loops.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reconciler.placement.engine.arrays import (
+    COUNTS,
+    END,
+    KIND,
+    NEXT_LIMITED,
+    NEXT_NEW,
+    NEXT_NOTE,
+    NODES,
+    PLACE,
+    POOL,
+    PRICE,
+    ROUNDING,
+    START,
+    TEMPLATE,
+    TYPE_PRICES,
+    TYPES,
+    USED,
+    Flags,
+    Numbers,
+)
+from reconciler.placement.engine.loops import cap_on, choose, fits_in, holds, is_within, put_found, take_back
+
+
+def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
+    room: Numbers,
+    joined: Numbers,
+    request: Numbers,
+    counted: int,
+    hosts: Numbers,
+    base: int,
+    rules: Numbers,
+    more: Numbers,
+    capacities: Numbers,
+    spare: Numbers,
+    charged: Numbers,
+    planned: int,
+    count: int,
+    limit: float,
+) -> tuple[int, int]:
+    """(node, chunks) of the growth that costs least a chunk, the node -1 for none below the limit; see grow.
+
+    charged: what each node counts against its pool's limits, by limited resource; empty where that is its type's capacity."""
+    template, place, kind, price = marks[TEMPLATE], marks[PLACE], marks[KIND], marks[PRICE]
+    used, taken = loads[USED], loads[counted]
+    starts, ends, types, prices = spans[START], spans[END], line[TYPES], line[TYPE_PRICES]
+    best, best_each, best_chunks = -1, limit, 0
+    for node in range(planned):
+        after = joined[template[node]]
+        if after < 0:
+            continue
+        low, high, before = starts[after], ends[after], price[node]
+        if after == template[node]:
+            low = high = low + place[node]
+            while low > starts[after] and prices[low - 1] == before:
+                low = high = low - 1
+            if types[low] == kind[node]:
+                low = high = low + 1  # as it is it takes no more
+        while low < high:  # the first type that is no cheaper than the present one
+            middle = (low + high) // 2
+            if prices[middle] < before:
+                low = middle + 1
+            else:
+                high = middle
+        if low == ends[after] or (prices[low] - before) / count >= best_each:
+            continue
+        cap = min(count, cap_on(hosts, base + node, rules))
+        if len(more) > 0:
+            cap = min(cap, more[node])
+        if cap <= 0:
+            continue
+        node_each, node_chunks = np.inf, 0
+        for at in range(low, ends[after]):
+            growth = prices[at] - before
+            lowest = growth / cap
+            if lowest >= best_each or lowest > node_each:
+                break
+            if not holds(room, types[at], used, node):
+                continue
+            amount = fits_in(room, types[at], taken, node, request, cap)
+            if amount <= 0:
+                continue
+            if len(charged) > 0:
+                if not is_within(capacities, spare, spans[POOL, after], types[at], charged, node):
+                    continue
+            elif not is_within(capacities, spare, spans[POOL, after], types[at], capacities, kind[node]):
+                continue
+            each = growth / amount
+            if each < node_each or (each == node_each and amount > node_chunks):
+                node_each, node_chunks = each, amount
+        if node_each < best_each:
+            best, best_each, best_chunks = node, node_each, node_chunks
+    return best, best_chunks
+
+
+def serve(  # noqa: PLR0917 - as above
+    found: Numbers,
+    marks: Numbers,
+    loads: Numbers,
+    spans: Numbers,
+    line: Numbers,
+    room: Numbers,
+    joined: Numbers,
+    growing: Numbers,
+    bought_as: Flags,
+    request: Numbers,
+    part: int,
+    counted: int,
+    hosts: Numbers,
+    base: int,
+    rules: Numbers,
+    more: Numbers,
+    capacities: Numbers,
+    spare: Numbers,
+    planned: int,
+    count: int,
+    prices: Numbers,
+    new: Numbers,
+) -> tuple[int, int, int]:
+    """Places up to `count` chunks: on planned nodes as they are; then on one after another that is made larger, as long as that is
+    no dearer than the price of new ones for all that is left; then on one new node, where that is known to be what to make.
+
+    joined: empty where no node is to be filled as it is; growing: `joined`, less what must not grow; prices, new: by number of
+    chunks, of new nodes and the node template of the one that takes them all (-1: not known). Returns how many nodes were filled, how
+    many took chunks in all, no node twice, and what is next: NEXT_NEW, NEXT_NOTE or NEXT_LIMITED."""
+    number = 0
+    if len(joined) > 0:
+        number = choose(
+            *(found, marks, loads, room, joined, bought_as, request, counted, hosts, base, rules, more, planned, count),
+            False,
+        )
+    filled = number
+    for position in range(filled):
+        node, chunks = found[NODES, position], found[COUNTS, position]
+        put_found(
+            found,
+            position,
+            node,
+            chunks,
+            joined[marks[TEMPLATE, node]],
+            request,
+            part,
+            marks,
+            loads,
+            spans,
+            line,
+            room,
+        )
+        count -= chunks
+    while count > 0:
+        limit = (prices[count] / count) * (1 + ROUNDING) + ROUNDING
+        node, chunks = cheapest(
+            *(marks, loads, spans, line, room, growing, request, counted, hosts, base, rules, more),
+            *(capacities, spare, capacities[:0], planned, count, limit),
+        )
+        if node < 0:
+            break
+        for position in range(number):
+            if found[NODES, position] == node:
+                return filled, number, NEXT_NOTE
+        before, place, kind = marks[TEMPLATE, node], marks[PLACE, node], marks[KIND, node]
+        after = growing[before]
+        put_found(found, number, node, chunks, after, request, part, marks, loads, spans, line, room)
+        if not is_within(capacities, spare, spans[POOL, after], marks[KIND, node], capacities, kind):
+            take_back(node, chunks, before, place, request, part, marks, loads, spans, line, room)
+            return filled, number, NEXT_LIMITED
+        number += 1
+        count -= chunks
+        if len(more) > 0 or capacities.shape[1] > 0:
+            return filled, number, NEXT_NOTE
+    if count > 0 and new[count] >= 0:
+        put_found(found, number, planned, count, new[count], request, part, marks, loads, spans, line, room)
+        number += 1
+    return filled, number, NEXT_NEW

@@ -1,0 +1,191 @@
+"""What each spot node to be made may list, so that no offering can come to hold more of a demand than placement.spotShare allows,
+whichever way its launcher chooses.
+
+First each node gets the cheapest offering that still has room for what it holds. Nodes that are alike and got the same one are a
+team. Then the teams in turn add to their lists what fits beside all others: zones while there is one type, then types, cheapest
+first, in all of the zones. So lists are as long as the share permits, and a node's price is that of the cheapest offering that
+others leave. Where no offering has room the one that is least over takes it, and the share counts as that much larger. A node that costs less on demand than on the offering that is left for it, or that none has room for, lists on-demand only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.model.placement import PlannedNode
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.spot import ON_DEMAND, SPOT
+from reconciler.placement.constraints.spot_share import Load, SpotAccounts, SpotOffering
+from reconciler.placement.engine.launch import Narrowed
+from reconciler.placement.engine.state import State
+from reconciler.placement.label_table import Mask
+from reconciler.placement.offers.pool_offers import PoolOffers
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Nodes that can be bought as the same. spot: rows of spot offerings that hold them, each offering once, cheapest first;
+    offerings, prices: theirs; on_demand: rows that hold them on demand, cheapest first."""
+
+    offers: PoolOffers
+    spot: tuple[int, ...]
+    offerings: tuple[SpotOffering, ...]
+    prices: Mapping[SpotOffering, int]
+    on_demand: tuple[int, ...]
+
+    def types(self, zones: Sequence[str]) -> list[str]:
+        """Those sold in all of the zones, cheapest first."""
+        by_type: dict[str, list[int]] = {}
+        for (name, zone), price in self.prices.items():
+            if zone in zones:
+                by_type.setdefault(name, []).append(price)
+        whole = [(min(prices), name) for name, prices in by_type.items() if len(prices) == len(zones)]
+        return [name for _, name in sorted(whole)]
+
+
+@dataclass(slots=True)
+class _Team:
+    """Nodes of one kind with the same list. members: their numbers; load: of all of them."""
+
+    kind: _Kind
+    primary: int
+    types: list[str]
+    zones: list[str]
+    members: list[int]
+    load: dict[ObjectRef, int]
+
+    def rows(self) -> Mask:
+        catalogue = self.kind.offers.offerings
+        names = np.isin([kind.name for kind in catalogue.types], self.types)
+        return np.asarray(names[catalogue.types_of] & np.isin(catalogue.zones, self.zones), dtype=np.bool_)
+
+
+def narrowed_lists(
+    state: State, planned: Sequence[PlannedNode], accounts: SpotAccounts, *, most_types: int
+) -> dict[int, Narrowed]:
+    """By number of planned node, for those whose list has to be shorter. planned: with the lists that they would have;
+    accounts: of nodes that are there. Charges pools for nodes that become larger."""
+    kinds: dict[tuple[int, bytes], _Kind] = {}
+    waiting: list[tuple[int, int, int, Load, _Kind]] = []
+    for index, node in enumerate(planned):
+        load = accounts.load(node.holdings)
+        if not load or SPOT not in node.capacity_types:
+            continue
+        rows = state.planned.rows(index)
+        key = (state.planned.of(index).pool, rows.tobytes())
+        if key not in kinds:
+            kinds[key] = _kind_of(state.planned.of(index).offers, rows)
+        fullest = max(round(1000 * count / accounts.limits[demand]) for demand, count in load.items())
+        waiting.append((len(kinds[key].spot), -fullest, index, load, kinds[key]))
+    teams: dict[tuple[int, int], _Team] = {}
+    lists: dict[int, Narrowed] = {}
+    # Those with the least choice first, and of equals what fills most of an offering.
+    for _, _, index, load, kind in sorted(waiting, key=lambda item: item[:3]):
+        bought = _on_demand(state, index, load, kind, accounts)
+        if bought is not None:
+            lists[index] = bought
+            continue
+        row = _first_offering(state, index, load, kind, accounts)
+        name, zone = kind.offerings[kind.spot.index(row)]
+        accounts.add([(name, zone)], load)
+        team = teams.setdefault((id(kind), row), _Team(kind, row, [name], [zone], [], {}))
+        team.members.append(index)
+        for demand, count in load.items():
+            team.load[demand] = team.load.get(demand, 0) + count
+    _grow(list(teams.values()), accounts, most_types)
+    return lists | {
+        index: Narrowed(rows, team.primary)
+        for team in teams.values()
+        for rows in [team.rows()]
+        for index in team.members
+    }
+
+
+def _kind_of(offers: PoolOffers, rows: Mask) -> _Kind:
+    catalogue = offers.offerings
+    there = [row for row in np.flatnonzero(rows).tolist() if catalogue.capacity_types[row] == SPOT]
+    first: dict[SpotOffering, int] = {}
+    for row in sorted(there, key=lambda row: (int(offers.prices[row]), row)):
+        first.setdefault((catalogue.types[catalogue.types_of[row]].name, catalogue.zones[row]), row)
+    prices = {offering: int(offers.prices[row]) for offering, row in first.items()}
+    bought = [
+        row for row in np.flatnonzero(rows & offers.priced).tolist() if catalogue.capacity_types[row] == ON_DEMAND
+    ]
+    bought.sort(key=lambda row: (int(offers.prices[row]), row))
+    return _Kind(offers, tuple(first.values()), tuple(first), prices, tuple(bought))
+
+
+def _on_demand(state: State, index: int, load: Load, kind: _Kind, accounts: SpotAccounts) -> Narrowed | None:
+    """All that it can be on demand, where that costs less than the cheapest spot offering with room, if any has."""
+    offers, charged = kind.offers, state.charged(index)
+    cheapest = next((price for offering, price in kind.prices.items() if accounts.takes([offering], load)), None)
+    for row in kind.on_demand:
+        if cheapest is not None and int(offers.prices[row]) >= cheapest:
+            return None
+        larger = _charge(offers, row, charged)
+        if not state.limits.shortage(offers.pool.name, larger, charged, nodes=0):
+            state.limits.charge(offers.pool.name, larger, charged, nodes=0)
+            return Narrowed(np.isin(offers.offerings.capacity_types, [ON_DEMAND]), row)
+    return None
+
+
+def _first_offering(state: State, index: int, load: Load, kind: _Kind, accounts: SpotAccounts) -> int:
+    """The row of the cheapest with room, or of the one that is least over; within the pool's limits, which are charged."""
+    offers, charged = kind.offers, state.charged(index)
+    best: tuple[int, int] | None = None
+    for row, offering in zip(kind.spot, kind.offerings, strict=True):
+        if state.limits.shortage(offers.pool.name, _charge(offers, row, charged), charged, nodes=0):
+            continue
+        excess = accounts.excess(offering, load)
+        if best is None or excess < best[0]:
+            best = (excess, row)
+        if not excess:
+            break
+    assert best is not None, "its own type is among them"
+    row = best[1]
+    accounts.stretch(kind.offerings[kind.spot.index(row)], load)
+    state.limits.charge(offers.pool.name, _charge(offers, row, charged), charged, nodes=0)
+    return row
+
+
+def _charge(offers: PoolOffers, row: int, charged: Resources) -> Resources:
+    """What a node is charged for that is to be bought as that row; with minValues it may still have to list what they need."""
+    capacity = offers.capacities[int(offers.offerings.types_of[row])]
+    return charged.at_least(capacity) if offers.minimums else capacity
+
+
+def _grow(teams: Sequence[_Team], accounts: SpotAccounts, most_types: int) -> None:
+    """In turns, so that no team takes all that is left."""
+    for ways in (_more_zones, _more_types, _more_zones):
+        turns = [(team, ways(team, accounts, most_types)) for team in teams]
+        while turns:
+            turns = [turn for turn in turns if next(turn[1], False)]
+
+
+Turns = Iterator[bool]
+_Way = Callable[[_Team, SpotAccounts, int], Turns]
+
+
+def _more_zones(team: _Team, accounts: SpotAccounts, _most_types: int) -> Turns:
+    for zone in sorted({zone for _, zone in team.kind.offerings} - set(team.zones)):
+        added = [(name, zone) for name in team.types]
+        if all(offering in team.kind.prices for offering in added) and accounts.takes(added, team.load):
+            accounts.add(added, team.load)
+            team.zones.append(zone)
+            yield True
+
+
+def _more_types(team: _Team, accounts: SpotAccounts, most_types: int) -> Turns:
+    """As many as the setting says; with minValues all there are, of which as many are listed as those ask for."""
+    most = len(team.kind.spot) if team.kind.offers.minimums else most_types
+    for name in team.kind.types(team.zones):
+        if len(team.types) >= most:
+            return
+        added = [(name, zone) for zone in team.zones]
+        if name not in team.types and accounts.takes(added, team.load):
+            accounts.add(added, team.load)
+            team.types.append(name)
+            yield True

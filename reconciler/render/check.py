@@ -1,0 +1,162 @@
+"""What is wrong with a repository's templates, found by rendering them, so that a pull request shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from reconciler.model.changes import Action, NodeClaimCreation, ObjectChange, Plan
+from reconciler.model.declared import DeclaredManifest
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding
+from reconciler.model.nodes import NodePool
+from reconciler.model.refs import SourcePosition
+from reconciler.model.view import Manifest
+from reconciler.render.codes import TEMPLATE_FAILED, TEMPLATE_NOT_USED
+from reconciler.render.documents import NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
+from reconciler.render.process import RenderProcess
+from reconciler.render.representative import representative_changes, representative_creations
+from reconciler.render.templates import SUFFIX, DocumentTemplates, TemplateFailed, TemplateSource
+from reconciler.render.writes import ReadDocument, node_claim_document, node_pool_document
+
+RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE)
+
+
+def findings_of_files(
+    files: Mapping[str, bytes],
+    packaged: Mapping[str, str],
+    read_document: ReadDocument,
+    manifests: Iterable[DeclaredManifest],
+) -> tuple[Finding, ...]:
+    """For files whose setting is not known: every folder called `templates` is taken to be one, and is rendered with the
+    NodePools that are declared beside or below it."""
+    declared = [manifest for manifest in manifests if manifest.ref.kind == "NodePool"]
+    process = RenderProcess()
+    findings: list[Finding] = []
+    paths = sorted(path for path in files if path.endswith(SUFFIX))
+    folders = sorted({folder for path in paths if (folder := _templates_folder(path)) is not None})
+    try:
+        for folder in folders:
+            inside = {path: files[path] for path in paths if _templates_folder(path) == folder}
+            templates = TemplateSource(packaged, folder, process=process).of(inside)
+            beside = folder.removesuffix("templates")
+            changes = [
+                ObjectChange(manifest.ref, Action.CREATE, manifest=manifest.manifest)
+                for manifest in declared
+                if manifest.position.file.startswith(beside)
+            ]
+            findings += template_findings(templates, read_document, changes=changes)
+    finally:
+        process.close()
+    strays = [path for path in paths if _templates_folder(path) is None]
+    return (*findings, *(_stray(path, "templates") for path in strays))
+
+
+def _templates_folder(path: str) -> str | None:
+    """The outermost folder called `templates` that a path is in."""
+    parts = path.split("/")[:-1]
+    return "/".join(parts[: parts.index("templates") + 1]) if "templates" in parts else None
+
+
+def template_findings(
+    templates: DocumentTemplates,
+    read_document: ReadDocument,
+    *,
+    creations: Iterable[tuple[NodeClaimCreation, NodePool]] = (),
+    changes: Iterable[ObjectChange] = (),
+) -> tuple[Finding, ...]:
+    """Rendered with representative objects, and with the creations and changes that are given. One finding for each place."""
+    strays = tuple(_stray(path, templates.folder) for path in templates.strays)
+    if not templates.own:
+        return strays
+    failures: list[tuple[Invalid, str]] = []
+    references: dict[str, tuple[str, ...]] = {}
+    for name in templates.own:
+        try:
+            references[name] = templates.references(name)
+        except TemplateFailed as failure:
+            failures.append((failure, name))
+    used = _used(references)
+    for name, render in _renderings(templates, read_document, creations, changes):
+        if name in templates.own and name in references:
+            try:
+                render()
+            except Invalid as failure:
+                failures.append((failure, name))
+    findings = {finding.position: finding for finding in reversed([_finding(templates, *item) for item in failures])}
+    unused = [] if used is None else [_unused(templates, name) for name in templates.own if name not in used]
+    return tuple(sorted((*findings.values(), *unused, *strays), key=lambda finding: finding.sort_key))
+
+
+def with_template_findings(
+    plan: Plan, templates: DocumentTemplates, read_document: ReadDocument, node_pools: Iterable[NodePool]
+) -> Plan:
+    """The plan with what is wrong with the repository's templates, also for the objects that it would render."""
+    if not (templates.own or templates.strays):
+        return plan
+    pools = {pool.name: pool for pool in node_pools}
+    found = template_findings(
+        templates,
+        read_document,
+        creations=[(creation, pools[creation.planned.node_pool]) for creation in plan.node_claims.create],
+        changes=[
+            change for change in plan.objects if change.ref.kind == "NodePool" and change.action is not Action.DELETE
+        ],
+    )
+    return replace(plan, findings=tuple(sorted((*plan.findings, *found), key=lambda finding: finding.sort_key)))
+
+
+def _renderings(
+    templates: DocumentTemplates,
+    read_document: ReadDocument,
+    creations: Iterable[tuple[NodeClaimCreation, NodePool]],
+    changes: Iterable[ObjectChange],
+) -> Iterable[tuple[str, Callable[[], Manifest]]]:
+    for creation, pool in (*representative_creations(), *creations):
+        yield (
+            NODE_CLAIM_TEMPLATE,
+            lambda creation=creation, pool=pool: node_claim_document(templates, creation, pool, read_document),  # type: ignore[misc]
+        )
+    for change in (*representative_changes(), *changes):
+        yield NODE_POOL_TEMPLATE, lambda change=change: node_pool_document(templates, change, read_document)  # type: ignore[misc]
+
+
+def _used(references: Mapping[str, tuple[str, ...]]) -> set[str] | None:
+    """The templates that a document is made from; None when one is named by an expression, so that any may be used."""
+    used: set[str] = set()
+    ahead = list(RENDERED)
+    while ahead:
+        name = ahead.pop()
+        if not name:
+            return None
+        if name not in used:
+            used.add(name)
+            ahead.extend(references.get(name, ()))
+    return used
+
+
+def _finding(templates: DocumentTemplates, failure: Invalid, name: str) -> Finding:
+    position = failure.position if isinstance(failure, TemplateFailed) else templates.position(name)
+    return Finding(
+        TEMPLATE_FAILED.name, TEMPLATE_FAILED.severity, failure.message, position=position, hint=failure.hint
+    )
+
+
+def _stray(path: str, folder: str) -> Finding:
+    return Finding(
+        TEMPLATE_NOT_USED.name,
+        TEMPLATE_NOT_USED.severity,
+        f"no document is rendered from {path}, which is outside of the folder {folder!r}",
+        position=SourcePosition(path, 1),
+        hint="move it there, or name its folder with the setting templates",
+    )
+
+
+def _unused(templates: DocumentTemplates, name: str) -> Finding:
+    return Finding(
+        TEMPLATE_NOT_USED.name,
+        TEMPLATE_NOT_USED.severity,
+        f"no document is rendered from template {name}",
+        position=templates.position(name),
+        hint=f"headroom renders {' and '.join(RENDERED)}, and what these include by name",
+    )

@@ -1,0 +1,138 @@
+"""The parent's side of the process that renders: started when first needed, reused, killed and replaced on a breach.
+
+It is a fresh interpreter, never a fork: headroom has threads. It is given no environment, and so no token.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+from weakref import finalize
+
+from reconciler.model.errors import Transient
+from reconciler.render.channel import encoded, receive
+
+PATIENCE = 60.0
+"""Seconds for one answer, should the worker's own limit of processor time not end it: on a machine that stands still."""
+_PLACE = re.compile(r'File "headroom-template-(\d+)", line (\d+)')
+
+
+class BreachError(Exception):
+    """A request ended the worker. template: its place among the sources, None when no template was running; in_time: it
+    did not end for the time that it took."""
+
+    def __init__(self, template: int | None, line: int, *, ended_by: str, in_time: bool) -> None:
+        super().__init__(f"the worker was ended by {ended_by}")
+        self.template = template
+        self.line = line
+        self.ended_by = ended_by
+        self.in_time = in_time
+
+
+class RenderProcess:
+    """One worker, with the templates it was last given. Not thread-safe. It ends with this object, or with the process."""
+
+    def __init__(self) -> None:
+        self._worker: _Worker | None = None
+        self._sources: Mapping[str, str] = {}
+
+    @property
+    def pid(self) -> int | None:
+        """Of the worker, None while there is none."""
+        return None if self._worker is None else self._worker.process.pid
+
+    def ask(self, sources: Mapping[str, str], request: Mapping[str, Any]) -> dict[str, Any]:
+        """The worker's answer. Raises `BreachError` when it died of the request, `Transient` when it cannot be started,
+        and ValueError when the request is no JSON."""
+        messages = [encoded(request)]
+        if self._worker is not None and self._worker.process.poll() is not None:
+            self.close()  # something else ended it since the last answer
+        if self._worker is None:
+            self._worker = _Worker()
+            self._sources = {}
+        if sources != self._sources:
+            messages.insert(0, encoded({"sources": dict(sources)}))
+        try:
+            answer = self._worker.answer(messages)
+        except (OSError, ValueError, TypeError) as error:
+            raise self._breach(late=isinstance(error, TimeoutError)) from error
+        if answer is None:
+            raise self._breach()
+        self._sources = dict(sources)
+        return answer
+
+    def close(self) -> None:
+        """Ends the worker; the next request starts another."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+
+    def _breach(self, *, late: bool = False) -> BreachError:
+        worker, self._worker = self._worker, None
+        assert worker is not None
+        status, told = worker.end(wait=not late)
+        if status > 0:
+            last = (told.strip().splitlines() or [f"status {status}"])[-1]
+            raise Transient(f"the process for templates does not run: {last[:300]}")
+        ended_by = signal.Signals(-status).name if status else "itself"
+        places = _PLACE.search(told)
+        template, line = (None, 1) if places is None else (int(places[1]), int(places[2]))
+        return BreachError(template, line, ended_by=ended_by, in_time=not late and status != -signal.SIGPROF)
+
+
+class _Worker:
+    """A started process, its socket, and a file for what it says as it dies: nobody need read that while it lives."""
+
+    def __init__(self) -> None:
+        """Raises `Transient` when the machine has no room for another process."""
+        command = [sys.executable, "-P", "-W", "ignore", "-m", "reconciler.render.worker"]
+        environment = {"PYTHONPATH": _import_path(), "PYTHONDONTWRITEBYTECODE": "1"}
+        try:
+            errors: IO[bytes] = TemporaryFile()  # noqa: SIM115 - closed with the process
+            self._channel, theirs = socket.socketpair()
+            with theirs:
+                self.process = subprocess.Popen(  # noqa: S603 - this interpreter, and a module of headroom
+                    command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=errors, env=environment
+                )
+        except OSError as error:
+            raise Transient(f"no process for templates can be started ({error.strerror})", causes=(error,)) from error
+        self._channel.settimeout(PATIENCE)
+        self._ended = finalize(self, _end, self.process, self._channel, errors)
+
+    def answer(self, messages: Sequence[bytes]) -> dict[str, Any] | None:
+        """To the last of the messages; None when the process ended instead."""
+        for message in messages:
+            self._channel.sendall(message)
+        return receive(self._channel)
+
+    def end(self, *, wait: bool = False) -> tuple[int, str]:
+        """Ends the process; its status and what it left on standard error. wait: it is about to end by itself."""
+        if wait:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=PATIENCE)
+        return self._ended() or (0, "")
+
+
+def _import_path() -> str:
+    """Where this process found its modules, whatever started it: a checkout, a wheel, or a folder on PYTHONPATH."""
+    here = Path(__file__).resolve().parents[2]
+    return os.pathsep.join([str(here), *(entry for entry in sys.path if entry)])
+
+
+def _end(process: subprocess.Popen[bytes], channel: socket.socket, errors: IO[bytes]) -> tuple[int, str]:
+    channel.close()
+    process.kill()
+    status = process.wait()
+    errors.seek(0)
+    told = errors.read().decode(errors="replace")
+    errors.close()
+    return status, told

@@ -1,0 +1,87 @@
+"""What every template must cope with: one object that has everything, and one that has nothing it need not have.
+
+A repository's templates are rendered with these before they are merged, when no real object needs them yet.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from reconciler.model.changes import Action, NodeClaimCreation, ObjectChange
+from reconciler.model.nodes import NodeClaimTemplate, NodeClassRef, NodePool
+from reconciler.model.placement import Holding, PlannedNode
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.view import Manifest
+
+_NODE_CLASS = NodeClassRef("karpenter.k8s.aws", "EC2NodeClass", "default")
+_ARCHITECTURE = Requirement("kubernetes.io/arch", Operator.IN, ("amd64", "arm64"))
+_GENERATION = Requirement("karpenter.k8s.aws/instance-generation", Operator.GT, ("5",))
+_FAMILY = Requirement("karpenter.k8s.aws/instance-family", Operator.EXISTS, (), 2)
+_REQUESTS = Resources.parse({"cpu": "1500m", "memory": "3Gi", "pods": "4"})
+_BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
+
+
+def representative_creations() -> tuple[tuple[NodeClaimCreation, NodePool], ...]:
+    """Placeholders with the NodePools that they belong to."""
+    full = NodeClaimTemplate(
+        labels=(("team", "shop"),),
+        annotations=(("example.com/note", 'quotes " and\nlines'),),
+        requirements=(_ARCHITECTURE, _GENERATION, _FAMILY),
+        taints=(Taint("dedicated", "shop", "NoSchedule"), Taint("gpu", "", "NoExecute")),
+        startup_taints=(Taint("example.com/agent", "", "NoSchedule"),),
+        node_class=_NODE_CLASS,
+        expire_after=timedelta(hours=720),
+        termination_grace_period=timedelta(minutes=30),
+    )
+    bare = NodeClaimTemplate(node_class=_NODE_CLASS, expire_after=None)
+    return (
+        (_creation("general", full), NodePool("general", full, uid="3f0c", hash="1234567", hash_version="v3")),
+        (_creation("bare", bare), NodePool("bare", bare)),
+    )
+
+
+def _creation(pool: str, template: NodeClaimTemplate) -> NodeClaimCreation:
+    planned = PlannedNode(
+        node_pool=pool,
+        instance_types=("m7i.large", "m7a.large"),
+        zones=("eu-west-1a", "eu-west-1b"),
+        capacity_types=("spot", "on-demand"),
+        price=0.1,
+        requests=_REQUESTS,
+        requirements=template.requirements,
+        holdings=(Holding(_BUFFER, 0, 2), Holding(_BUFFER, 1, 1)),
+    )
+    return NodeClaimCreation(f"{pool}-h4d8x", planned, "made to hold chunks")
+
+
+def representative_changes() -> tuple[ObjectChange, ...]:
+    """NodePools as declared: whole, and only a part of one that is in the cluster."""
+    whole: Manifest = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "general", "labels": {"team": "shop"}, "annotations": {"example.com/note": "x"}},
+        "spec": {
+            "weight": 10,
+            "limits": {"cpu": "100"},
+            "disruption": {"consolidateAfter": "1m", "budgets": [{"nodes": "10%"}]},
+            "template": {
+                "spec": {
+                    "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+                    "requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}],
+                }
+            },
+        },
+    }
+    part: Manifest = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "part"},
+        "spec": {"disruption": {"budgets": [{"nodes": "0"}]}},
+    }
+    return tuple(
+        ObjectChange(ObjectRef("karpenter.sh", "NodePool", "", manifest["metadata"]["name"]), action, manifest=manifest)
+        for manifest in (whole, part)
+        for action in (Action.CREATE, Action.UPDATE)
+    )

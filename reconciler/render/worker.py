@@ -1,0 +1,111 @@
+"""The process that renders documents, started by process.py: `python -m reconciler.render.worker`, with a socket as standard input.
+
+Its kernel limits hold whatever a template does, also inside one endless operation that no Python code could interrupt.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from jinja2 import TemplateError, UndefinedError, meta
+from jinja2.exceptions import SecurityError
+
+from reconciler.render.channel import encoded, receive
+from reconciler.render.environment import Sandbox, TooLongError, bounded, place_of
+
+SECONDS = 2.0
+"""Of processor time for one template; a NodeClaim takes a thousandth of that."""
+MEMORY = 256 * 2**20
+"""Bytes of address space, of which Python and Jinja2 take some 40 MiB."""
+_LAST_WORDS = 2**16
+"""Bytes that may be written to a file: the traceback."""
+
+
+def main() -> None:
+    """Answers requests until the other side closes its end of the socket, by ending if nothing else."""
+    _bind_limits()
+    with socket.socket(fileno=sys.stdin.fileno()) as channel:
+        sandbox = Sandbox({})
+        names: list[str] = []
+        while (request := receive(channel)) is not None:
+            if "sources" in request:
+                names = list(request["sources"])
+                sandbox = Sandbox(request["sources"])
+                continue
+            # Ends the process at that time, after a traceback, unless it is set to 0 before.
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            answer = _answer(sandbox, names, request)
+            left, _ = signal.setitimer(signal.ITIMER_PROF, 0)
+            channel.sendall(encoded(answer | {"seconds": SECONDS - left}))
+
+
+def _bind_limits() -> None:
+    """The traceback on standard error is how the parent learns at which line a template used up its time."""
+    faulthandler.enable(all_threads=False)
+    faulthandler.register(signal.SIGPROF, all_threads=False, chain=True)
+    # A terminal's Ctrl-C is for headroom, which closes the socket when it is done.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    limits = (
+        (resource.RLIMIT_AS, MEMORY),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, _LAST_WORDS),
+    )
+    for limit, wanted in limits:
+        _, hard = resource.getrlimit(limit)
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(ValueError):  # macOS knows RLIMIT_AS and refuses it
+            resource.setrlimit(limit, (most, most))
+
+
+def _answer(sandbox: Sandbox, names: list[str], request: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        if "compile" in request:
+            return {"references": _compiled(sandbox, request["compile"])}
+        text = bounded(sandbox, request["render"], request["context"], request["most"])
+        text.encode()
+    except Exception as error:  # noqa: BLE001 - whatever a template raises is a finding on that template
+        return _failure(error, names)
+    return {"text": text}
+
+
+def _compiled(sandbox: Sandbox, name: str) -> list[str]:
+    """The templates that one names, after it was compiled; "" among them for one that an expression names."""
+    sandbox.get_template(name)
+    source = sandbox.loader.get_source(sandbox, name)[0] if sandbox.loader else ""
+    return sorted({found or "" for found in meta.find_referenced_templates(sandbox.parse(source))})
+
+
+def _failure(error: Exception, names: list[str]) -> dict[str, Any]:
+    name, line = place_of(error, names) or (None, 1)
+    if isinstance(error, TooLongError):
+        line = error.line
+    hint = ""
+    match error:
+        case MemoryError():
+            message = f"it needs more than {MEMORY // 2**20} MiB of memory"
+        case RecursionError():
+            message = "it includes or calls itself without end, or is nested too deep"
+        case UnicodeEncodeError():
+            message = "it writes half of a surrogate pair, which is no text"
+        case UndefinedError():
+            message, hint = str(error.message), "docs/templates.md lists what a template is given"
+        case SecurityError():
+            message = f"it asks for what the sandbox refuses: {error}"
+        case TemplateError():
+            message = str(error.message or type(error).__name__)
+        case TooLongError():
+            message = str(error)
+        case _:
+            message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return {"failed": message[:300], "hint": hint, "template": name, "line": line}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""SVG: shapes and texts, the axis of time, lanes of values."""

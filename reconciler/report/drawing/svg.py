@@ -1,0 +1,141 @@
+"""SVG: shapes, texts that fit, colours for light and dark mode. Nothing else writes SVG.
+
+A drawing has a title and a description in words, is self-contained, and is the same bytes for the same input. What a
+colour shows is always shown by a number, a height or a pattern too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+from xml.sax.saxutils import quoteattr
+
+from reconciler.report.escaping import visible, xml_text
+
+STEPS = 6
+"""Colours of a scale, from the least to the most."""
+_CHARACTER = 0.57
+"""Average width of a character, as a share of the font size, in wide fonts. Texts are cut by it so that they fit."""
+_NUMERAL = 0.64
+NORMAL, SMALL = 12, 11
+"""Sizes of texts; the look `small` has the latter."""
+
+_STYLE = """
+.chart { font: 12px/1 system-ui, -apple-system, "Segoe UI", sans-serif; font-variant-numeric: tabular-nums;
+  --page: #ffffff; --ink: #1f2328; --soft: #57606a; --line: #d0d7de; --faint: #f6f8fa; --bad: #b42318; --badfill: #fde3df;
+  --v0: #e3ecf7; --v1: #bcd5ee; --v2: #8ab6e0; --v3: #2f6fad; --v4: #1f5a94; --v5: #0b3d6e; --onlow: #1f2328; --onhigh: #ffffff; }
+@media (prefers-color-scheme: dark) { .chart {
+  --page: #0d1117; --ink: #e6edf3; --soft: #9198a1; --line: #30363d; --faint: #161b22; --bad: #ff7b72; --badfill: #4a1d1a;
+  --v0: #1b3350; --v1: #1d4670; --v2: #235a8f; --v3: #5a9bd8; --v4: #8fbdea; --v5: #c7e0f8; --onlow: #e6edf3; --onhigh: #0d1117; } }
+.chart text { fill: var(--ink); } .chart .soft { fill: var(--soft); } .chart .bad { fill: var(--bad); }
+.chart .strong { font-weight: 600; } .chart .head { font-size: 15px; font-weight: 600; } .chart .small { font-size: 11px; }
+.chart .page { fill: var(--page); } .chart .faint { fill: var(--faint); }
+.chart .line { stroke: var(--line); stroke-width: 1; } .chart .now { stroke: var(--bad); stroke-width: 1.5; }
+.chart .none { fill: var(--badfill); stroke: var(--bad); stroke-width: 1; } .chart .cross { stroke: var(--bad); stroke-width: 1; }
+.chart .free { fill: none; stroke: var(--soft); stroke-width: 1; stroke-dasharray: 2 2; } .chart .mark { fill: none; stroke: var(--bad); stroke-width: 2; }
+.chart .v0 { fill: var(--v0); } .chart .v1 { fill: var(--v1); } .chart .v2 { fill: var(--v2); }
+.chart .v3 { fill: var(--v3); } .chart .v4 { fill: var(--v4); } .chart .v5 { fill: var(--v5); }
+.chart text.onlow { fill: var(--onlow); } .chart text.onhigh { fill: var(--onhigh); }
+"""
+
+
+def step_of(value: int, values: Sequence[int]) -> int:
+    """The colour of a value among all values of a chart: by rank, so that 1, 2 and 300 differ."""
+    ranks = sorted(set(values))
+    if len(ranks) < 2:  # noqa: PLR2004 - one value has no scale
+        return 1
+    # With more values than colours 0 keeps one for itself: something is never drawn like nothing.
+    if len(ranks) > STEPS and ranks[0] == 0:
+        return 0 if value == 0 else 1 + _spread(ranks.index(value) - 1, len(ranks) - 1, STEPS - 1)
+    return _spread(ranks.index(value), len(ranks), STEPS)
+
+
+def _spread(rank: int, ranks: int, steps: int) -> int:
+    """The step of a rank. Half goes up, as in the page's script: both show one schedule in the same colours."""
+    return (2 * rank * (steps - 1) + ranks - 1) // (2 * (ranks - 1))
+
+
+def on_step(step: int) -> str:
+    """The class of a text on a colour of the scale."""
+    return "onlow" if step < STEPS // 2 else "onhigh"
+
+
+def width_of(text: str, size: int = SMALL) -> float:
+    """The largest width of a text, in pixels."""
+    return size * sum(_NUMERAL if character.isdigit() else _CHARACTER for character in text)
+
+
+def lines_of(text: str, width: float, size: int = SMALL) -> list[str]:
+    """The text in lines that fit."""
+    return wrap(text, int(width / (_CHARACTER * size))) or [""]
+
+
+def fitting(text: str, width: float, size: int = SMALL) -> str:
+    """The text, or as much of its beginning and end as fits: names differ most at their ends."""
+    most = int(width / (_CHARACTER * size))
+    if len(text) <= most:
+        return text
+    if most < 4:  # noqa: PLR2004 - less than this says nothing
+        return "…"
+    tail = (most - 1) * 2 // 3
+    return f"{text[: most - 1 - tail]}…{text[-tail:]}"
+
+
+class Drawing:
+    """Collects shapes and texts; `svg` writes them, texts on top. Measures are pixels from the top left corner."""
+
+    def __init__(self, width: int, title: str, description: str) -> None:
+        self.width = width
+        self._title = title
+        self._description = description
+        self._shapes: list[str] = []
+        self._texts: list[str] = []
+
+    def rectangle(
+        self, x: float, y: float, width: float, height: float, look: str, *, tooltip: str = "", round_by: int = 0
+    ) -> None:
+        """tooltip: shown when the pointer rests on the shape."""
+        corner = f' rx="{round_by}"' if round_by else ""
+        shape = f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"{corner} class="{look}"'
+        self._shapes.append(f"{shape}><title>{xml_text(tooltip)}</title></rect>" if tooltip else f"{shape}/>")
+
+    def text(self, x: float, y: float, words: str, look: str = "", *, anchor: str = "start", tooltip: str = "") -> None:
+        """x: where the anchor (start, middle, end) is; y: the base line."""
+        attributes = (f' class="{look}"' if look else "") + (f' text-anchor="{anchor}"' if anchor != "start" else "")
+        title = f"<title>{xml_text(tooltip)}</title>" if tooltip else ""
+        self._texts.append(f'<text x="{_n(x)}" y="{_n(y)}"{attributes}>{xml_text(words)}{title}</text>')
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, look: str = "line") -> None:
+        self._shapes.append(f'<path d="M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}" class="{look}"/>')
+
+    def crossed(self, x: float, y: float, width: float, height: float, *, tooltip: str) -> None:
+        """A box that means "none" even without colour: struck through every 8 pixels."""
+        self.rectangle(x, y, width, height, "none", tooltip=tooltip)
+        strokes = []
+        at = 0.0
+        while at < width:
+            along = min(height, width - at)
+            strokes.append(f"M{_n(x + at)} {_n(y + height)}l{_n(along)} {_n(-along)}")
+            at += 8
+        self._shapes.append(f'<path d="{"".join(strokes)}" class="cross" pointer-events="none"/>')
+
+    def svg(self, height: float) -> str:
+        size = f'width="{self.width}" height="{_n(height)}" viewBox="0 0 {self.width} {_n(height)}"'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" {size} aria-label={quoteattr(visible(self._title))}>'
+        parts = [
+            head,
+            f"<title>{xml_text(self._title)}</title>",
+            f"<desc>{xml_text(self._description)}</desc>",
+            f"<style>{_STYLE}</style>",
+            f'<rect width="{self.width}" height="{_n(height)}" class="page"/>',
+            *self._shapes,
+            *self._texts,
+            "</svg>",
+        ]
+        return "\n".join(parts) + "\n"
+
+
+def _n(value: float) -> str:
+    """A number with at most one decimal: short, and the same on every machine."""
+    text = f"{value:.1f}"
+    return text.removesuffix(".0")

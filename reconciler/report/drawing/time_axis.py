@@ -1,0 +1,178 @@
+"""Where instants are on a chart, in a given time zone.
+
+Days begin at local midnight, even if daylight saving makes one 23 or 25 hours long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from enum import StrEnum
+
+from reconciler.report.drawing.svg import Drawing, width_of
+
+_HOUR = timedelta(hours=1)
+_SECOND = timedelta(seconds=1)
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_BETWEEN = 6
+"""Pixels between two names of days."""
+MOST_DAYS = 400
+"""Days that an axis marks one by one at most; a longer span has no marks."""
+
+
+def local_zone(now: datetime) -> tzinfo:
+    """The machine's own time zone at `now`, the default."""
+    zone = now.astimezone().tzinfo
+    assert zone is not None
+    return zone
+
+
+def day_words(day: date) -> str:
+    """`Mon 23 Nov`."""
+    return f"{_WEEKDAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]}"
+
+
+def instant_words(time: datetime, zone: tzinfo) -> str:
+    """`Mon 23 Nov 09:00`, in the zone; seconds only where there are some."""
+    local = time.astimezone(zone)
+    return f"{day_words(local.date())} {local:%H:%M:%S}" if local.second else f"{day_words(local.date())} {local:%H:%M}"
+
+
+def span_words(start: datetime, end: datetime, zone: tzinfo) -> str:
+    """`Mon 23 Nov 09:00 to 17:00`; the day of the end only where it is another one."""
+    first, last = start.astimezone(zone), end.astimezone(zone)
+    clock = f"{last:%H:%M:%S}" if last.second else f"{last:%H:%M}"
+    until = clock if first.date() == last.date() else instant_words(end, zone)
+    return f"{instant_words(start, zone)} to {until}"
+
+
+def midnight(day: date, zone: tzinfo) -> datetime:
+    """The instant at which a local day begins, in UTC; where its midnight does not exist, the first instant that does."""
+    # A midnight that daylight saving skips is read with the offset before the change, which is the instant of the change.
+    return datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC)
+
+
+def midnights(start: datetime, end: datetime, zone: tzinfo) -> Iterator[tuple[date, datetime]]:
+    """Each local day that overlaps [start, end), with the instant at which it begins."""
+    day = start.astimezone(zone).date()
+    for _ in range(MOST_DAYS):
+        begins = midnight(day, zone)
+        if begins >= end:
+            return
+        yield day, begins
+        day += timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAxis:
+    """start and end lie at left and left + width."""
+
+    start: datetime
+    end: datetime
+    zone: tzinfo
+    left: float
+    width: float
+
+    def x(self, time: datetime) -> float:
+        share = (time - self.start) / (self.end - self.start)
+        return self.left + self.width * min(1.0, max(0.0, share))
+
+    def draw(self, drawing: Drawing, top: float, bottom: float) -> None:
+        """The names of days (or of as many as fit) above `top`, and a line down to `bottom` where each begins."""
+        free_from = self.left
+        for day, begins in midnights(self.start, self.end, self.zone):
+            x = self.x(begins)
+            if begins > self.start:
+                drawing.line(x, top - 4, x, bottom)
+            words = day_words(day)
+            # The name of a first day that is nearly over gives way to the next one.
+            next_day = self.x(midnight(day + timedelta(days=1), self.zone))
+            fits = begins > self.start or next_day - x >= width_of(words) + _BETWEEN
+            if fits and x >= free_from and x + width_of(words) <= self.left + self.width:
+                drawing.text(x + 3, top - 8, words, "soft small")
+                free_from = x + width_of(words) + _BETWEEN
+
+
+class Pass(StrEnum):
+    """Which of the two times a local hour comes where the clock is set back."""
+
+    ONLY = ""
+    FIRST = "first"
+    AGAIN = "again"
+
+
+@dataclass(frozen=True, slots=True)
+class DayPiece:
+    """The part of a span in one local day: hours on that day's clock, 0 to 24."""
+
+    day: date
+    first_hour: float
+    last_hour: float
+    which: Pass = Pass.ONLY
+
+
+def day_pieces(start: datetime, end: datetime, zone: tzinfo) -> Iterator[DayPiece]:
+    """A span cut at local midnights and where the clock is changed, so that each piece runs forward on its day's clock.
+
+    An hour that comes twice is two pieces, unless the span has both of it.
+    """
+    at = start.astimezone(UTC)
+    end = end.astimezone(UTC)
+    while at < end:
+        day = at.astimezone(zone).date()
+        begins, ends = midnight(day, zone), midnight(day + timedelta(days=1), zone)
+        until = min(end, ends)
+        yield from _pieces_of_day(day, at, until, zone, _twice(begins, ends, zone))
+        at = until
+
+
+def _twice(begins: datetime, ends: datetime, zone: tzinfo) -> tuple[datetime, datetime, datetime] | None:
+    """Of a day on which the clock is set back: when the repeated time first begins, begins again, and ends."""
+    turn = _clock_change(begins, ends, zone)
+    before, after = (instant.astimezone(zone).utcoffset() for instant in (turn - _SECOND, turn))
+    assert before is not None
+    assert after is not None
+    return (turn - (before - after), turn, turn + (before - after)) if turn < ends and before > after else None
+
+
+def _pieces_of_day(
+    day: date, at: datetime, until: datetime, zone: tzinfo, twice: tuple[datetime, datetime, datetime] | None
+) -> Iterator[DayPiece]:
+    if twice is not None and at <= twice[0] and until >= twice[2]:
+        last = _hour(until, zone)
+        yield DayPiece(day, _hour(at, zone), last if until.astimezone(zone).date() == day else 24.0)
+        return
+    cuts = twice or (_clock_change(at, until, zone),)
+    while at < until:
+        ends = min([until, *(cut for cut in cuts if cut > at)])
+        which = Pass.ONLY
+        if twice is not None and twice[0] <= at < twice[2]:
+            which = Pass.FIRST if at < twice[1] else Pass.AGAIN
+        first = _hour(at, zone)
+        yield DayPiece(day, first, min(24.0, first + (ends - at) / _HOUR), which)
+        at = ends
+
+
+def _hour(instant: datetime, zone: tzinfo) -> float:
+    local = instant.astimezone(zone)
+    return local.hour + local.minute / 60 + local.second / 3600
+
+
+def _clock_change(start: datetime, end: datetime, zone: tzinfo) -> datetime:
+    """The first change of the zone's offset in (start, end], to the minute; end when there is none. Spans of a day at most."""
+    before = start.astimezone(zone).utcoffset()
+    if end.astimezone(zone).utcoffset() == before:
+        return end
+    low, high = start, end
+    while high - low > timedelta(minutes=1):
+        middle = low + (high - low) / 2
+        middle = middle.replace(second=0, microsecond=0)
+        if middle <= low:
+            break
+        if middle.astimezone(zone).utcoffset() == before:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,0 +1,167 @@
+"""What users wrote, made harmless for where it goes: terminals, Markdown, GitHub workflow commands, XML, JSON, calendars.
+
+File names, field names and values come from whoever can open a pull request. A character that could act on its destination
+(a control code, a change of text direction, a line break, markup) is replaced by a visible form of itself.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+
+from reconciler.report.paint import Paint, plain
+from reconciler.report.wrapping import wrapped
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
+"""Unicode categories: controls, formats (among them those that reverse text), surrogates, line separators, no character."""
+_COLOUR = re.compile(r"(\x1b\[(?:0|1|2|3[0-7])m)")
+"""The codes that the commands colour with."""
+_RUNNER_COMMAND = re.compile(r"^(\s*)::|##\[")
+"""What the GitHub Actions runner takes for a command in a job's output."""
+_JSON_INVISIBLE = re.compile(
+    "[\x7f-\x9f\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
+_BLOCK = re.compile(r"^(?:[-+](?=\s|$)|#{1,6}(?=\s|$)|>|\d{1,9}(?=[.)](?:\s|$))|([-=_~])(?=\s*\1\s*\1))")
+"""What begins a list, a heading, a quotation, a rule or a fence at the beginning of a Markdown line."""
+_EMPHASIS = re.compile(r"(?<!\s)[*~]|[*~](?!\s|$)|(?<![^\W_])_|_(?![^\W_])")
+"""Stars and tildes beside text, underscores that are not inside a word."""
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    r"""The text with each invisible character as `\n`, `\x1b` or `\u202e`. keep: characters that stay."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character in keep or unicodedata.category(character) not in _INVISIBLE else _shown(character)
+        for character in text
+    )
+
+
+@lru_cache(maxsize=1024)
+def _shown(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def one_line(text: str) -> str:
+    """The text on one line: runs of white space as one space, everything else that is invisible shown."""
+    return visible(" ".join(text.split()))
+
+
+def terminal(text: str) -> str:
+    """One line, or a part of one, for a terminal or a log that people read."""
+    return _RUNNER_COMMAND.sub(_broken, visible(text))
+
+
+def _broken(command: re.Match[str]) -> str:
+    return f"{command[1]}\\x3a:" if command[0].endswith("::") else "#\\x23["
+
+
+def terminal_lines(lines: Iterable[str], paint: Paint = plain, width: int | None = None) -> str:
+    """The lines, each with its line break.
+
+    paint: what they were coloured with; without colour, no code is kept. width: columns in which they are wrapped.
+    """
+    shown = (_terminal_line(line, coloured=paint is not plain) for line in lines)
+    return "".join(f"{piece}\n" for line in shown for piece in wrapped(line, width))
+
+
+def _terminal_line(line: str, *, coloured: bool) -> str:
+    if line.isprintable() and "::" not in line and "##[" not in line:
+        return line
+    # Every other part is a colour.
+    pieces = _COLOUR.split(line) if coloured else [line]
+    parts = [part if index % 2 else visible(part) for index, part in enumerate(pieces)]
+    return _RUNNER_COMMAND.sub(_broken, "".join(parts))
+
+
+def markdown_text(value: object) -> str:
+    """Running text or a table cell: on one line, without markup, links, mentions or tags of its own."""
+    text = visible(" ".join(str(value).split()))
+    text = text.replace("\\", "\\\\") if "\\" in text else text
+    text = _EMPHASIS.sub(lambda found: f"\\{found[0]}", text)
+    block = _BLOCK.match(text)
+    if block is not None:
+        at = block.end() if block[0].isdigit() else 0
+        text = f"{text[:at]}\\{text[at:]}"
+    for character, escaped in (
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        ("|", "\\|"),
+        ("[", "\\["),
+        ("`", "\\`"),
+        ("@", "@\u200b"),
+        ("://", ":\u200b//"),
+        ("www.", "www\u200b."),
+    ):
+        text = text.replace(character, escaped)
+    return text
+
+
+def markdown_code(value: object) -> str:
+    """A code span, delimited by more backticks than the text has in a row."""
+    text = one_line(str(value)) or " "
+    longest = max(map(len, re.findall(r"`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def markdown_fenced(value: object) -> str:
+    """A line inside a fenced block, which no backtick of its own can close."""
+    return one_line(str(value)).replace("`", "'")
+
+
+def page_value(value: object) -> object:
+    """Any value of a page: invisible characters shown, line breaks kept, and the zero-width
+    spaces that `markdown_text` puts in. Markup is escaped by the template engine."""
+    return visible(value, keep="\n\t\u200b") if type(value) is str else value
+
+
+PAGE_FILTERS: Mapping[str, Callable[[object], str]] = {
+    "cell": markdown_text,
+    "code": markdown_code,
+    "fenced": markdown_fenced,
+}
+"""For the Markdown templates, by the names that they use."""
+
+
+def workflow_data(text: str) -> str:
+    """The message of a GitHub workflow command. Line breaks are kept, as the runner encodes them."""
+    return visible(text, keep="\r\n").replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def workflow_property(text: str) -> str:
+    """A property of a GitHub workflow command, such as a file name."""
+    return workflow_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def sarif_text(text: str) -> str:
+    """A SARIF message: viewers make a link of `[words](address)`."""
+    return visible(text, keep="\n").replace("](", "] (")
+
+
+def uri_path(path: str) -> str:
+    """A path as a relative URI (RFC 3986): every other octet than an unreserved one is percent-encoded."""
+    octets = path.encode(errors="surrogatepass")
+    return "".join(chr(octet) if octet in _UNRESERVED else f"%{octet:02X}" for octet in octets)
+
+
+def xml_text(text: str) -> str:
+    """Text between XML tags."""
+    return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def json_text(document: str) -> str:
+    """A JSON document with invisible characters as JSON escapes: the same document, and safe to print."""
+    return _JSON_INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+
+
+def calendar_text(value: str) -> str:
+    """A TEXT value of an iCalendar file (RFC 5545, 3.3.11): nothing ends the value or its line."""
+    text = visible(value, keep="\n")
+    for character, escaped in (("\\", "\\\\"), (";", "\\;"), (",", "\\,"), ("\n", "\\n")):
+        text = text.replace(character, escaped)
+    return text

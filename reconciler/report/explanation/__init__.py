@@ -1,0 +1,1 @@
+"""One declared thing and what became of it. Called by `headroom explain`."""

@@ -1,0 +1,68 @@
+"""One demand of a plan: its outcome, the nodes that its chunks are on, the findings about it. Called by `headroom explain`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reconciler.model.changes import DemandOutcome, Plan
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding
+from reconciler.model.placement import Holding
+from reconciler.model.refs import ObjectRef
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkBin:
+    """`count` chunks on one node. new: the plan creates it; node_pool None: an existing node."""
+
+    node: str
+    new: bool
+    node_pool: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    plan: Plan
+    outcome: DemandOutcome
+    bins: tuple[ChunkBin, ...]
+    findings: tuple[Finding, ...]
+
+
+def explanation(plan: Plan, name: str) -> Explanation:
+    """name: KIND/NAMESPACE/NAME, or a part of it that only one demand matches. Raises `Invalid` with similar names."""
+    names = {str(outcome.demand.ref): outcome for outcome in plan.demands}
+    matching = [outcome for text, outcome in names.items() if text == name] or [
+        outcome for text, outcome in names.items() if text.endswith(f"/{name}") or text.startswith(f"{name}/")
+    ]
+    if len(matching) != 1:
+        near = [str(item.demand.ref) for item in matching] or difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+        what = "fits several demands" if matching else "is not a demand here"
+        hint = f"did you mean {' or '.join(near)}?" if near else "`headroom plan` lists every demand"
+        if name.startswith("Pod/") and not any(text.startswith("Pod/") for text in names):
+            hint = "pending pods are explained with --include-pending"
+        if name.startswith("Pod/"):
+            hint = next((note for note in plan.notes if f"{name} " in note), hint)
+        raise Invalid(f"{name!r} {what}", hint=hint)
+    ref = matching[0].demand.ref
+    bins = [
+        ChunkBin(place.node or place.node_claim or "", new=False, node_pool=None, count=count)
+        for place in plan.occupied
+        if (count := _count(place.holdings, ref))
+    ] + [
+        ChunkBin(creation.name, new=True, node_pool=creation.planned.node_pool, count=count)
+        for creation in plan.node_claims.create
+        if (count := _count(creation.planned.holdings, ref))
+    ]
+    return Explanation(plan, matching[0], tuple(bins), tuple(item for item in plan.findings if _concerns(item, ref)))
+
+
+def _concerns(finding: Finding, ref: ObjectRef) -> bool:
+    """Findings without object and file concern every demand, such as a rejected placement."""
+    return finding.ref == ref or (finding.ref is None and finding.position is None)
+
+
+def _count(holdings: Iterable[Holding], ref: ObjectRef) -> int:
+    return sum(holding.count for holding in holdings if holding.demand == ref)

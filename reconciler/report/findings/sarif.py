@@ -1,0 +1,69 @@
+"""Findings as SARIF 2.1.0, for code scanning. Called by `headroom validate --output sarif`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from reconciler import __version__
+from reconciler.model.findings import Finding, Severity
+from reconciler.report.escaping import sarif_text, uri_path
+
+MOST_RESULTS = 25_000
+"""GitHub's limit for one run."""
+
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
+    """One run, with a rule for each code that occurs. Findings without a file are reported for the whole repository."""
+    rows = list(findings)[:MOST_RESULTS]
+    codes = sorted({finding.code for finding in rows})
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "headroom",
+                        "semanticVersion": __version__,
+                        "rules": [
+                            {"id": code, "name": _pascal(code), "shortDescription": {"text": code.replace("-", " ")}}
+                            for code in codes
+                        ],
+                    },
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(finding, codes) for finding in rows],
+            },
+        ],
+    }
+
+
+def _pascal(code: str) -> str:
+    return "".join(word.capitalize() for word in code.split("-"))
+
+
+def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
+    about = f"{finding.ref}: " if finding.ref else ""
+    hint = f" {finding.hint[0].upper()}{finding.hint[1:]}." if finding.hint else ""
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "ruleIndex": codes.index(finding.code),
+        "level": _LEVELS[finding.severity],
+        "message": {"text": sarif_text(f"{about}{finding.message}.{hint}")},
+    }
+    if finding.position is not None:
+        result["locations"] = [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {
+                        "uri": uri_path(finding.position.file),
+                        "uriBaseId": "%SRCROOT%",
+                    },
+                    "region": {"startLine": finding.position.line, "startColumn": finding.position.column},
+                },
+            },
+        ]
+    return result

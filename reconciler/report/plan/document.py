@@ -1,0 +1,188 @@
+"""A plan as JSON (`headroom.dev/plan/v1`), and rows that other documents share. The schemas are in report/schemas/.
+
+The layout is a contract: fields are only added. Absent values are null, and times are RFC 3339 in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from reconciler.model.changes import (
+    HOURS_PER_MONTH,
+    DemandOutcome,
+    NodeClaimAction,
+    NodeClaimCreation,
+    ObjectChange,
+    Plan,
+    StaticPoolChange,
+)
+from reconciler.model.conditions import Condition
+from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
+from reconciler.report.budgets.document import budget_row
+from reconciler.report.budgets.local import local_budgets_row
+from reconciler.report.findings.document import finding_row
+from reconciler.report.json_text import timestamp
+from reconciler.report.plan.pending import leaving_nodes
+from reconciler.report.schedules.document import schedule_row
+
+PLAN_SCHEMA = "headroom.dev/plan/v1"
+NODE_POOL = "NodePool"
+"""Has its own list in the document; other kinds are objects."""
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """A plan as `headroom.dev/plan/v1`."""
+    claims = plan.node_claims
+    document: dict[str, Any] = {
+        "schemaVersion": PLAN_SCHEMA,
+        "revision": plan.revision,
+        "now": timestamp(plan.now),
+        "demands": [demand_row(outcome) for outcome in plan.demands],
+        "nodeClaims": {
+            "create": [_creation(creation) for creation in claims.create],
+            "delete": [_action(action) for action in claims.delete],
+            "hold": [_action(action) for action in claims.hold],
+            "release": [_action(action) for action in claims.release],
+        },
+        "nodePools": [
+            {"name": change.ref.name, "action": str(change.action), "changes": _changes(change)}
+            for change in plan.objects
+            if change.ref.kind == NODE_POOL
+        ],
+        "objects": [object_row(change) for change in plan.objects if change.ref.kind != NODE_POOL],
+        "staticPools": [static_pool_row(row) for row in plan.static_pools],
+        "schedules": [schedule_row(row) for row in plan.schedules],
+        "budgets": [budget_row(row) for row in plan.budgets],
+        "localBudgets": [local_budgets_row(pool) for pool in plan.local_budgets],
+        "cost": {
+            "perHourBefore": _money(plan.cost.per_hour_before),
+            "perHourAfter": _money(plan.cost.per_hour_after),
+            "perMonthDelta": _money((plan.cost.per_hour_after - plan.cost.per_hour_before) * HOURS_PER_MONTH),
+            "currency": plan.cost.currency,
+            "assumptions": list(plan.cost.assumptions),
+        },
+        "findings": [finding_row(finding) for finding in plan.findings],
+        "pending": {
+            "placedOnExisting": plan.pending.placed_on_existing,
+            "placedOnNew": plan.pending.placed_on_new,
+            "unplaced": plan.pending.unplaced,
+        },
+        "notes": list(plan.notes),
+        "blocked": list(plan.blocked),
+    }
+    if plan.include_pending:
+        document["existing"] = [_occupied(place) for place in plan.occupied]
+        document["leaving"] = [
+            {
+                "node": item.node,
+                "placedOnExisting": item.pods.placed_on_existing,
+                "placedOnNew": item.pods.placed_on_new,
+                "unplaced": item.pods.unplaced,
+            }
+            for item in leaving_nodes(plan)
+        ]
+    return document
+
+
+def _money(amount: float) -> float:
+    """Dollars, rounded so that sums of prices print without floating-point noise."""
+    return round(amount, 6) + 0.0
+
+
+def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
+    demand = outcome.demand
+    return {
+        "kind": demand.ref.kind,
+        "namespace": demand.ref.namespace,
+        "name": demand.ref.name,
+        "source": None if demand.source is None else {"file": demand.source.file, "line": demand.source.line},
+        "desired": demand.desired,
+        "onExisting": outcome.on_existing,
+        "onNew": outcome.on_new,
+        "unplaced": outcome.unplaced,
+        "unplacedReasons": [_unplaced_reason(reason) for reason in outcome.unplaced_reasons],
+        "conditions": [_condition(condition) for condition in outcome.conditions],
+        "explanation": list(demand.explanation),
+    }
+
+
+def _unplaced_reason(reason: UnplacedReason) -> dict[str, Any]:
+    return {"reason": reason.cause, "count": reason.count, "example": reason.example}
+
+
+def _condition(condition: Condition) -> dict[str, Any]:
+    return {
+        "type": condition.type,
+        "status": str(condition.status),
+        "reason": condition.reason,
+        "message": condition.message,
+    }
+
+
+def _holds(holdings: Iterable[Holding]) -> list[dict[str, Any]]:
+    """Chunks by demand, with a demand's groups added up."""
+    counts: dict[str, int] = {}
+    for holding in holdings:
+        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
+    return [{"demand": demand, "count": count} for demand, count in counts.items()]
+
+
+def _creation(creation: NodeClaimCreation) -> dict[str, Any]:
+    planned = creation.planned
+    return {
+        "name": creation.name,
+        "nodePool": planned.node_pool,
+        "instanceTypes": list(planned.instance_types),
+        "zone": planned.zones[0] if len(planned.zones) == 1 else None,
+        "zones": list(planned.zones),
+        "capacityType": planned.capacity_types[0] if len(planned.capacity_types) == 1 else None,
+        "capacityTypes": list(planned.capacity_types),
+        "pricePerHour": _money(planned.price) if planned.price_known else None,
+        "requests": planned.requests.quantities(),
+        "holds": _holds(planned.holdings),
+        "reason": creation.reason,
+    }
+
+
+def _action(action: NodeClaimAction) -> dict[str, Any]:
+    return {
+        "name": action.node_claim,
+        "node": action.node,
+        "nodePool": action.node_pool,
+        "pricePerHour": None if action.price is None else _money(action.price),
+        "holds": _holds(action.holdings),
+        "reason": action.reason,
+    }
+
+
+def _changes(change: ObjectChange) -> list[dict[str, Any]]:
+    return [{"path": item.path, "before": item.before, "after": item.after} for item in change.changes]
+
+
+def object_row(change: ObjectChange) -> dict[str, Any]:
+    return {
+        "kind": change.ref.kind,
+        "namespace": change.ref.namespace,
+        "name": change.ref.name,
+        "action": str(change.action),
+        "changes": _changes(change),
+        "reason": change.reason,
+    }
+
+
+def static_pool_row(row: StaticPoolChange) -> dict[str, Any]:
+    return {
+        "nodePool": row.node_pool,
+        "before": row.before,
+        "after": row.after,
+        "instanceType": row.instance_type or None,
+        "pricePerHour": None if row.price is None else _money(row.price),
+    }
+
+
+def _occupied(place: OccupiedBin) -> dict[str, Any]:
+    return {
+        "node": place.node if place.node is not None else place.node_claim,
+        "holds": _holds(place.holdings),
+    }

@@ -1,0 +1,30 @@
+"""Objects that change, and NodePools whose budgets are compiled, as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import tzinfo
+
+from reconciler.model.changes import Action, ObjectChange, Plan
+from reconciler.report.budgets.local import changing_local_budgets, local_budget_lines
+from reconciler.report.paint import Paint
+from reconciler.report.plan.words import value
+from reconciler.report.terminal_rows import MOST_ROWS
+
+_SIGNS = {Action.CREATE: ("green", "+"), Action.UPDATE: ("yellow", "~"), Action.DELETE: ("red", "-")}
+
+
+def local_budget_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None, paint: Paint) -> list[str]:
+    lines = local_budget_lines(changing_local_budgets(plan, objects), zone)
+    return ["", paint("bold", "Budgets in local time, and the UTC budgets that are applied"), *lines] if lines else []
+
+
+def object_lines(change: ObjectChange, paint: Paint) -> list[str]:
+    style, sign = _SIGNS[change.action]
+    where = f"  {paint('dim', f'{change.position.file}:{change.position.line}')}" if change.position else ""
+    lines = [f"  {paint(style, sign)} {change.ref}{where}"]
+    if change.action is Action.UPDATE:
+        lines += [
+            f"      {item.path}: {value(item.before)} → {value(item.after)}" for item in change.changes[:MOST_ROWS]
+        ]
+    return lines

@@ -1,0 +1,100 @@
+"""A plan as plain rows for the Markdown and HTML templates.
+
+Rows contain only strings and numbers: the templates decide the layout, this module the words.
+"""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Any
+
+from reconciler.model.changes import (
+    DemandOutcome,
+    Plan,
+)
+from reconciler.model.timelines import CapacityTimeline
+from reconciler.report.drawing.time_axis import local_zone
+from reconciler.report.findings.page import finding_row
+from reconciler.report.plan.page_rows import (
+    action_row,
+    cost_row,
+    creation_row,
+    cut,
+    local_budgets_section,
+    object_row,
+    section,
+    static_pool_row,
+)
+from reconciler.report.plan.pending import Launch, LeftOver, launches, left_over, pending_words
+from reconciler.report.plan.words import reason_words, summary
+from reconciler.report.timeline.chart import timeline_chart
+from reconciler.report.timeline.rows import week_rows
+from reconciler.report.words import counted, moment, short_revision
+
+
+def plan_page(
+    plan: Plan, *, cluster: str, timeline: CapacityTimeline | None = None, zone: tzinfo | None = None
+) -> dict[str, Any]:
+    """For `report.md.j2` and `report.html.j2`. timeline: the coming week, if it is to be shown."""
+    place = zone or local_zone(plan.now)
+    before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
+    return {
+        "title": f"Capacity plan for {cluster}",
+        "revision": short_revision(plan.revision),
+        "base": None,
+        "when": moment(plan.now, zone),
+        "summary": summary(plan),
+        "has_changes": plan.has_changes,
+        "cost": cost_row(before, after),
+        "assumptions": list(plan.cost.assumptions),
+        "demands": cut(
+            [_demand(outcome) for outcome in plan.demands if not outcome.demand.is_pending_pod],
+        ),
+        "sections": [
+            section
+            for section in (
+                section("What Karpenter would launch for pending pods", [_launch(row) for row in launches(plan)]),
+                section("Pending pods that cannot be placed", [_left_over(row) for row in left_over(plan)]),
+                section("Nodes to create", [creation_row(item) for item in plan.node_claims.create]),
+                section("Nodes to hold", [action_row(item) for item in plan.node_claims.hold]),
+                section("Nodes to release", [action_row(item) for item in plan.node_claims.release]),
+                section("Nodes to delete", [action_row(item) for item in plan.node_claims.delete]),
+                section("Objects to apply", [object_row(item) for item in plan.objects]),
+                section("Nodes of static NodePools", [static_pool_row(item) for item in plan.static_pools]),
+                local_budgets_section(plan, plan.objects, zone),
+            )
+            if section["count"]
+        ],
+        "findings": cut([finding_row(item) for item in plan.findings]),
+        "week": None if timeline is None else week_rows(timeline, place),
+        "week_chart": "" if timeline is None else timeline_chart(timeline, zone=place),
+        "notes": [
+            *([pending_words(plan)] if pending_words(plan) else []),
+            *(f"Nothing is deleted or released: {reason}" for reason in plan.blocked),
+            *plan.notes,
+        ],
+    }
+
+
+def _demand(outcome: DemandOutcome) -> dict[str, Any]:
+    demand = outcome.demand
+    not_ready = next((item for item in outcome.conditions if item.type == "ReadyForProvisioning"), None)
+    why = [reason_words(reason) for reason in outcome.unplaced_reasons]
+    if demand.desired is None and not_ready is not None:
+        why.append(not_ready.message or not_ready.reason)
+    return {
+        "name": str(demand.ref),
+        "desired": "not ready" if demand.desired is None else f"{demand.desired:,}",
+        "existing": f"{outcome.on_existing:,}",
+        "new": f"{outcome.on_new:,}",
+        "unplaced": f"{outcome.unplaced:,}",
+        "why": "; ".join(why),
+    }
+
+
+def _launch(row: Launch) -> dict[str, Any]:
+    return {"name": f"NodePool {row.node_pool}", "what": row.size, "why": row.kinds, "fields": []}
+
+
+def _left_over(row: LeftOver) -> dict[str, Any]:
+    return {"name": row.title, "what": counted(len(row.names), "pod"), "why": "; ".join(row.reasons), "fields": []}

@@ -1,0 +1,96 @@
+"""Sections and rows that the pages of a plan and of a difference share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import tzinfo
+from typing import Any
+
+from reconciler.model.changes import (
+    HOURS_PER_MONTH,
+    Action,
+    NodeClaimAction,
+    NodeClaimCreation,
+    ObjectChange,
+    Plan,
+    StaticPoolChange,
+)
+from reconciler.report.budgets.local import changing_local_budgets, validity, written_and_compiled
+from reconciler.report.plan.words import held, node_name, offered, static_words, value
+from reconciler.report.words import dollars, hourly, signed_dollars
+
+MOST_ROWS = 60
+"""Rows of one section: GitHub allows 65,536 characters per comment, and the summary must never be cut."""
+
+
+def cut(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"rows": rows[:MOST_ROWS], "count": len(rows), "left": max(0, len(rows) - MOST_ROWS)}
+
+
+def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None) -> dict[str, Any]:
+    pools = changing_local_budgets(plan, objects)
+    rows = [
+        {
+            "name": f"NodePool/{pool.node_pool}",
+            "what": f"{written}, in {pool.written.time_zone}",
+            "fields": compiled,
+            "why": "no window until then",
+        }
+        for pool in pools
+        for written, compiled in written_and_compiled(pool)
+    ]
+    local = section("Budgets in local time", rows)
+    notes = [f"NodePool/{pool.node_pool}: {validity(pool, zone)}." for pool in pools[:MOST_ROWS]]
+    return {**local, "columns": ["Name", "Written", "Applied, in UTC"], "third": "Applied, in UTC", "notes": notes}
+
+
+def section(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """columns: headings of name, what and why. Rows with fields are updates, whose third column has the fields.
+
+    third: another heading for the third column of every row. notes: lines below the table.
+    """
+    third = "Fields" if any(row["fields"] for row in rows) else "Why"
+    return {"title": title, "columns": ["Name", "What", third], "third": "", "notes": [], **cut(rows)}
+
+
+def cost_row(before: float, after: float) -> dict[str, str]:
+    return {
+        "hour_before": dollars(before),
+        "hour_after": dollars(after),
+        "month_before": dollars(before * HOURS_PER_MONTH),
+        "month_after": dollars(after * HOURS_PER_MONTH),
+        "month_delta": signed_dollars((after - before) * HOURS_PER_MONTH),
+    }
+
+
+def creation_row(creation: NodeClaimCreation) -> dict[str, Any]:
+    planned = creation.planned
+    return {
+        "name": creation.name,
+        "what": offered(creation),
+        "why": f"NodePool {planned.node_pool}, for {held(planned.holdings)}",
+        "fields": [],
+    }
+
+
+def action_row(action: NodeClaimAction) -> dict[str, Any]:
+    price = "" if action.price is None else hourly(action.price)
+    return {"name": node_name(action), "what": price, "why": action.reason or held(action.holdings), "fields": []}
+
+
+def object_row(change: ObjectChange) -> dict[str, Any]:
+    """Fields only of an update: a new object's fields are in its manifest."""
+    why = change.reason
+    if change.action is Action.CREATE and change.position:
+        why = f"declared in {change.position.file}:{change.position.line}"
+    fields = []
+    if change.action is Action.UPDATE:
+        fields = [f"{item.path}: {value(item.before)} → {value(item.after)}" for item in change.changes[:MOST_ROWS]]
+        left = len(change.changes) - len(fields)
+        fields += [f"… and {left:,} more"] if left else []
+    return {"name": str(change.ref), "what": str(change.action), "why": why, "fields": fields}
+
+
+def static_pool_row(item: StaticPoolChange) -> dict[str, Any]:
+    why = f"{item.before:,} → {item.after:,}, made by Karpenter itself"
+    return {"name": f"NodePool {item.node_pool}", "what": static_words(item), "why": why, "fields": []}

@@ -1,0 +1,163 @@
+"""A plan as text for a terminal."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+
+from reconciler.model.changes import HOURS_PER_MONTH, ChangeSet, DemandOutcome, Outcome, Plan
+from reconciler.report.escaping import terminal_lines
+from reconciler.report.findings.text import finding_lines
+from reconciler.report.paint import Paint, plain
+from reconciler.report.plan.domains import domain_lines, own_domains
+from reconciler.report.plan.objects import local_budget_section, object_lines
+from reconciler.report.plan.pending import launches, left_over, pending_words
+from reconciler.report.plan.words import held, node_name, offered, reason_words, static_words, summary
+from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
+from reconciler.report.words import counted, dollars, listed, moment, short_revision, signed_dollars
+
+
+def plan_text(
+    plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain, width: int | None = None
+) -> str:
+    """The whole plan, with the summary in its last line. width: columns in which it is wrapped."""
+    lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {moment(plan.now, zone)}")]
+    lines += _demand_lines(plan, paint)
+    lines += _change_lines(plan, paint)
+    lines += local_budget_section(plan, plan.objects, zone, paint)
+    lines += _pending_lines(plan, paint)
+    lines += _budget_lines(plan, paint)
+    if plan.findings:
+        lines += ["", paint("bold", "Findings"), *finding_lines(plan.findings, paint)]
+    lines += _notes(plan, paint)
+    lines += ["", *_cost_lines(plan, paint), paint("bold", f"{summary(plan)}.")]
+    return terminal_lines(lines, paint, width)
+
+
+def pass_text(
+    plan: Plan, change_set: ChangeSet | None, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain
+) -> str:
+    """A plan and the result of applying it, as the daemon shows after a pass. change_set None: it was not applied."""
+    text = plan_text(plan, cluster=cluster, zone=zone, paint=paint)
+    if change_set is None:
+        return text
+    applied = sum(result.outcome is Outcome.APPLIED for result in change_set.results)
+    lines = [paint("bold", f"Applied {counted(applied, 'write')} of {len(change_set.results):,}.")]
+    lines += [
+        f"  {result.write.ref}: {result.message or result.outcome.value}"
+        for result in change_set.results
+        if not result.ok
+    ]
+    return text + terminal_lines(lines, paint)
+
+
+def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
+    outcomes = [outcome for outcome in plan.demands if not outcome.demand.is_pending_pod]
+    if not outcomes:
+        return ["", "Nothing to keep ready: no buffer or request is declared."]
+    width = max(len(str(outcome.demand.ref)) for outcome in outcomes)
+    lines = ["", paint("bold", "Demands")]
+    for outcome in outcomes[:MOST_ROWS]:
+        source = outcome.demand.source
+        where = f"  {paint('dim', f'{source.file}:{source.line}')}" if source else ""
+        lines.append(f"  {outcome.demand.ref!s:<{width}}  {_demand_words(outcome, paint)}{where}")
+        lines += [f"      {paint('dim', line)}" for line in domain_lines(outcome)]
+        lines += [f"      {paint('yellow', reason_words(reason))}" for reason in outcome.unplaced_reasons]
+    return lines + rest_lines(outcomes)
+
+
+def _demand_words(outcome: DemandOutcome, paint: Paint) -> str:
+    demand = outcome.demand
+    if demand.desired is None:
+        why = next((item for item in outcome.conditions if item.type == "ReadyForProvisioning"), None)
+        reason = "" if why is None else f": {why.message or why.reason}"
+        return paint("red", f"not ready{reason}")
+    parts = [
+        f"{count:,} {words}"
+        for count, words in ((outcome.on_existing, "on existing nodes"), (outcome.on_new, "on new nodes"))
+        if count
+    ]
+    if outcome.unplaced:
+        parts.append(paint("red", f"{outcome.unplaced:,} unplaced"))
+    return f"{counted(demand.desired, 'chunk')}{': ' if parts else ''}{', '.join(parts)}"
+
+
+def _change_lines(plan: Plan, paint: Paint) -> list[str]:
+    claims = plan.node_claims
+    lines: list[str] = []
+    labels = own_domains(plan)
+    for creation in claims.create[:MOST_ROWS]:
+        lines.append(
+            f"  {paint('green', '+')} NodeClaim {creation.name}  {offered(creation)}",
+        )
+        own = f" with {labels[creation.name]}" if creation.name in labels else ""
+        lines.append(
+            paint("dim", f"      in NodePool {creation.planned.node_pool}{own}, for {held(creation.planned.holdings)}")
+        )
+    lines += rest_lines(claims.create)
+    for sign, style, verb, actions in (
+        ("=", "cyan", "hold", claims.hold),
+        ("-", "yellow", "release", claims.release),
+        ("-", "red", "delete", claims.delete),
+    ):
+        for action in actions[:MOST_ROWS]:
+            holds = f", for {held(action.holdings)}" if action.holdings else ""
+            # The reason of a hold repeats what the node holds.
+            reason = f": {action.reason}" if action.reason and not (verb == "hold" and holds) else ""
+            lines.append(f"  {paint(style, sign)} {verb} {node_name(action)}{holds}{reason}")
+        lines += rest_lines(actions)
+    for change in plan.objects[:MOST_ROWS]:
+        lines += object_lines(change, paint)
+    lines += rest_lines(plan.objects)
+    for item in plan.static_pools[:MOST_ROWS]:
+        sign, style = ("+", "green") if item.after > item.before else ("-", "red")
+        lines.append(f"  {paint(style, sign)} NodePool {item.node_pool}: {static_words(item)}")
+    lines += rest_lines(plan.static_pools)
+    return ["", paint("bold", "Changes"), *lines] if lines else []
+
+
+def _pending_lines(plan: Plan, paint: Paint) -> list[str]:
+    words = pending_words(plan)
+    if not words:
+        return []
+    if not plan.include_pending:
+        return ["", f"{words}."]
+    lines = ["", paint("bold", "Pending pods"), f"  {words}."]
+    lines += [f"  {paint('green', '+')} NodePool {row.node_pool}: {row.size}: {row.kinds}" for row in launches(plan)]
+    rows = left_over(plan)
+    for row in rows[:MOST_ROWS]:
+        lines.append(f"  {paint('red', '!')} {row.title}")
+        lines += [f"      {paint('yellow', reason)}" for reason in row.reasons]
+    lines += rest_lines(rows)
+    if plan.pending.placed_on_new:
+        lines.append(paint("dim", "  What-if only: Karpenter makes nodes for pending pods; headroom apply never does."))
+    return lines
+
+
+def _budget_lines(plan: Plan, paint: Paint) -> list[str]:
+    """NodePools that allow no disruption now; `headroom budgets` has the rest."""
+    closed: dict[tuple[str, str], list[str]] = {}
+    for row in plan.budgets:
+        if row.allowed == 0 and row.total:
+            closed.setdefault((row.node_pool, row.why), []).append(row.reason)
+    lines = [
+        f"  NodePool {node_pool}: no disruption allowed for {listed(reasons)}: {why}"
+        for (node_pool, why), reasons in closed.items()
+    ]
+    return ["", paint("bold", "Disruption budgets"), *lines[:MOST_ROWS], *rest_lines(lines)] if lines else []
+
+
+def _notes(plan: Plan, paint: Paint) -> list[str]:
+    lines = [f"Nothing is deleted or released in this pass: {reason}." for reason in plan.blocked]
+    lines += [note if note.endswith(".") else f"{note}." for note in plan.notes]
+    return ["", *(paint("yellow", line) for line in lines)] if lines else []
+
+
+def _cost_lines(plan: Plan, paint: Paint) -> list[str]:
+    before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
+    lines = [
+        (
+            f"Cost: {dollars(before)}/h now, {dollars(after)}/h after"
+            f" ({signed_dollars((after - before) * HOURS_PER_MONTH)} a month of {HOURS_PER_MONTH} h)"
+        ),
+    ]
+    return lines + [paint("dim", f"  {assumption}") for assumption in plan.cost.assumptions]

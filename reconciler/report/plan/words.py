@@ -1,0 +1,133 @@
+"""Phrases about plans: nodes and their prices, what they hold, reasons, the summary in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
+from reconciler.model.demand import POD_KIND
+from reconciler.model.placement import Holding, UnplacedReason
+from reconciler.model.refs import ObjectRef
+from reconciler.report.escaping import visible
+from reconciler.report.words import counted, hourly, listed
+
+_RESERVED = "reserved"
+
+_NEXT_TO_NOTHING = 0.00005
+"""USD an hour; four digits would show less as 0."""
+
+MOST_ZONES = 2
+"""Zones named on one line; more are counted."""
+
+_CANDIDATES = {
+    **dict.fromkeys(("node full", "node too small", "node labels", "node taints", "node not available"), "node"),
+    "instance type too small": "instance type",
+    "NodePool limit": "instance type",
+    "offering not available": "offering",
+}
+"""What a reason counts, where all its candidates are of one kind."""
+
+
+def held(holdings: Iterable[Holding]) -> str:
+    """`3 of CapacityBuffer/shop/web and Pod/shop/cart-1`; at most three demands by name."""
+    counts: dict[ObjectRef, int] = {}
+    for holding in holdings:
+        counts[holding.demand] = counts.get(holding.demand, 0) + holding.count
+    parts = [str(ref) if ref.kind == POD_KIND else f"{count} of {ref}" for ref, count in counts.items()]
+    if len(parts) > 4:  # noqa: PLR2004 - a line on a phone holds about three names
+        rest = "pods" if all(ref.kind == POD_KIND for ref in list(counts)[3:]) else "demands"
+        parts = [*parts[:3], f"{len(parts) - 3} more {rest}"]
+    return listed(parts)
+
+
+def candidates(reason: UnplacedReason) -> str:
+    """`12 nodes`, `4 instance types`. A single candidate may also be a NodePool."""
+    noun = _CANDIDATES.get(reason.cause, "candidate") if reason.count > 1 else "candidate"
+    return counted(reason.count, noun)
+
+
+def is_paid(price: float, capacity_types: Iterable[str]) -> bool:
+    """Whether nodes of these capacity types come from reservations, which providers list at almost no price."""
+    return tuple(capacity_types) == (_RESERVED,) and price < _NEXT_TO_NOTHING
+
+
+def launch_price(price: float, capacity_types: Iterable[str], nodes: int = 1) -> str:
+    """`$0.1086/h` for all of them. A reservation is paid for whether used or not, so its nodes have no price here."""
+    if not is_paid(price, capacity_types):
+        return hourly(price)
+    return "paid for with its reservation" if nodes == 1 else "paid for with their reservations"
+
+
+def reason_words(reason: UnplacedReason) -> str:
+    """The candidate that came closest, and how many candidates failed for the same reason if there are several."""
+    if reason.count == 1 or not reason.example:
+        return reason.example or reason.cause
+    return f"{reason.example} ({reason.cause}: {candidates(reason)})"
+
+
+def offered(creation: NodeClaimCreation) -> str:
+    """The possible kinds of a new node: `on-demand in zone-a: c-4x-amd64-linux or 5 other types, $0.1086/h`."""
+    planned = creation.planned
+    types = planned.instance_types[0] if planned.instance_types else "any type"
+    if len(planned.instance_types) > 1:
+        types += f" or {counted(len(planned.instance_types) - 1, 'other type')}"
+    zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
+    price = launch_price(planned.price, planned.capacity_types) if planned.price_known else "price not known"
+    return f"{' or '.join(planned.capacity_types)} in {zones}: {types}, {price}"
+
+
+def node_name(action: NodeClaimAction) -> str:
+    if action.node is None:
+        return action.node_claim or ""
+    if action.node_claim is None or action.node_claim == action.node:
+        return action.node
+    return f"{action.node_claim} ({action.node})"
+
+
+def value(item: Any) -> str:
+    """A field's value on one line; `(absent)` for none."""
+    import json  # noqa: PLC0415 - small and rare
+
+    if item is None:
+        return "(absent)"
+    text = visible(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True))
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - one line of a terminal
+
+
+def static_words(change: StaticPoolChange) -> str:
+    """`3 more nodes (static)`, with the price of one if that is known."""
+    difference = change.after - change.before
+    words = f"{counted(abs(difference), 'more node' if difference > 0 else 'fewer node')} (static)"
+    if change.price is None:
+        return words
+    return f"{words}: {change.instance_type}, {hourly(change.price)}{' each' if difference > 1 else ''}"
+
+
+def summary(plan: Plan) -> str:
+    """One line that is never cut: `2 nodes to create, 1 to release; 3 objects to apply; +$12.00/month`."""
+    claims = plan.node_claims
+    nodes = [
+        f"{counted(len(items), 'node')} to {verb}"
+        for items, verb in (
+            (claims.create, "create"),
+            (claims.hold, "hold"),
+            (claims.release, "release"),
+            (claims.delete, "delete"),
+        )
+        if items
+    ]
+    objects = f"{counted(len(plan.objects), 'object')} to apply" if plan.objects else ""
+    static = listed(
+        f"{counted(count, 'node')} {word}"
+        for word, count in (
+            ("more", sum(max(0, item.after - item.before) for item in plan.static_pools)),
+            ("fewer", sum(max(0, item.before - item.after) for item in plan.static_pools)),
+        )
+        if count
+    )
+    for_pods = sum(any(holding.demand.kind == POD_KIND for holding in item.planned.holdings) for item in claims.create)
+    what_if = f"{for_pods:,} of the nodes to create only as a what-if for pending pods" if for_pods else ""
+    static = f"{static} in static NodePools" if static else ""
+    parts = [part for part in (listed(nodes), objects, static, what_if) if part]
+    return "; ".join(parts) if parts else "No change: the cluster is as declared"

@@ -1,0 +1,105 @@
+"""A schedule's days on a terminal: one row per day, one cell per half hour of the schedule's own time zone.
+
+A value shows by number, by how dark its cells are, and by colour where there is colour.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import groupby
+
+from reconciler.model.timelines import ScheduleTimeline
+from reconciler.report.paint import Paint
+from reconciler.zone_data import time_zone
+
+SHADES = "·░▒▓█"
+_STYLES = ("blue", "cyan", "green", "yellow", "red")
+_CHANGES = "¦"
+_NO_TIME = " "
+_CELL = timedelta(minutes=30)
+_CELLS = 48
+_LABEL = 10
+_AXIS = "".join(f"{hour:02}    " for hour in range(0, 24, 3)).rstrip()
+
+
+class Grid:
+    """The picture of one timeline. now: its day is marked."""
+
+    def __init__(self, timeline: ScheduleTimeline, *, now: datetime, paint: Paint) -> None:
+        self._timeline = timeline
+        self._zone = time_zone(timeline.schedule.timezone)
+        self._now = now.astimezone(self._zone)
+        self._paint = paint
+        self._starts = [span.start for span in timeline.spans]
+        self._values = sorted({span.value for span in timeline.spans})
+        self._has_changes = False
+
+    def lines(self) -> list[str]:
+        rows = [self._row(day) for day in self._days()]
+        return [f"{'':{_LABEL}}  {self._paint('dim', _AXIS)}", *rows, "", *self._legend()]
+
+    def _days(self) -> Iterator[date]:
+        first = self._timeline.start.astimezone(self._zone).date()
+        last = (self._timeline.end - timedelta(microseconds=1)).astimezone(self._zone).date()
+        return (first + timedelta(days=index) for index in range((last - first).days + 1))
+
+    def _row(self, day: date) -> str:
+        edges = [self._instant(day, index) for index in range(_CELLS + 1)]
+        cells = [self._cell(edges[index], edges[index + 1]) for index in range(_CELLS)]
+        parts = []
+        for key, run in groupby(cells):
+            width = len(list(run))
+            parts.append(key * width if isinstance(key, str) else self._run(key, width))
+        mark = f"  {self._paint('bold', f'◂ now {self._now:%H:%M}')}" if day == self._now.date() else ""
+        return f"{day:%a %d %b}  {''.join(parts)}{mark}".rstrip()
+
+    def _run(self, value: int, width: int) -> str:
+        number = f"{value}" if len(f"{value}") < width else ""
+        return self._paint(_STYLES[self._step(value)], number + self._shade(value) * (width - len(number)))
+
+    def _cell(self, opens: datetime | None, closes: datetime | None) -> int | str:
+        """The value in a cell, or the sign for none or several."""
+        spans = self._timeline.spans
+        if opens is None or not self._timeline.start <= opens < self._timeline.end:
+            return _NO_TIME
+        first = bisect_right(self._starts, opens) - 1
+        last = bisect_right(self._starts, (closes or opens + _CELL) - timedelta(microseconds=1)) - 1
+        if any(span.value != spans[first].value for span in spans[first : last + 1]):
+            self._has_changes = True
+            return _CHANGES
+        return spans[first].value
+
+    def _instant(self, day: date, index: int) -> datetime | None:
+        """Where a cell begins; None if the clock skips it."""
+        local = datetime.combine(day, time()) + index * _CELL
+        instant = local.replace(tzinfo=self._zone).astimezone(UTC)
+        return instant if instant.astimezone(self._zone).replace(tzinfo=None) == local else None
+
+    def _step(self, value: int) -> int:
+        """The shade: the lowest value the lightest, the highest the darkest."""
+        if len(self._values) == 1:
+            return len(SHADES) // 2
+        if len(self._values) > len(SHADES) and self._values[0] == 0:
+            # Something is never drawn like nothing.
+            rank, ranks = self._values.index(value), len(self._values)
+            return 0 if value == 0 else 1 + round((rank - 1) * (len(SHADES) - 2) / (ranks - 2))
+        return round(self._values.index(value) * (len(SHADES) - 1) / (len(self._values) - 1))
+
+    def _shade(self, value: int) -> str:
+        return SHADES[self._step(value)]
+
+    def _legend(self) -> list[str]:
+        givers: dict[int, list[str]] = {value: [] for value in self._values}
+        for behavior, value in sorted(
+            {(span.behavior, span.value) for span in self._timeline.spans}, key=lambda item: (item[0] is not None, item)
+        ):
+            givers[value].append("default" if behavior is None else f"behaviors[{behavior}]")
+        lines = [
+            f"{self._paint(_STYLES[self._step(value)], self._shade(value) * 2)} {value:>{len(str(self._values[-1]))}}"
+            f"  {', '.join(names)}"
+            for value, names in givers.items()
+        ]
+        width = len(str(self._values[-1]))
+        return [*lines, f"{_CHANGES * 2} {'':{width}}  changes within the half hour"] if self._has_changes else lines

@@ -1,0 +1,1 @@
+"""What the daemon last did, as JSON and text."""

@@ -1,0 +1,85 @@
+"""What the daemon last did, as JSON (`headroom.dev/status/v1`), which it serves at /status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from reconciler import __version__
+from reconciler.model.changes import ChangeSet, Outcome, Plan
+from reconciler.model.errors import Failure
+from reconciler.model.source import SourceTree
+from reconciler.model.timelines import Edge
+from reconciler.report.findings.document import finding_row
+from reconciler.report.json_text import timestamp
+from reconciler.report.plan.document import demand_row
+from reconciler.report.plan.words import summary
+from reconciler.report.schedules.document import schedule_row
+from reconciler.zone_data import zone_data
+
+STATUS_SCHEMA = "headroom.dev/status/v1"
+
+
+def daemon_status_document(
+    *,
+    cluster: str,
+    started: datetime,
+    finished: datetime,
+    passes: int,
+    plan: Plan | None,
+    change_set: ChangeSet | None,
+    tree: SourceTree | None,
+    failure: Failure | None,
+    settled: bool,
+    timings: Mapping[str, float],
+) -> dict[str, Any]:
+    """As `headroom.dev/status/v1`: the last pass. `result` is the failure's kind in lower case, or `ok`."""
+    stalled = None if tree is None else tree.stalled
+    return {
+        "schemaVersion": STATUS_SCHEMA,
+        "version": __version__,
+        "timeZoneData": str(zone_data()),
+        "cluster": cluster,
+        "started": timestamp(started),
+        "finished": timestamp(finished),
+        "passes": passes,
+        "result": "ok" if failure is None else type(failure).__name__.lower(),
+        "message": "" if failure is None else failure.message,
+        "hint": "" if failure is None else failure.hint,
+        "revision": None if tree is None else tree.revision,
+        "stalled": None if stalled is None else {"reason": stalled[0], "message": stalled[1]},
+        "settled": settled,
+        "summary": "" if plan is None else summary(plan),
+        "demands": []
+        if plan is None
+        else [demand_row(outcome) for outcome in plan.demands if not outcome.demand.is_pending_pod],
+        "writes": _writes(change_set),
+        "blocked": [] if plan is None else list(plan.blocked),
+        "notes": [] if plan is None else list(plan.notes),
+        "findings": [] if plan is None else [finding_row(finding) for finding in plan.findings],
+        "schedules": [] if plan is None else [schedule_row(row) for row in plan.schedules],
+        "nextEdge": None,
+        "timings": {stage: round(seconds, 6) for stage, seconds in timings.items()},
+    }
+
+
+def _writes(change_set: ChangeSet | None) -> list[dict[str, Any]]:
+    """A row for each write that changed something or failed."""
+    return [
+        {
+            "object": str(result.write.ref),
+            "write": type(result.write).__name__,
+            "outcome": str(result.outcome),
+            "message": result.message,
+        }
+        for result in (() if change_set is None else change_set.results)
+        if result.outcome is not Outcome.UNCHANGED
+    ]
+
+
+def with_next_edge(document: Mapping[str, Any] | None, edge: Edge | None) -> Mapping[str, Any] | None:
+    """The document with the next edge of a schedule; None before the first pass."""
+    if document is None:
+        return None
+    return {**document, "nextEdge": None if edge is None else {"time": timestamp(edge.at), "schedule": edge.why}}

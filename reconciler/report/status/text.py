@@ -1,0 +1,118 @@
+"""What the daemon last did, as text for a terminal. Printed by `headroom status`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from reconciler.model.changes import Outcome
+from reconciler.report.escaping import terminal_lines
+from reconciler.report.paint import Paint, plain
+from reconciler.report.words import counted, moment, short_revision
+
+MOST_FINDINGS = 10
+"""Findings in the text before the rest is counted. The JSON has them all."""
+
+MOST_SCHEDULES = 5
+"""Schedules in the text, likewise."""
+
+MOST_HISTORY = 5
+"""Earlier passes in the text, likewise."""
+
+_DOCUMENT = ("kind", "namespace", "name")
+
+
+def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, width: int | None = None) -> str:
+    """The answers that a person looks for first: is it healthy, what did it do, what blocks it."""
+    finished = _moment(document["finished"])
+    good = document["result"] == "ok" and not document["stalled"]
+    errors = [row for row in document["findings"] if row["severity"] == "error"]
+    word = paint("green", "healthy") if good else paint("red", "not healthy")
+    if errors:
+        word += f", {'but' if good else 'and'} {paint('red', f'{_documents(errors)} errors')}"
+    lines = [
+        f"headroom {document['version']} on {document['cluster']} is {word}.",
+        f"  time zones  {document['timeZoneData']}",
+        f"  last pass   {finished}, number {document['passes']:,}, at {short_revision(document['revision'])}",
+    ]
+    if document["summary"]:
+        lines.append(f"  it planned  {document['summary']}")
+    if document.get("leads") is False:
+        lines.append(f"  standby     {document['leader'] or 'nobody'} leads")
+    lines += _schedule_lines(document)
+    if document["stalled"]:
+        lines.append(paint("red", f"  stalled     {document['stalled']['reason']}: {document['stalled']['message']}"))
+    if document["message"]:
+        lines.append(paint("red", f"  {document['result']:11} {document['message']}"))
+        lines += [f"              {document['hint']}"] if document["hint"] else []
+    applied = [row for row in document["writes"] if row["outcome"] == Outcome.APPLIED]
+    others = [row for row in document["writes"] if row["outcome"] != Outcome.APPLIED]
+    if applied:
+        lines.append(f"  applied     {counted(len(applied), 'write')}")
+    lines += [f"  {row['outcome']:11} {row['object']}: {row['message']}" for row in others]
+    lines += [f"  blocked     nothing is deleted or released: {reason}" for reason in document["blocked"]]
+    lines += [f"  note        {note}" for note in document["notes"]]
+    for row in document["demands"]:
+        name = f"{row['kind']}/{row['namespace']}/{row['name']}"
+        if row["desired"] is None:
+            lines.append(paint("red", f"  not ready   {name}"))
+        elif row["unplaced"]:
+            lines.append(
+                paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
+            )
+    return terminal_lines(
+        [*lines, *_finding_lines(document["findings"], paint), *_history_lines(document)], paint, width
+    )
+
+
+def _history_lines(document: Mapping[str, Any]) -> list[str]:
+    """Earlier passes that did something, the newest first; without the last one, of which the rest tells."""
+    rows = [row for row in document.get("history", ()) if row["finished"] != document["finished"]][:MOST_HISTORY]
+    lines = []
+    for row in rows:
+        what = f"{counted(row['applied'], 'write')} applied" if row["applied"] else row["message"] or row["result"]
+        planned = f" ({row['summary']})" if row["summary"] else ""
+        lines.append(f"  before      {_moment(row['finished'])}, {row['trigger']}: {what}{planned}")
+    return lines
+
+
+def _schedule_lines(document: Mapping[str, Any]) -> list[str]:
+    """The value of each schedule, the next one to change first, and when the next change causes a pass."""
+    edge, rows = document["nextEdge"], document["schedules"]
+    lines = [] if edge is None else [f"  next change {_moment(edge['time'])}: {edge['schedule']}"]
+    for row in sorted(rows, key=lambda row: row["nextValueTime"] or "~")[:MOST_SCHEDULES]:
+        then = (
+            "no further change"
+            if row["nextValueTime"] is None
+            else f"{row['nextValue']:,} from {_moment(row['nextValueTime'])}"
+        )
+        lines.append(f"  schedule    {row['namespace']}/{row['name']}: {row['currentValue']:,} now, {then}")
+    if len(rows) > MOST_SCHEDULES:
+        lines.append(f"  … and {counted(len(rows) - MOST_SCHEDULES, 'schedule')} more (headroom schedule shows them)")
+    return lines
+
+
+def _moment(text: str) -> str:
+    return moment(datetime.fromisoformat(text), None)
+
+
+def _documents(errors: list[Mapping[str, Any]]) -> str:
+    """`1 document has`, `2 documents have`: one document may have several errors."""
+    count = len({tuple(row[key] for key in _DOCUMENT) if row["name"] else (row["file"], row["line"]) for row in errors})
+    return f"{counted(count, 'document')} {'has' if count == 1 else 'have'}"
+
+
+def _finding_lines(findings: list[Mapping[str, Any]], paint: Paint) -> list[str]:
+    """Errors first, then warnings, each with its place."""
+    rows = [row for severity in ("error", "warning") for row in findings if row["severity"] == severity]
+    lines = []
+    for row in rows[:MOST_FINDINGS]:
+        where = f"{row['file']}:{row['line']}: " if row["file"] else ""
+        about = "/".join(part for part in (row[key] for key in _DOCUMENT) if part)
+        about = f"{about}: " if about else ""
+        severity = paint("red" if row["severity"] == "error" else "yellow", f"{row['severity']:11}")
+        lines.append(f"  {severity} {where}{about}{row['message']}")
+    if len(rows) > MOST_FINDINGS:
+        lines.append(f"  … and {counted(len(rows) - MOST_FINDINGS, 'finding')} more (headroom validate shows them)")
+    return lines

@@ -1,0 +1,1 @@
+"""All capacity over the coming time: demands, schedules and budgets in lanes."""

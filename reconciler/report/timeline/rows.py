@@ -1,0 +1,147 @@
+"""The coming week as text blocks for a pull request, since GitHub shows no inline SVG.
+
+A line has a cell for every four hours of the reader's time zone. A cell draws its highest value, or for budgets the lowest,
+so that neither a peak nor a closed budget is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, tzinfo
+from itertools import groupby
+from typing import Any
+
+from reconciler.model.timelines import CapacityTimeline
+from reconciler.report.drawing.time_axis import day_words, instant_words, midnight, midnights
+from reconciler.report.drawing.value_lanes import UNBOUNDED, number_of
+from reconciler.report.timeline.lanes import ALLOWED, Lane, LaneChange, lane_changes, lanes, shared_out
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+CELLS = 6
+"""Cells a day."""
+MOST_LANES = 16
+MOST_CHANGES = 3
+MOST_CONSTANT = 12
+VARIES = "◦"
+LEGEND = (
+    "Each block is four hours. Its height is the highest value in them, relative to the {}; for budgets it is the lowest. "
+    "· is 0, ◦ is 0 for part of the block, ∞ is no limit."
+)
+
+
+def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
+    """For the templates: a line for each lane that changes, and constant values in words."""
+    every = lanes(timeline)
+    moving = [lane for lane in every if not lane.is_constant]
+    return {
+        "title": f"The coming week: {len(moving):,} of {len(every):,} change"
+        if moving
+        else "The coming week: no change",
+        "count": len(every),
+        "heading": _heading(timeline, zone),
+        "lines": [
+            _row(moving[index], timeline, zone) for index in shared_out([lane.group for lane in moving], MOST_LANES)
+        ],
+        "left": max(0, len(moving) - MOST_LANES),
+        "constant": _constant([lane for lane in every if lane.is_constant]),
+        "legend": LEGEND.format("line's maximum"),
+        "zone": timeline.start.astimezone(zone).tzname() or "",
+    }
+
+
+def change_rows(base: CapacityTimeline, head: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
+    """The same for two revisions: only lanes that differ, with lines for before and after."""
+    changes = lane_changes(base, head)
+    return {
+        "title": f"The coming week, before and after: {len(changes):,} differ{'s' if len(changes) == 1 else ''}",
+        "count": len(changes),
+        "heading": _heading(head, zone),
+        "lines": [
+            _change_row(changes[index], head, zone)
+            for index in shared_out([item.either.group for item in changes], MOST_LANES)
+        ],
+        "left": max(0, len(changes) - MOST_LANES),
+        "constant": [],
+        "legend": LEGEND.format("maximum of both lines"),
+        "zone": head.start.astimezone(zone).tzname() or "",
+    }
+
+
+def _constant(those: Sequence[Lane]) -> list[str]:
+    """A line for each group with its constant values."""
+    lines = []
+    for group, members in groupby(those, key=lambda lane: lane.group):
+        words = [f"{lane.name} {number_of(lane.now)}" for lane in members]
+        left = len(words) - MOST_CONSTANT
+        lines.append(f"{group}: {', '.join(words[:MOST_CONSTANT])}" + (f" and {left:,} more" if left > 0 else ""))
+    return lines
+
+
+def _row(lane: Lane, timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
+    return {
+        "name": lane.name,
+        "blocks": [("", _blocks(lane, timeline, zone, _most([lane])))],
+        "words": f"now {number_of(lane.now)}; {_change_words(lane, zone)}",
+    }
+
+
+def _change_row(item: LaneChange, timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
+    sides = [("before", item.before), ("after", item.after)]
+    most = _most([lane for _, lane in sides if lane is not None])
+    words = " → ".join("absent" if lane is None else _range_words(lane) for _, lane in sides)
+    return {
+        "name": item.either.name,
+        "blocks": [(name, "absent" if lane is None else _blocks(lane, timeline, zone, most)) for name, lane in sides],
+        "words": words,
+    }
+
+
+def _range_words(lane: Lane) -> str:
+    """`1 to 8`, `0 to ∞`, or the one value."""
+    values = sorted({span.value for span in lane.spans}, key=lambda value: (value is None, value or 0))
+    return number_of(values[0]) if len(values) == 1 else f"{number_of(values[0])} to {number_of(values[-1])}"
+
+
+def _change_words(lane: Lane, zone: tzinfo) -> str:
+    changes = [f"{number_of(span.value)} from {instant_words(span.start, zone)}" for span in lane.spans[1:]]
+    left = len(changes) - MOST_CHANGES
+    return ", ".join(changes[:MOST_CHANGES]) + (f", and {left:,} more changes" if left > 0 else "")
+
+
+def _most(those: Sequence[Lane]) -> int:
+    return max((span.value or 0 for lane in those for span in lane.spans), default=0)
+
+
+def _days(timeline: CapacityTimeline, zone: tzinfo) -> list[tuple[str, datetime, datetime]]:
+    """Name, begin and end of each day, the first and last in full."""
+    return [
+        (day_words(day)[:CELLS], begins, midnight(day + timedelta(days=1), zone))
+        for day, begins in midnights(timeline.start, timeline.end, zone)
+    ]
+
+
+def _heading(timeline: CapacityTimeline, zone: tzinfo) -> str:
+    return " ".join(name.ljust(CELLS) for name, _, _ in _days(timeline, zone)).rstrip()
+
+
+def _blocks(lane: Lane, timeline: CapacityTimeline, zone: tzinfo, most: int) -> str:
+    days = []
+    for _, begins, ends in _days(timeline, zone):
+        step = (ends - begins) / CELLS
+        days.append("".join(_block(lane, timeline, begins + step * cell, step, most) for cell in range(CELLS)))
+    return "|".join(days)
+
+
+def _block(lane: Lane, timeline: CapacityTimeline, begins: datetime, step: timedelta, most: int) -> str:
+    start, end = max(begins, timeline.start), min(begins + step, timeline.end)
+    values = [span.value for span in lane.spans if span.start < end and span.end > start]
+    if start >= end or not values:
+        return " "
+    numbers = [value for value in values if value is not None]
+    if not numbers or (len(numbers) < len(values) and lane.group != ALLOWED):
+        return UNBOUNDED
+    value = min(numbers) if lane.group == ALLOWED else max(numbers)
+    if value <= 0:
+        # The lowest value of budgets is drawn, so a short window that allows disruption needs a sign of its own.
+        return VARIES if lane.group == ALLOWED and len(set(values)) > 1 else "·"
+    return BLOCKS[max(0, -(-value * len(BLOCKS) // max(1, most)) - 1)]

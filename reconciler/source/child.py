@@ -1,0 +1,162 @@
+"""One git process and its pipes: read as they fill, within limits of time, output and memory, and ended with its helpers."""
+
+from __future__ import annotations
+
+import os
+import resource
+import selectors
+import signal
+import subprocess
+from contextlib import suppress
+from time import monotonic
+
+_PIECE = 2**16
+_LAST_WORDS = 2**14
+"""Bytes kept of what git says on standard error; about a damaged pack it says the same for each object."""
+_GONE_WITHIN = 5.0
+"""Seconds for processes that were killed to be gone; longer takes one that hangs in the kernel, on a lost file system."""
+MEMORY = 512 * 2**20
+"""Bytes of its own that git may take; files that it maps do not count."""
+
+
+class OutOfTimeError(Exception):
+    """Git did not do within the time limit what it was asked."""
+
+
+class OutputTooLongError(Exception):
+    """Git wrote more than the caller can hold."""
+
+
+class Child:
+    """process: just started, the leader of its own group, with pipes for output, errors and, unless None, input.
+
+    Its error pipe is always drained: a git that waits for that would never answer.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._selector = selectors.DefaultSelector()
+        self._input = memoryview(b"")
+        self._output = bytearray()
+        self._errors = bytearray()
+        _bind_memory(process.pid)
+        for pipe in (process.stdout, process.stderr):
+            assert pipe is not None
+            os.set_blocking(pipe.fileno(), False)
+            self._selector.register(pipe, selectors.EVENT_READ)
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+
+    @property
+    def errors(self) -> bytes:
+        """The end of what it said on standard error so far."""
+        return bytes(self._errors)
+
+    def write(self, data: bytes) -> None:
+        """Hands over input; it is sent while output is read."""
+        assert self._process.stdin is not None
+        if not self._input:
+            self._selector.register(self._process.stdin, selectors.EVENT_WRITE)
+        self._input = memoryview(bytes(self._input) + data)
+
+    def line(self, deadline: float, most: int) -> bytes | None:
+        """The next line of its output without its end, None when there is none any more. deadline: of `time.monotonic`."""
+        searched = 0
+        while (end := self._output.find(b"\n", searched)) < 0:
+            searched = len(self._output)
+            if not self._pump(deadline, most):
+                return None
+        return self._taken(end, 1)
+
+    def exactly(self, length: int, deadline: float) -> bytes | None:
+        """The next bytes of its output, None when it ends before."""
+        while len(self._output) < length:
+            if not self._pump(deadline, length + _PIECE):
+                return None
+        return self._taken(length)
+
+    def rest(self, deadline: float, most: int) -> bytes:
+        """All of its output, after its input was sent and closed."""
+        self._finish_input_when_sent()
+        while self._pump(deadline, most):
+            self._finish_input_when_sent()
+        return self._taken(len(self._output))
+
+    def status(self, deadline: float) -> int:
+        """Its exit status, once it has ended by itself."""
+        try:
+            return self._process.wait(max(0.0, deadline - monotonic()))
+        except subprocess.TimeoutExpired as error:
+            raise OutOfTimeError from error
+
+    def end(self) -> None:
+        """Ends it and every helper of it. After its leader has ended by itself there is nothing left to end."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._wait_for_helpers()
+        self._process.wait()
+        self._selector.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+    def _wait_for_helpers(self) -> None:
+        """The pipes are at their end once the last process that holds them has gone."""
+        deadline = monotonic() + _GONE_WITHIN
+        self._output.clear()
+        with suppress(OutOfTimeError):
+            while self._pump(deadline, 2 * _PIECE):
+                self._output.clear()
+
+    def _taken(self, length: int, separator: int = 0) -> bytes:
+        taken = bytes(self._output[:length])
+        del self._output[: length + separator]
+        return taken
+
+    def _pump(self, deadline: float, most: int) -> bool:
+        """Moves what can be moved; False once its output has ended."""
+        if not self._is_writing():
+            return False
+        ready = self._selector.select(max(0.0, deadline - monotonic()))
+        if not ready:
+            raise OutOfTimeError
+        for key, _ in ready:
+            if key.fileobj is self._process.stdin:
+                self._send()
+                continue
+            piece = os.read(key.fd, _PIECE)
+            if not piece:
+                self._selector.unregister(key.fileobj)
+            elif key.fileobj is self._process.stdout:
+                self._output += piece
+            else:
+                self._errors = (self._errors + piece)[-_LAST_WORDS:]
+        if len(self._output) > most:
+            raise OutputTooLongError
+        return True
+
+    def _is_writing(self) -> bool:
+        return any(key.fileobj is not self._process.stdin for key in self._selector.get_map().values())
+
+    def _send(self) -> None:
+        assert self._process.stdin is not None
+        try:
+            sent = os.write(self._process.stdin.fileno(), self._input)
+        except BrokenPipeError:
+            sent = len(self._input)  # it has ended; why, it says on standard error
+        self._input = self._input[sent:]
+        if not self._input:
+            self._selector.unregister(self._process.stdin)
+
+    def _finish_input_when_sent(self) -> None:
+        if self._process.stdin is not None and not self._input and not self._process.stdin.closed:
+            self._process.stdin.close()
+
+
+def _bind_memory(pid: int) -> None:
+    """Where the kernel can limit another process, as Linux can: code before exec would not be safe beside threads."""
+    if hasattr(resource, "prlimit"):
+        with suppress(ProcessLookupError, PermissionError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))

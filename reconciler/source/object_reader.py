@@ -1,0 +1,68 @@
+"""Reading single objects from a repository's database, each within a time limit, whatever state the database is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from time import monotonic
+from types import TracebackType
+from typing import Self
+
+from reconciler.source.child import Child, OutOfTimeError, OutputTooLongError
+from reconciler.source.commands import CommandFailedError, Commands
+
+_LONGEST_LINE = 2**16
+_Read = Callable[[Child, float], bytes | None]
+
+
+class ObjectReader:
+    """One `git cat-file` for sizes and one for contents, both started when first asked. Not thread-safe.
+
+    Every failure is a CommandFailedError; after one the reader answers no more.
+    """
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self._running = ExitStack()
+        self._children: dict[str, Child] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._running.close()
+
+    def head(self, name: str) -> tuple[str, str, int]:
+        """An object's own name, what it is (blob, tree, commit, tag) and its length in bytes. name: any that git knows."""
+        return self._asked("--batch-check", name)
+
+    def content(self, name: str) -> bytes:
+        """The whole object; the caller has asked for its length before."""
+        _, _, length = self._asked("--batch", name)
+        body = self._answer("--batch", lambda child, deadline: child.exactly(length + 1, deadline))
+        return body[:length]
+
+    def _asked(self, mode: str, name: str) -> tuple[str, str, int]:
+        if mode not in self._children:
+            self._children[mode] = self._running.enter_context(self._commands.started("cat-file", mode, feed=True))
+        self._children[mode].write(f"{name}\n".encode())
+        line = self._answer(mode, lambda child, deadline: child.line(deadline, _LONGEST_LINE)).decode(errors="replace")
+        match line.split(" "):
+            case [found, kind, length] if length.isdigit():
+                return found, kind, int(length)
+            case _:
+                raise CommandFailedError("cat-file", 0, f"fatal: {line}")
+
+    def _answer(self, mode: str, read: _Read) -> bytes:
+        child = self._children[mode]
+        try:
+            answer = read(child, monotonic() + self._commands.timeout)
+        except OutOfTimeError as error:
+            raise CommandFailedError("cat-file", -1, "", timeout=self._commands.timeout) from error
+        except OutputTooLongError as error:
+            raise CommandFailedError("cat-file", -1, "fatal: its answer is too long") from error
+        if answer is None:
+            raise self._commands.failure("cat-file", -1, child.errors)
+        return answer

@@ -1,0 +1,237 @@
+"""Walking over a tree to find its manifests and templates, for folders and commits alike.
+
+Links are followed only inside the repository, component by component, so that none is ever opened to find out where it
+leads.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from time import monotonic
+
+from reconciler.model.errors import Stalled
+from reconciler.source.ignore import Rule, parse_rules, verdict
+from reconciler.source.selection import (
+    IGNORE_FILE,
+    SUFFIXES,
+    TEMPLATE_SUFFIX,
+    Kind,
+    Limits,
+    Scope,
+    Selection,
+    Tree,
+    too_large,
+)
+
+_MOST_LINKS = 40
+"""As many links in a row as Linux follows."""
+_DEEPEST = 64
+_LONGEST_NAME = 255
+"""Bytes, as on every file system that manifests are written on; Git itself knows no limit."""
+_LONGEST_LINK = 4096
+_LARGEST_IGNORE_FILE = 64 * 2**10
+
+
+def select(tree: Tree, scope: Scope, limits: Limits) -> Selection:
+    """The manifests and templates of a scope, in order of path.
+
+    Left out without a word: other files, hidden files and folders, and what `.sourceignore` files name, each for its own
+    folder, in gitignore's syntax. Raises `Stalled` when there is no such folder or the tree is too large.
+    """
+    return _Walk(tree, limits).run(scope)
+
+
+class _RefusedLinkError(Exception):
+    """A link that is not followed; its text is the reason."""
+
+
+def _no_folder(subdirectory: str) -> Stalled:
+    return Stalled(
+        f"the repository has no folder {subdirectory!r}",
+        reason="PathNotFound",
+        hint="name a folder that is there with --path",
+    )
+
+
+_Rules = tuple[str, tuple[Rule, ...]]
+"""The folder that the rules are for, and the rules."""
+
+
+class _Walk:
+    def __init__(self, tree: Tree, limits: Limits) -> None:
+        self._tree = tree
+        self._limits = limits
+        self._found = Selection()
+        self._suffixes: tuple[str, ...] = SUFFIXES
+        self._entries = 0
+        self._latest = monotonic() + limits.seconds
+
+    def run(self, scope: Scope) -> Selection:
+        if not self._below(scope.folder):
+            raise _no_folder(scope.folder)
+        if scope.templates_apart:
+            self._suffixes = (TEMPLATE_SUFFIX,)
+            self._below(scope.templates)
+        self._found.files = dict(sorted(self._found.files.items()))
+        self._found.skipped.sort()
+        return self._found
+
+    def _below(self, folder: str) -> bool:
+        """Walks over a folder with the rules above it; False when there is none."""
+        try:
+            real = self._resolve("", folder)
+        except _RefusedLinkError:
+            return False
+        if self._tree.entries(real) is None:
+            return False
+        parts = folder.split("/") if folder else []
+        above = ["/".join(parts[:count]) for count in range(len(parts))]
+        rules = [rule for each in above for rule in self._rules(each, each)]
+        self._folder(folder, real, rules, (real,))
+        return True
+
+    def _look_at(self, count: int) -> None:
+        """Counts what is looked at: links can make a small tree endless, in names as in time."""
+        self._entries += count
+        if self._entries > self._limits.entries:
+            raise too_large(f"more than {self._limits.entries:,} files and folders")
+        if monotonic() > self._latest:
+            raise too_large(f"more than can be looked through in {self._limits.seconds:g} seconds")
+
+    def _folder(self, shown: str, real: str, rules: Sequence[_Rules], inside: tuple[str, ...]) -> None:
+        rules = [*rules, *self._rules(shown, real)]
+        for name, kind in sorted((self._tree.entries(real) or {}).items()):
+            self._look_at(1)
+            path, source = posixpath.join(shown, name), posixpath.join(real, name)
+            if (
+                name.startswith(".")
+                or self._is_too_long(path, name)
+                or _ignored(rules, path, folder=kind is Kind.FOLDER)
+            ):
+                continue
+            if kind is Kind.LINK:
+                try:
+                    source = self._resolve(real, name)
+                except _RefusedLinkError as error:
+                    if name.endswith(self._suffixes) or "." not in name:
+                        self._skip(path, str(error))
+                    continue
+            match self._kind(source) if kind is Kind.LINK else kind:
+                case Kind.FOLDER:
+                    self._descend(path, source, rules, inside)
+                case Kind.FILE:
+                    self._file(path, source)
+                case Kind.SUBMODULE:
+                    self._skip(path, "is a submodule; submodules are not followed")
+                case _:
+                    pass
+
+    def _is_too_long(self, path: str, name: str) -> bool:
+        if len(name) <= _LONGEST_NAME:
+            return False
+        if name.endswith(self._suffixes):
+            shown = f"{path[: len(path) - len(name)]}{name[:40]}…"
+            self._skip(shown, f"has a name of more than {_LONGEST_NAME} characters")
+        return True
+
+    def _descend(self, path: str, source: str, rules: Sequence[_Rules], inside: tuple[str, ...]) -> None:
+        if _ignored(rules, path, folder=True):
+            return
+        if source in inside:
+            self._skip(path, "is a link to a folder that it is in")
+        elif self._tree.entries(source) is None:
+            self._skip(path, "cannot be listed")
+        elif len(inside) > _DEEPEST:
+            raise too_large(f"more than {_DEEPEST} folders in one another")
+        else:
+            self._folder(path, source, rules, (*inside, source))
+
+    def _file(self, path: str, source: str) -> None:
+        if not path.endswith(self._suffixes):
+            return
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            self._skip(path, "has a name that is not UTF-8")
+            return
+        self._found.files[path] = source
+        if len(self._found.files) > self._limits.files:
+            raise too_large(f"more than {self._limits.files} manifests")
+
+    def _skip(self, path: str, why: str) -> None:
+        self._found.skipped.append((path.encode("utf-8", "replace").decode(), why))
+
+    def _rules(self, shown: str, real: str) -> list[_Rules]:
+        if (self._tree.entries(real) or {}).get(IGNORE_FILE) is not Kind.FILE:
+            return []
+        path = posixpath.join(real, IGNORE_FILE)
+        try:
+            size = self._tree.size(path)
+            text = self._tree.content(path).decode("utf-8", "surrogateescape") if size <= _LARGEST_IGNORE_FILE else ""
+        except (OSError, ValueError) as error:
+            # without its rules the folder would be read too widely, which is no better than too narrowly
+            raise _unreadable_rules(path, str(error)) from error
+        if size > _LARGEST_IGNORE_FILE:
+            raise _unreadable_rules(path, f"it is larger than {_LARGEST_IGNORE_FILE // 2**10} KiB")
+        return [(shown, parse_rules(text))]
+
+    def _kind(self, path: str) -> Kind | None:
+        if not path:
+            return Kind.FOLDER
+        folder, name = posixpath.split(path)
+        return (self._tree.entries(folder) or {}).get(name)
+
+    def _resolve(self, folder: str, target: str) -> str:
+        """Where a path leads, every link on the way followed. Raises _RefusedLinkError."""
+        where = folder.split("/") if folder else []
+        ahead = target.split("/")[::-1]
+        links = 0
+        while ahead:
+            part = ahead.pop()
+            self._look_at(1)
+            if part in {"", "."}:
+                continue
+            if part == "..":
+                if not where:
+                    raise _RefusedLinkError("leads out of the repository")
+                where.pop()
+                continue
+            where.append(part)
+            kind = self._kind("/".join(where))
+            if part == ".git":
+                raise _RefusedLinkError("leads into .git")
+            if kind is None:
+                raise _RefusedLinkError("leads to nothing")
+            if kind is Kind.LINK:
+                links += 1
+                if links > _MOST_LINKS:
+                    raise _RefusedLinkError("goes round in a circle")
+                text = self._link("/".join(where))
+                where.pop()
+                ahead.extend(text.split("/")[::-1])
+        return "/".join(where)
+
+    def _link(self, path: str) -> str:
+        try:
+            if self._tree.size(path) > _LONGEST_LINK:
+                raise _RefusedLinkError("is longer than a path can be")
+            text = self._tree.content(path).decode("utf-8", "surrogateescape")
+        except OSError as error:
+            raise _RefusedLinkError(f"cannot be read ({error.strerror or error})") from error
+        if text.startswith("/"):
+            raise _RefusedLinkError("leads out of the repository")
+        return text
+
+
+def _unreadable_rules(path: str, why: str) -> Stalled:
+    return Stalled(f"{path} cannot be read: {why}", reason="SourceIgnoreInvalid")
+
+
+def _ignored(rules: Sequence[_Rules], path: str, *, folder: bool) -> bool:
+    """The last rule that names the path decides, the deepest file's last of all, as Git has it."""
+    for base, of_folder in reversed(rules):
+        found = verdict(of_folder, path[len(base) :].lstrip("/"), folder=folder)
+        if found is not None:
+            return found
+    return False

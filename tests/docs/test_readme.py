@@ -1,0 +1,41 @@
+"""The README is for someone who has two minutes: short sentences, commands that exist, links that lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from reconciler.cli.application import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MOST_WORDS = 30
+
+
+def test_no_sentence_is_long() -> None:
+    prose = re.sub(
+        r"```.*?```|^ {4}.*?$|^\|.*?$|^#.*?$|!?\[([^]]*)\]\([^)]*\)", r"\1", README, flags=re.DOTALL | re.MULTILINE
+    )
+    sentences = re.split(r"(?<=[.:])\s+(?=[A-Za-z`*-])|\n\n|\n- ", prose)
+    assert [text for text in sentences if len(text.split()) > MOST_WORDS] == []
+
+
+def test_every_command_is_named_and_every_link_leads_somewhere() -> None:
+    for command in COMMANDS:
+        assert f"docs/commands/{command}.md" in README
+    for target in re.findall(r"\]\((?!https?://)([^)#]+)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_make_targets_that_it_names_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"make ([a-z-]+)", README))
+    assert {"demo", "test"} <= targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_installing_comes_before_what_needs_it() -> None:
+    lines = [line.strip() for line in README.splitlines() if line.startswith("    ")]
+    first_use = next(index for index, line in enumerate(lines) if line.startswith("headroom "))
+    assert any(line.startswith("pip install") for line in lines[:first_use])

@@ -1,0 +1,75 @@
+"""`make demo`: what its banner says works, whatever port the daemon has."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.controlplane.waiting import eventually
+from tests.demo import LISTEN, address_for
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def demo(folder: Path, **environment: str) -> Iterator[str]:
+    """The banner of a running demo."""
+    command = [sys.executable, "-m", "tests.demo", str(folder)]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        banner = ""
+        while "/readyz" not in banner:
+            line = process.stdout.readline()
+            assert line, "the demo ended"
+            banner += line
+        yield banner
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+
+
+def test_the_status_command_and_the_pages_of_the_banner_work_with_port_0(tmp_path: Path) -> None:
+    with demo(tmp_path / "demo", HEADROOM_LISTEN="127.0.0.1:0") as banner:
+        found = re.search(r"See what the daemon did:  (.+)", banner)
+        page = re.search(r"http://\S+/capacity", banner)
+        assert found is not None
+        assert page is not None
+        command = shlex.split(found[1])
+
+        def answers() -> bool:
+            return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+        eventually(answers, within=60, what="the daemon answers at the address in the banner")
+        with urllib.request.urlopen(page[0], timeout=10) as answer:
+            assert answer.status == 200
+
+
+def test_a_default_port_that_is_taken_is_left_to_whoever_has_it() -> None:
+    host, port = LISTEN.split(":")
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind((host, int(port)))
+        except OSError:
+            pass  # somebody has it already
+        else:
+            taken.listen()
+        assert address_for(None) != LISTEN
+    assert address_for("127.0.0.1:9999") == "127.0.0.1:9999"

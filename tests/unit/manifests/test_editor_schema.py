@@ -1,0 +1,67 @@
+"""The schema for editors accepts what headroom accepts, and marks what a person would want marked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from reconciler.manifests.editor_schema import EDITOR_LINE, SCHEMA_FILE, editor_schema
+
+ROOT = Path(__file__).resolve().parents[3]
+VALIDATOR = jsonschema_rs.Draft7Validator(editor_schema())
+EXAMPLES = sorted((ROOT / "examples-repo" / "clusters").rglob("*.yaml"))
+PAGES = sorted(page for page in (ROOT / "docs" / "manifests").glob("*.md"))
+
+
+def documents(text: str) -> list[Any]:
+    return [document for document in yaml.safe_load_all(text) if document is not None]
+
+
+def wrong(document: Any) -> list[str]:
+    return [error.message for error in VALIDATOR.iter_errors(document)]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_examples_are_right(path: Path) -> None:
+    for document in documents(path.read_text()):
+        assert wrong(document) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_the_documentation_shows_is_right(page: Path) -> None:
+    for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
+        for document in documents(block):
+            if isinstance(document, dict) and "apiVersion" in document:
+                assert wrong(document) == []
+
+
+def buffer(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {"name": "web"},
+        "spec": {"podTemplateRef": {"name": "web"}, "replicas": 3} | spec,
+    }
+
+
+@pytest.mark.parametrize(
+    "document", [buffer(replicas="3"), buffer(replica=3), {**buffer(), "metadata": {"name": "Web"}}, {"kind": "x"}]
+)
+def test_mistakes_are_marked(document: Any) -> None:
+    assert wrong(buffer()) == []
+    assert wrong(document) != []
+
+
+def test_other_kinds_may_be_anything() -> None:
+    assert wrong({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}) == []
+
+
+def test_the_line_leads_from_a_clusters_folder_to_the_schema() -> None:
+    found = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)\n", EDITOR_LINE)
+    assert found is not None
+    assert (Path("/r/clusters/production") / found[1]).resolve() == Path("/r") / SCHEMA_FILE

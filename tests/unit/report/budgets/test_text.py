@@ -1,0 +1,124 @@
+"""Disruption budgets on a terminal: what a person reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from reconciler.model.changes import BudgetOutcome, Plan
+from reconciler.model.nodes import DisruptionBudget, NodePool
+from reconciler.plan.budget_timeline import budget_cells
+from reconciler.plan.disruption_budgets import PoolState, budget_outcomes
+from reconciler.report.budgets.grid import HourGrid
+from reconciler.report.budgets.text import budgets_text, hours_text
+from reconciler.report.plan.text import plan_text
+from tests.builders import node_pool
+
+BERLIN = ZoneInfo("Europe/Berlin")
+FRIDAY = datetime(2026, 10, 23, 9, tzinfo=UTC)
+OFFICE_HOURS = DisruptionBudget("0", ("Drifted",), "0 9 * * mon-fri", timedelta(hours=8))
+OFFICE = node_pool("office", budgets=(DisruptionBudget("20%"), OFFICE_HOURS))
+
+
+def present(pool: NodePool, state: PoolState) -> str:
+    outcomes = budget_outcomes([pool], {pool.name: state}, FRIDAY)
+    return budgets_text(outcomes, heading="Disruption budgets", now=FRIDAY, zone=BERLIN)
+
+
+def hours(pool: NodePool, start: datetime, end: datetime, zone: ZoneInfo = BERLIN) -> list[str]:
+    grid = HourGrid(start, end, zone=zone)
+    cells = budget_cells([pool], {pool.name: PoolState(20)}, grid.edges)
+    return hours_text(cells, grid, now=start, zone=zone).splitlines()
+
+
+def row(lines: list[str], day: str) -> str:
+    return next(line for line in lines if line.strip().startswith(day))[14:62].rstrip()
+
+
+def test_the_present_says_what_may_go_and_which_budget_binds() -> None:
+    assert present(OFFICE, PoolState(20, disrupting=1, not_ready=2)) == (
+        "Disruption budgets, 2026-10-23 11:00 CEST (09:00 UTC)\n"
+        "\n"
+        "NodePool office: 20 nodes, 1 disrupting, 2 not ready\n"
+        "  Underutilized and Empty  1 allowed     budgets[0] binds: 20% of 20 nodes is 4; "
+        "1 disrupting and 2 not ready already, which leaves 1\n"
+        "  Drifted                  none allowed  budgets[1] binds: no node at all, "
+        "for 8h from each '0 9 * * mon-fri' (UTC)\n"
+    )
+
+
+def test_reasons_alike_share_a_line_also_where_nothing_bounds_them() -> None:
+    text = present(node_pool("free", budgets=()), PoolState(1))
+    assert "  Underutilized, Empty and Drifted  no limit  the list of budgets is empty: any number may go\n" in text
+    assert "NodePool free: 1 node\n" in text
+
+
+def test_what_closes_a_pool_is_named() -> None:
+    seven = DisruptionBudget("5", ("Empty",), "0 0 * * 7", timedelta(hours=1))
+    text = present(node_pool("shut", budgets=(DisruptionBudget("5"), seven)), PoolState(9))
+    assert (
+        "Underutilized, Empty and Drifted  none allowed  budgets[1] cannot be evaluated, so that nothing may go" in text
+    )
+    assert "7 is above 6, in the field for day of week" in text
+
+
+def test_days_are_those_of_the_readers_clock_with_utc_below() -> None:
+    lines = hours(OFFICE, FRIDAY, FRIDAY + timedelta(days=3, hours=15))
+    assert "        CEST  00    03    06    09    12    15    18    21" in lines
+    assert "         UTC  22    01    04    07    10    13    16    19" in lines
+    # 09:00 to 17:00 UTC is 11:00 to 19:00 in summer and 10:00 to 18:00 in winter.
+    assert row(lines, "Fri 23 Oct") == " " * 22 + "0" + "·" * 15 + "4" + "░" * 9
+    assert row(lines, "Mon 26 Oct") == "4" + "░" * 19 + "0" + "·" * 15 + "4" + "░" * 11
+    assert next(line for line in lines if "Sun 25 Oct" in line).endswith("clocks change to CET, UTC+01:00")
+    assert "  office: Underutilized and Empty: 4 at all times" in lines
+
+
+def test_a_cell_is_the_least_of_its_hour_also_where_the_hour_comes_twice_or_never() -> None:
+    # Half past one to twenty to two UTC: within the hour that comes twice on the day that the clock is set back.
+    short = DisruptionBudget("0", None, "30 1 * * *", timedelta(minutes=10))
+    pool = node_pool("short", budgets=(short, DisruptionBudget("5")))
+    back = hours(pool, datetime(2026, 10, 24, 22, tzinfo=UTC), datetime(2026, 10, 25, 23, tzinfo=UTC))
+    assert row(back, "Sun 25 Oct") == "5░░░0·5" + "░" * 41
+    forward = hours(pool, datetime(2026, 3, 28, 23, tzinfo=UTC), datetime(2026, 3, 29, 22, tzinfo=UTC))
+    assert row(forward, "Sun 29 Mar") == "5░░░  0·5" + "░" * 39
+
+
+def test_zones_off_the_full_hour_have_their_own_cells() -> None:
+    lines = hours(
+        OFFICE,
+        datetime(2026, 10, 22, 18, 30, tzinfo=UTC),
+        datetime(2026, 10, 23, 18, 30, tzinfo=UTC),
+        ZoneInfo("Asia/Kolkata"),
+    )
+    # 09:00 UTC is 14:30: the hour in which it closes is closed, the one in which it opens too.
+    assert row(lines, "Fri 23 Oct") == "4" + "░" * 27 + "0" + "·" * 17 + "4░"
+
+
+def test_a_plan_names_the_pools_of_which_no_node_may_go() -> None:
+    plan = Plan(None, FRIDAY, budgets=budget_outcomes([OFFICE], {"office": PoolState(20)}, FRIDAY))
+    text = plan_text(plan, cluster="test", zone=BERLIN)
+    assert "Disruption budgets\n  NodePool office: no disruption allowed for Drifted: budgets[1] binds" in text
+    assert "Underutilized" not in text
+    nothing = replace(plan, budgets=(BudgetOutcome("new", "Empty", 0, 0, 0, 0, 0, "10% of 0 nodes is 0"),))
+    assert "Disruption budgets" not in plan_text(nothing, cluster="test", zone=BERLIN)
+
+
+def test_pictures_of_one_output_share_a_scale() -> None:
+    """As in the chart: 2 nodes are shaded alike beside a pool of 10 and beside itself."""
+    pools = [
+        node_pool(name, budgets=(DisruptionBudget(nodes), OFFICE_HOURS))
+        for name, nodes in (("few", "2"), ("some", "5"), ("many", "9"))
+    ]
+    grid = HourGrid(FRIDAY, FRIDAY + timedelta(days=1), zone=BERLIN)
+    cells = budget_cells(pools, {pool.name: PoolState(20) for pool in pools}, grid.edges)
+    text = hours_text(cells, grid, now=FRIDAY, zone=BERLIN)
+    shades = {name: row(text[text.index(f"{name}: Drifted") :].splitlines(), "Sat 24 Oct") for name in ("few", "many")}
+    assert shades["few"][1] < shades["many"][1]
+    assert (shades["few"][0], shades["many"][0]) == ("2", "9")
+
+
+def test_a_span_within_a_minute_has_seconds() -> None:
+    assert hours(OFFICE, FRIDAY, FRIDAY + timedelta(seconds=30))[0] == (
+        "Hour by hour, 2026-10-23 11:00:00 CEST (09:00:00 UTC) to 2026-10-23 11:00:30 CEST (09:00:30 UTC)"
+    )

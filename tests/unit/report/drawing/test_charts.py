@@ -1,0 +1,271 @@
+"""Charts and pages of time, held to golden files (HEADROOM_GOLDEN=write renews them; look at them in a browser before)."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from datetime import UTC, timedelta
+from pathlib import Path
+from xml.etree import ElementTree as ET
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.findings import Finding, Severity
+from reconciler.model.schedules import Behavior, TimePattern
+from reconciler.model.timelines import CapacityTimeline
+from reconciler.packaged import packaged_texts
+from reconciler.render.environment import Templates
+from reconciler.report.budgets.chart import budget_chart
+from reconciler.report.budgets.page import budget_page
+from reconciler.report.difference.difference import difference
+from reconciler.report.difference.page import difference_page
+from reconciler.report.drawing.svg import step_of, width_of
+from reconciler.report.escaping import PAGE_FILTERS, page_value
+from reconciler.report.plan.page import plan_page
+from reconciler.report.schedules.chart import schedule_chart
+from reconciler.report.schedules.page import schedule_page
+from reconciler.report.timeline.chart import difference_chart, timeline_chart
+from reconciler.report.timeline.lanes import lane_changes, shared_out
+from reconciler.report.timeline.page import timeline_page
+from reconciler.report.timeline.rows import change_rows, week_rows
+from tests.builders import buffer_ref
+from tests.plans import full_plan
+from tests.timelines import (
+    END,
+    NOW,
+    WORKDAYS,
+    budget_span,
+    budgets,
+    capacity,
+    proposal,
+    schedule_ref,
+    schedule_timeline,
+)
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+BERLIN = ZoneInfo("Europe/Berlin")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def templates() -> Templates:
+    return Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
+
+
+def check(name: str, text: str) -> None:
+    golden = GOLDEN / name
+    if os.environ.get("HEADROOM_GOLDEN") == "write":
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+def without_code(page: str) -> str:
+    """A page's own words: its scripts and styles have tests of their own."""
+    return re.sub(r"<(script|style)>.*?</\1>", r"<\1>…</\1>", page, flags=re.DOTALL)
+
+
+def charts() -> dict[str, str]:
+    return {
+        "schedule.svg": schedule_chart([schedule_timeline(proposal(), days=30)], now=NOW),
+        "budgets.svg": budget_chart(budgets(), zone=BERLIN, now=NOW),
+        "week.svg": timeline_chart(capacity(), zone=BERLIN),
+        "week-difference.svg": difference_chart(capacity(), capacity(peak=4, weekend=0), zone=BERLIN),
+    }
+
+
+@pytest.mark.parametrize("name", ["schedule.svg", "budgets.svg", "week.svg", "week-difference.svg"])
+def test_a_chart(name: str) -> None:
+    check(name, charts()[name])
+
+
+def test_pages(templates: Templates) -> None:
+    finding = Finding("overlapping-behaviors", Severity.WARNING, "two <overlap>", ref=proposal().ref)
+    page = schedule_page([schedule_timeline(proposal())], now=NOW, findings=[finding], zone=BERLIN)
+    check("schedule.html", without_code(templates.render("schedule.html.j2", page)))
+    outcomes = [span.outcome for span in budgets() if span.start == NOW]
+    page = budget_page(outcomes, budgets(), heading="Disruption budgets on shop", now=NOW, zone=BERLIN)
+    check("budgets.html", without_code(templates.render("budgets.html.j2", page)))
+    page = timeline_page(capacity(), cluster="shop", zone=BERLIN)
+    check("timeline.html", without_code(templates.render("timeline.html.j2", page)))
+
+
+def test_the_week_in_a_pull_request(templates: Templates) -> None:
+    page = plan_page(full_plan(), cluster="production", timeline=capacity(), zone=BERLIN)
+    check("plan-week.md", templates.render("report.md.j2", page))
+    change = difference(full_plan(), full_plan())
+    pair = (capacity(), capacity(peak=4, weekend=0))
+    page = difference_page(change, cluster="production", timelines=pair, zone=BERLIN)
+    check("diff-week.md", templates.render("report.md.j2", page))
+
+
+def texts(chart: str) -> list[ET.Element]:
+    return list(ET.fromstring(chart).iter(f"{SVG}text"))
+
+
+def words_of(chart: str) -> str:
+    return "\n".join("".join(text.text or "") for text in texts(chart))
+
+
+def overlapping_texts(chart: str) -> list[tuple[str, str]]:
+    """Pairs of texts that would be drawn over one another in a wide font."""
+    boxes = []
+    for text in texts(chart):
+        words = text.text or ""
+        look = text.get("class") or ""
+        size = 15 if "head" in look else 11 if "small" in look else 12
+        width, x, y = width_of(words, size) * 0.94, float(text.get("x") or 0), float(text.get("y") or 0)
+        left = x - {"end": width, "middle": width / 2}.get(text.get("text-anchor") or "", 0)
+        boxes.append((left, left + width, y - size * 0.7, y, words))
+    return [
+        (one[4], two[4])
+        for index, one in enumerate(boxes)
+        for two in boxes[index + 1 :]
+        if one[0] < two[1] and two[0] < one[1] and one[2] < two[3] and two[2] < one[3]
+    ]
+
+
+@pytest.mark.parametrize("name", ["schedule.svg", "budgets.svg", "week.svg", "week-difference.svg"])
+def test_no_text_lies_over_another_and_nothing_leaves_the_picture(name: str) -> None:
+    chart = charts()[name]
+    assert overlapping_texts(chart) == []
+    root = ET.fromstring(chart)
+    width, height = float(root.get("width") or 0), float(root.get("height") or 0)
+    for shape in root.iter(f"{SVG}rect"):
+        x, y, wide, tall = (float(shape.get(key) or 0) for key in ("x", "y", "width", "height"))
+        assert x >= 0
+        assert y >= 0
+        assert x + wide <= width + 1
+        assert y + tall <= height
+
+
+def hours(most: int) -> st.SearchStrategy[TimePattern]:
+    listed = st.lists(st.integers(0, 23), min_size=1, max_size=most, unique=True).map(
+        lambda values: tuple(sorted(values))
+    )
+    return st.builds(
+        TimePattern, hours=listed, minutes=st.none() | st.just((15, 45)), weekdays=st.none() | st.just(WORKDAYS)
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    behaviors=st.lists(
+        st.builds(Behavior, st.integers(0, 20_000), hours(4), hours(4), st.integers(0, 1)), min_size=1, max_size=6
+    ),
+    zone=st.sampled_from(["UTC", "America/Havana", "Australia/Lord_Howe"]),
+    days=st.sampled_from([3, 7, 31]),
+)
+def test_whatever_the_schedule_its_picture_is_whole_and_its_texts_apart(
+    behaviors: list[Behavior], zone: str, days: int
+) -> None:
+    schedule = replace(proposal(), behaviors=tuple(behaviors), timezone=zone)
+    timelines = [schedule_timeline(proposal()), schedule_timeline(schedule, days)]
+    assert overlapping_texts(schedule_chart(timelines, now=NOW)) == []
+
+
+def test_texts_that_overlap_are_noticed() -> None:
+    chart = schedule_chart([schedule_timeline(proposal())], now=NOW)
+    first = texts(chart)[0].text or ""
+    spoilt = chart.replace("</svg>", f'<text x="14" y="26" class="head">{first}</text></svg>')
+    assert overlapping_texts(spoilt) != []
+
+
+def test_the_proposals_week_has_its_three_colours_and_numbers() -> None:
+    chart = schedule_chart([schedule_timeline(proposal())], now=NOW)
+    looks = set(re.findall(r'class="(v\d)"', chart))
+    assert looks == {f"v{step_of(value, [1, 2, 3])}" for value in (1, 2, 3)}
+    assert len(looks) == 3
+    shown = words_of(chart).splitlines()
+    assert {"1", "2", "3"} <= set(shown)
+    assert "3 behaviors[1]" in shown
+
+
+def test_a_collision_is_numbered_in_the_grid_and_told_with_its_first_time() -> None:
+    shown = " ".join(words_of(schedule_chart([schedule_timeline(proposal())], now=NOW)).split())
+    assert "1 Collision, first Fri 6 Mar 17:00 to Mon 9 Mar 09:00: behaviors[0] (1) wins over behaviors[2] (2)" in shown
+
+
+def test_a_behavior_that_counts_at_no_time_is_named() -> None:
+    hidden = Behavior(7, TimePattern(weekdays=(1,), hours=(10,)), TimePattern(weekdays=(1,), hours=(11,)))
+    schedule = replace(proposal(), behaviors=(*proposal().behaviors, hidden))
+    assert "behaviors[3] (7) is never in effect in this span" in words_of(
+        schedule_chart([schedule_timeline(schedule)], now=NOW)
+    )
+
+
+def test_zero_and_unbounded_are_told_without_colour() -> None:
+    chart = budget_chart(budgets(), zone=UTC, now=NOW)
+    assert 'class="cross"' in chart
+    assert 'class="free"' in chart
+    assert {"0", "∞", "4", "12"} <= set(words_of(chart).splitlines())
+
+
+def test_a_longer_span_of_budgets_has_a_row_a_week() -> None:
+    longer = [budget_span(NOW, NOW + timedelta(days=15), 4, "Empty")]
+    assert words_of(budget_chart(longer, zone=UTC, now=NOW)).splitlines().count("Empty") == 3
+
+
+def test_of_nothing_there_is_a_picture_that_says_so() -> None:
+    assert "There is no NodePool." in budget_chart([], zone=UTC, now=NOW)
+    assert "There is no schedule." in schedule_chart([], now=NOW)
+    nothing = CapacityTimeline(NOW, END)
+    assert timeline_chart(nothing, zone=UTC) == ""
+    assert week_rows(nothing, UTC)["count"] == 0
+    assert difference_chart(capacity(), capacity(), zone=UTC) == ""
+
+
+def test_a_name_cannot_change_the_picture() -> None:
+    evil = replace(proposal(), ref=replace(proposal().ref, name='<script>"&'))
+    chart = schedule_chart([schedule_timeline(evil)], now=NOW)
+    assert ET.fromstring(chart).get("aria-label") == 'Schedule default/<script>"&'
+    assert "<script>" not in chart
+
+
+def named(chart: str) -> list[str]:
+    """What stands at the left of the lanes."""
+    return [text.text or "" for text in texts(chart) if text.get("x") == "12" and "small" in (text.get("class") or "")]
+
+
+def test_names_of_one_group_look_alike() -> None:
+    short = capacity()
+    assert named(timeline_chart(short, zone=UTC)) == [
+        "CapacityBuffer/shop/web",
+        "default/scheduling",
+        "NodePool/general Underutilized",
+    ]
+    longer = schedule_timeline(replace(proposal(), ref=schedule_ref("scheduling-of-the-whole-shop")))
+    web = [replace(span, ref=buffer_ref("web-in-the-north-and-south")) for span in short.demands[1:]]
+    chart = timeline_chart(
+        replace(short, demands=(*short.demands, *web), schedules=(*short.schedules, longer)), zone=UTC
+    )
+    assert named(chart)[:3] == ["shop/web", "shop/web-in-the-north-and-south", "default/scheduling"]
+    assert not any("/" in name and name.startswith("MetricsProducer") for name in named(chart))
+
+
+def test_only_what_differs_is_before_and_after() -> None:
+    changes = lane_changes(capacity(), capacity(peak=4))
+    assert [item.either.name for item in changes] == ["CapacityBuffer/shop/web"]
+    without = replace(capacity(), demands=())
+    (cart, web) = lane_changes(capacity(), without)
+    assert (cart.after, web.after) == (None, None)
+    assert [row["words"] for row in change_rows(capacity(), without, UTC)["lines"]] == ["5 → absent", "0 to 9 → absent"]
+
+
+def test_where_there_are_too_many_every_group_is_shown() -> None:
+    groups = ["asked"] * 20 + ["worth"] * 2 + ["allowed"] * 9
+    shown = [groups[index] for index in shared_out(groups, 10)]
+    assert shown == ["asked"] * 4 + ["worth"] * 2 + ["allowed"] * 4
+    assert shared_out(groups, 100) == list(range(31))
+
+
+def test_a_month_of_short_windows_is_told_as_it_is() -> None:
+    window = Behavior(2, TimePattern(hours=(2,), minutes=(15,)), TimePattern(hours=(2,), minutes=(45,)))
+    schedule = replace(proposal(), behaviors=(window,), default_replicas=0)
+    chart = schedule_chart([schedule_timeline(schedule, days=31)], now=NOW)
+    told = {title.text or "" for title in ET.fromstring(chart).iter(f"{SVG}title")}
+    assert "2: Sun 22 Mar 02:15 to 02:45" in told
+    assert not any(words.startswith("2: ") and " to " in words and words[-5:] != "02:45" for words in told)

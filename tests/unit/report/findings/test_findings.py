@@ -1,0 +1,53 @@
+import json
+
+import pytest
+
+from reconciler.model.findings import Finding, Severity
+from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.report.findings.annotations import github_annotations
+from reconciler.report.findings.sarif import sarif_document
+from reconciler.report.findings.text import findings_text
+
+
+@pytest.fixture
+def finding() -> Finding:
+    return Finding(
+        code="unknown-field",
+        severity=Severity.WARNING,
+        message="spec has no field 'replica', 100% sure",
+        position=SourcePosition("clusters/a,b/web.yaml", 3, 5),
+        ref=ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web"),
+        path="spec.replica",
+        hint="did you mean 'replicas'?",
+    )
+
+
+def test_text_says_where_what_and_what_to_write(finding: Finding) -> None:
+    assert findings_text([finding], documents=1, files=1) == (
+        "  clusters/a,b/web.yaml:3:5: warning: CapacityBuffer/shop/web: spec has no field 'replica', 100% sure [unknown-field]\n"
+        "      did you mean 'replicas'?\n"
+        "1 document in 1 file: 0 errors, 1 warning, 0 notes.\n"
+    )
+
+
+def test_annotations_are_escaped_for_the_runner(finding: Finding) -> None:
+    assert github_annotations([finding]) == (
+        "::warning file=clusters/a%2Cb/web.yaml,line=3,col=5,title=unknown-field"
+        "::CapacityBuffer/shop/web: spec has no field 'replica', 100%25 sure%0Adid you mean 'replicas'?\n"
+    )
+
+
+def test_sarif_has_one_rule_a_code_and_one_result_a_finding(finding: Finding) -> None:
+    run = sarif_document([finding, finding])["runs"][0]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["unknown-field"]
+    assert len(run["results"]) == 2
+    assert run["results"][0]["level"] == "warning"
+    region = run["results"][0]["locations"][0]["physicalLocation"]["region"]
+    assert region == {"startLine": 3, "startColumn": 5}
+    json.dumps(run)
+
+
+def test_a_finding_without_a_place_is_still_reported() -> None:
+    finding = Finding("no-manifests", Severity.INFO, "nothing to read")
+    assert github_annotations([finding]) == "::notice title=no-manifests::nothing to read\n"
+    assert "locations" not in sarif_document([finding])["runs"][0]["results"][0]

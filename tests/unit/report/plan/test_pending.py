@@ -1,0 +1,147 @@
+"""The what-if for pending pods as it is read: what would be launched, at what price, and who is left and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.model.changes import DemandOutcome, NodeClaimChanges, NodeClaimCreation, PendingOutcome, Plan
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.placement import Holding, UnplacedReason
+from reconciler.model.refs import ObjectRef
+from reconciler.report.plan.document import plan_document
+from reconciler.report.plan.page import plan_page
+from reconciler.report.plan.pending import pending_words
+from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.words import reason_words
+from tests.builders import shape
+from tests.plans import NOW, planned
+
+LIMIT = UnplacedReason("NodePool limit", 1, "NodePool gpu is at its nvidia.com/gpu limit of 2")
+FULL = UnplacedReason("node full", 3, "node-1 lacks 200m CPU")
+
+
+def pod(name: str) -> ObjectRef:
+    return ObjectRef("", "Pod", "shop", name)
+
+
+def outcome(name: str, *reasons: UnplacedReason) -> DemandOutcome:
+    demand = Demand(pod(name), (ChunkGroup(shape(), 1),), 1)
+    return DemandOutcome(
+        demand, on_existing=0, on_new=0 if reasons else 1, unplaced=int(bool(reasons)), unplaced_reasons=reasons
+    )
+
+
+def what_if() -> Plan:
+    names = [f"web-{number}" for number in range(6)]
+    nodes = [
+        planned(*(Holding(pod(name), 0, 1) for name in names[:5])),
+        planned(Holding(pod(names[5]), 0, 1), price=0.4),
+    ]
+    larger = replace(nodes[1], instance_types=("m-8x",))
+    return Plan(
+        revision=None,
+        now=NOW,
+        demands=(
+            *(outcome(name) for name in names),
+            *(outcome(f"gpu-{number}", FULL, LIMIT) for number in range(5)),
+            outcome("db", UnplacedReason("volumes", 1, "PersistentVolumeClaim/shop/data is not there")),
+        ),
+        node_claims=NodeClaimChanges(
+            create=tuple(NodeClaimCreation(f"general-{n}", node, "") for n, node in enumerate((nodes[0], larger)))
+        ),
+        pending=PendingOutcome(placed_on_existing=2, placed_on_new=6, unplaced=6),
+        include_pending=True,
+    )
+
+
+def test_what_would_be_launched_and_who_is_left() -> None:
+    text = plan_text(what_if(), cluster="production")
+    section = text[text.index("Pending pods") : text.index("Cost:")]
+    assert section.splitlines() == [
+        "Pending pods",
+        "  14 pending pods: 2 fit existing nodes, 6 would go on 2 new nodes at $0.6000/h, 6 cannot be placed.",
+        "  + NodePool general: 2 nodes for 6 pods, $0.6000/h: 1 × m-4x and 1 × m-8x; on-demand in zone-a or zone-b",
+        "  ! Pod/shop/gpu-0, Pod/shop/gpu-1, Pod/shop/gpu-2 and 2 more pods",
+        "      node-1 lacks 200m CPU (node full: 3 nodes)",
+        "      NodePool gpu is at its nvidia.com/gpu limit of 2",
+        "  ! Pod/shop/db",
+        "      PersistentVolumeClaim/shop/data is not there",
+        "  What-if only: Karpenter makes nodes for pending pods; headroom apply never does.",
+        "",
+    ]
+    assert "for Pod/shop/web-0, Pod/shop/web-1, Pod/shop/web-2 and 2 more pods" in text
+
+
+def test_what_a_reservation_holds_is_paid_for() -> None:
+    plan = what_if()
+    create = tuple(
+        replace(item, planned=replace(item.planned, price=2e-8, capacity_types=("reserved",)))
+        for item in plan.node_claims.create
+    )
+
+    text = plan_text(replace(plan, node_claims=NodeClaimChanges(create=create)), cluster="production")
+
+    assert "m-8x, paid for with its reservation" in text
+    assert "6 would go on 2 new nodes at no further cost" in text
+    assert "2 nodes for 6 pods, paid for with their reservations: 1 × m-4x and 1 × m-8x; reserved in" in text
+
+
+def test_a_reason_about_types_counts_types() -> None:
+    assert reason_words(UnplacedReason("NodePool limit", 4, "NodePool gpu is at its nodes limit of 2")).endswith(
+        "(NodePool limit: 4 instance types)"
+    )
+
+
+def leaving(name: str, node: str, *, new: bool = False) -> DemandOutcome:
+    demand = Demand(pod(name), (ChunkGroup(shape(), 1),), 1, leaves=node)
+    return DemandOutcome(demand, on_existing=int(not new), on_new=int(new), unplaced=0)
+
+
+def test_pods_of_nodes_that_are_being_deleted_are_told_apart() -> None:
+    plan = what_if()
+    one = replace(plan, demands=(*plan.demands, leaving("api-1", "node-3"), leaving("api-2", "node-3", new=True)))
+    assert pending_words(one) == (
+        "14 pending pods and 2 pods of node-3, which is being deleted: 3 fit existing nodes,"
+        " 7 would go on 2 new nodes at $0.6000/h, 6 cannot be placed"
+    )
+    two = Plan(
+        None,
+        NOW,
+        include_pending=True,
+        demands=(leaving("a", "node-3"), leaving("b", "node-4"), leaving("c", "node-4")),
+    )
+    assert pending_words(two) == "3 pods of 2 nodes that are being deleted (node-3 and node-4): 3 fit existing nodes"
+    document = plan_document(one)
+    assert document["pending"] == {"placedOnExisting": 2, "placedOnNew": 6, "unplaced": 6}
+    assert document["leaving"] == [{"node": "node-3", "placedOnExisting": 1, "placedOnNew": 1, "unplaced": 0}]
+
+
+def test_a_price_that_is_not_known_is_not_added_up() -> None:
+    plan = what_if()
+    create = tuple(
+        replace(item, planned=replace(item.planned, price=0.0, price_known=False)) for item in plan.node_claims.create
+    )
+    text = plan_text(replace(plan, node_claims=NodeClaimChanges(create=create)), cluster="production")
+    assert "6 would go on 2 new nodes, 6 cannot be placed" in text
+    assert "2 nodes for 6 pods, price not known: 1 × m-4x and 1 × m-8x" in text
+
+
+def test_without_the_flag_only_the_sum_is_told() -> None:
+    plan = Plan(revision=None, now=NOW, pending=PendingOutcome(placed_on_existing=1, placed_on_new=0, unplaced=1))
+    text = plan_text(plan, cluster="production")
+    assert "2 pending pods: 1 fits an existing node, 1 needs a node that does not exist yet." in text
+    assert "what-if" not in text
+
+
+def test_a_page_says_the_same() -> None:
+    page = plan_page(what_if(), cluster="production")
+    launched, left = page["sections"][:2]
+    row = launched["rows"][0]
+    assert (row["name"], row["what"]) == ("NodePool general", "2 nodes for 6 pods, $0.6000/h")
+    assert row["why"] == "1 × m-4x and 1 × m-8x; on-demand in zone-a or zone-b"
+    assert page["summary"] == "2 nodes to create; 2 of the nodes to create only as a what-if for pending pods"
+    assert [row["what"] for row in left["rows"]] == ["5 pods", "1 pod"]
+    assert left["rows"][0]["why"] == (
+        "node-1 lacks 200m CPU (node full: 3 nodes); NodePool gpu is at its nvidia.com/gpu limit of 2"
+    )
+    assert page["notes"][0].startswith("14 pending pods:")

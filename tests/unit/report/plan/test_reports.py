@@ -1,0 +1,91 @@
+"""Plans in every form, held to golden files. Renew them with HEADROOM_GOLDEN=write, and read the difference."""
+
+import os
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.changes import Action, FieldChange, ObjectChange, Plan
+from reconciler.packaged import packaged_texts
+from reconciler.render.environment import Templates
+from reconciler.report.difference.difference import difference
+from reconciler.report.difference.document import difference_document
+from reconciler.report.difference.page import difference_page
+from reconciler.report.difference.text import difference_text
+from reconciler.report.escaping import PAGE_FILTERS, page_value
+from reconciler.report.json_text import to_json
+from reconciler.report.plan.document import plan_document
+from reconciler.report.plan.page import plan_page
+from reconciler.report.plan.text import plan_text
+from reconciler.report.words import moment
+from tests.builders import buffer_ref
+from tests.plans import NOW, full_plan
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+BERLIN = timezone(timedelta(hours=1), "CET")
+
+
+@pytest.fixture
+def templates() -> Templates:
+    return Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
+
+
+def check(name: str, text: str) -> None:
+    golden = GOLDEN / name
+    if os.environ.get("HEADROOM_GOLDEN") == "write":
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+def empty_plan() -> Plan:
+    return Plan(revision=None, now=NOW)
+
+
+@pytest.mark.parametrize("name", ["full", "empty"])
+def test_plan_in_every_form(name: str, templates: Templates) -> None:
+    plan = {"full": full_plan, "empty": empty_plan}[name]()
+    check(f"plan-{name}.txt", plan_text(plan, cluster="production", zone=BERLIN))
+    check(f"plan-{name}.json", to_json(plan_document(plan)))
+    page = plan_page(plan, cluster="production", zone=BERLIN)
+    check(f"plan-{name}.md", templates.render("report.md.j2", page))
+    check(f"plan-{name}.html", templates.render("report.html.j2", page))
+
+
+def test_difference_in_every_form(templates: Templates) -> None:
+    change = difference(empty_plan(), full_plan())
+    check("diff.txt", difference_text(change, zone=BERLIN))
+    check("diff.json", to_json(difference_document(change)))
+    page = difference_page(change, cluster="production", zone=BERLIN)
+    check("diff.md", templates.render("report.md.j2", page))
+
+
+def test_a_plan_does_not_differ_from_itself() -> None:
+    change = difference(full_plan(), full_plan())
+    assert not change.has_changes
+    assert change.new_findings == ()
+    assert change.per_month_delta == 0
+
+
+def test_a_new_object_says_where_it_is_declared_and_an_update_says_its_fields() -> None:
+    (section,) = [
+        item for item in plan_page(full_plan(), cluster="production")["sections"] if "Objects" in item["title"]
+    ]
+    update, create, delete = section["rows"]
+    assert section["columns"] == ["Name", "What", "Fields"]
+    assert update["fields"] == ["spec.weight: 10 → 20", 'spec.limits: (absent) → {"cpu": "64"}']
+    assert (create["why"], create["fields"]) == ("declared in buffers.yaml:1", [])
+    assert (delete["why"], delete["fields"]) == ("no longer in the repository", [])
+
+
+def test_fields_of_a_new_object_are_not_listed() -> None:
+    creation = ObjectChange(buffer_ref("web"), Action.CREATE, (FieldChange("spec", None, {"replicas": 2}),))
+    (section,) = plan_page(Plan(revision=None, now=NOW, objects=(creation,)), cluster="production")["sections"]
+    assert section["columns"] == ["Name", "What", "Why"]
+    assert section["rows"][0]["fields"] == []
+
+
+@pytest.mark.parametrize(("year", "hours"), [(9999, 2), (1, -2)])
+def test_a_time_whose_local_form_is_outside_the_calendar_is_told_in_utc(year: int, hours: int) -> None:
+    edge = datetime(year, 12 if year > 1 else 1, 31 if year > 1 else 1, 23 if year > 1 else 0, tzinfo=UTC)
+    assert moment(edge, timezone(timedelta(hours=hours))).endswith("UTC")

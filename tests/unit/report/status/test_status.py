@@ -1,0 +1,92 @@
+"""What `headroom status` prints of a pass: the findings themselves, not where else to look for them."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from reconciler.model.changes import Plan, ScheduleOutcome
+from reconciler.model.findings import Finding, Severity
+from reconciler.model.refs import SourcePosition
+from reconciler.model.timelines import Edge
+from reconciler.report.status.document import daemon_status_document, with_next_edge
+from reconciler.report.status.text import daemon_status_text
+from tests.builders import buffer_ref
+from tests.plans import NOW, full_plan
+
+
+def document(plan: Plan) -> dict[str, Any]:
+    return daemon_status_document(
+        cluster="production",
+        started=NOW,
+        finished=NOW,
+        passes=3,
+        plan=plan,
+        change_set=None,
+        tree=None,
+        failure=None,
+        settled=True,
+        timings={},
+    )
+
+
+def status(plan: Plan) -> str:
+    return daemon_status_text(document(plan))
+
+
+def finding(number: int, severity: Severity) -> Finding:
+    return Finding("code", severity, f"message {number}", SourcePosition("a.yaml", number, 1), buffer_ref(f"b{number}"))
+
+
+def test_a_pass_with_errors_is_well_but_says_how_many_documents_have_them() -> None:
+    text = status(full_plan())
+    assert " is healthy, but 1 document has errors." in text
+    assert (
+        "  error       buffers.yaml:25: CapacityBuffer/shop/broken:"
+        " spec.scalableRef names Deployment broken, which is nowhere\n"
+    ) in text
+
+
+def test_two_errors_of_one_document_are_one_document() -> None:
+    error = finding(1, Severity.ERROR)
+    assert "but 1 document has errors" in status(
+        replace(full_plan(), findings=(error, replace(error, message="other")))
+    )
+
+
+def test_errors_come_before_warnings_and_no_more_than_ten_are_listed() -> None:
+    warnings = tuple(finding(number, Severity.WARNING) for number in range(1, 12))
+    text = status(replace(full_plan(), findings=(*warnings, finding(99, Severity.ERROR))))
+    assert text.index("message 99") < text.index("message 1\n")
+    assert "message 9\n" in text
+    assert "message 10" not in text
+    assert "  … and 2 findings more (headroom validate shows them)\n" in text
+
+
+def test_without_errors_it_is_plainly_well() -> None:
+    text = status(replace(full_plan(), findings=(finding(1, Severity.INFO),)))
+    assert " is healthy.\n" in text
+    assert "message 1" not in text
+
+
+def test_the_next_edge_and_what_schedules_are_worth_are_told() -> None:
+    rows = (
+        ScheduleOutcome("shop", "for-good", 4, None, None),
+        ScheduleOutcome("shop", "office", 1, 3, NOW + timedelta(hours=2)),
+    )
+    shown = with_next_edge(
+        document(replace(full_plan(), schedules=rows)),
+        Edge(NOW + timedelta(minutes=110), "MetricsProducer/shop/office, 10m ahead"),
+    )
+    assert shown is not None
+    assert shown["nextEdge"] == {"time": "2026-11-21T09:20:00Z", "schedule": "MetricsProducer/shop/office, 10m ahead"}
+    lines = daemon_status_text(shown).splitlines()
+    assert [line.split(": ", 1)[1] for line in lines if line.startswith("  next change ")] == [
+        "MetricsProducer/shop/office, 10m ahead"
+    ]
+    told = [line for line in lines if line.startswith("  schedule ")]
+    assert told[0].startswith("  schedule    shop/office: 1 now, 3 from 2026-11-21 ")
+    assert told[1] == "  schedule    shop/for-good: 4 now, no further change"
+
+
+def test_before_the_first_pass_there_is_no_edge_to_tell() -> None:
+    assert with_next_edge(None, None) is None

@@ -1,0 +1,42 @@
+"""The week as text blocks for a pull request: what a block of four hours shows of what lies in it."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+
+from reconciler.model.timelines import CapacityTimeline
+from reconciler.report.timeline.rows import week_rows
+from tests.timelines import END, NOW, budget_span, capacity
+
+
+def test_a_peak_of_an_hour_is_not_hidden_in_its_four_hours() -> None:
+    (row, *_) = week_rows(capacity(), UTC)["lines"]
+    assert row["name"] == "CapacityBuffer/shop/web"
+    ((_, blocks),) = row["blocks"]
+    assert blocks.count("█") == 1
+    assert blocks.split("|")[4] == "···█··"
+
+
+def test_a_closed_door_of_an_hour_is_not_hidden() -> None:
+    closed = NOW + timedelta(days=2)
+    spans = (
+        budget_span(NOW, closed, 4, "Empty"),
+        budget_span(closed, closed + timedelta(minutes=30), 0, "Empty"),
+        budget_span(closed + timedelta(minutes=30), END, 4, "Empty"),
+    )
+    (row,) = week_rows(CapacityTimeline(NOW, END, budgets=spans), UTC)["lines"]
+    assert (row["blocks"][0][1].count("◦"), row["blocks"][0][1].count("·")) == (1, 0)
+
+
+def test_an_open_door_of_an_hour_is_not_hidden_either() -> None:
+    """The least of the block is 0 all the same; its mark says that it is not all of it."""
+    opens = NOW + timedelta(days=2)
+    spans = (
+        budget_span(NOW, opens, 0, "Empty"),
+        budget_span(opens, opens + timedelta(minutes=30), 4, "Empty"),
+        budget_span(opens + timedelta(minutes=30), END, 0, "Empty"),
+    )
+    week = week_rows(CapacityTimeline(NOW, END, budgets=spans), UTC)
+    assert week["lines"][0]["blocks"][0][1].count("◦") == 1
+    assert "for budgets it is the lowest" in week["legend"]
+    assert "◦ is 0 for part of the block" in week["legend"]

@@ -1,0 +1,64 @@
+"""Passes over a repository with a template that hangs: its documents are refused, and everything else goes on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.changes import Apply, Outcome
+from reconciler.settings import load_settings
+from reconciler.wiring.session import Session, open_session
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples-repo"
+NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    shutil.copytree(EXAMPLES, tmp_path / "repository")
+    (tmp_path / "repository" / "templates").mkdir()
+    return tmp_path / "repository"
+
+
+@pytest.fixture
+def session(repository: Path) -> Iterator[Session]:
+    flags = {
+        "repository": str(repository),
+        "path": "clusters/production",
+        "cluster": f"embedded:{repository / 'snapshots' / 'production'}",
+    }
+    with open_session(
+        load_settings(None, environment={}, flags=flags), now=NOW, progress=lambda _stage: None
+    ) as opened:
+        yield opened
+
+
+def test_only_what_the_template_would_make_is_held_up(repository: Path, session: Session) -> None:
+    (repository / "templates" / "nodeclaim.yaml.j2").write_text("\n{% if 3 ** (10 ** 9) %}{% endif %}")
+    for _ in range(2):  # Karpenter must have taken up the NodePools before NodeClaims are made
+        result = session.cycle.run("test")
+        assert result.failure is None
+        found = [finding for finding in result.required_plan.findings if finding.code == "template-failed"]
+        assert [str(finding.position) for finding in found] == ["templates/nodeclaim.yaml.j2:2:1"]
+    assert result.change_set is not None
+    claims = [
+        item
+        for item in result.change_set.results
+        if isinstance(item.write, Apply) and item.write.ref.kind == "NodeClaim"
+    ]
+    assert {item.outcome for item in claims} == {Outcome.REFUSED}
+    applied = {ref.kind for ref in session.cluster.view().objects}
+    assert {"NodePool", "CapacityBuffer"} <= applied
+
+
+def test_once_the_template_is_mended_nodes_are_made(repository: Path, session: Session) -> None:
+    template = repository / "templates" / "nodeclaim.yaml.j2"
+    template.write_text("{{ nothing }}")
+    session.cycle.run("test")
+    template.write_text((EXAMPLES.parent / "templates" / "nodeclaim.yaml.j2").read_text())
+    result = session.cycle.run("test")
+    assert "template-failed" not in {finding.code for finding in result.required_plan.findings}

@@ -1,0 +1,140 @@
+"""The newer of the machine's and the package's time zone data is used, everywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import reconciler
+from reconciler.manifests.declared import read
+from reconciler.manifests.local_budgets import in_utc
+from reconciler.manifests.schedule_findings import schedule_findings
+from reconciler.model.errors import Invalid
+from reconciler.zone_data import ZoneData, databases, newest, time_zone, zone_data, zone_names
+
+SCHEDULE = """\
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {name: shop, namespace: default}
+spec:
+  schedule:
+    timezone: Europe/Berlin
+    defaultReplicas: 1
+    behaviors: [{replicas: 2, start: {hours: 9}, end: {hours: 17}}]
+"""
+POOL = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general, annotations: {headroom.dev/timezone: Europe/Berlin}}
+spec: {disruption: {budgets: [{nodes: "0", schedule: "0 9 * * *", duration: 8h}]}}
+"""
+PROGRAM = """
+import sys
+from datetime import UTC, datetime
+from reconciler.manifests.declared import read
+from reconciler.manifests.local_budgets import in_utc
+from reconciler.timetable.capacity_schedule import state_at
+declared = read({"a.yaml": sys.stdin.buffer.read()})
+now = datetime(2026, 1, 15, 12, tzinfo=UTC)
+print(state_at(declared.schedules[0], now).next_value_time.hour)
+print(in_utc(declared, now).pools[0].compiled.budgets[0].schedule)
+"""
+
+
+def machine_of(folder: Path, version: str) -> dict[str, str]:
+    """The environment of a machine whose Berlin has the clocks of Tokyo, in data of this version."""
+    tokyo = (files("tzdata.zoneinfo") / "Asia" / "Tokyo").read_bytes()
+    (folder / "Europe").mkdir()
+    (folder / "Europe" / "Berlin").write_bytes(tokyo)
+    (folder / "tzdata.zi").write_text(f"# version {version}\n# This zic input file is in the public domain.\n")
+    return {**os.environ, "PYTHONTZPATH": str(folder)}
+
+
+@pytest.mark.parametrize(("version", "ends", "opens"), [("1999a", "16", "0 8 "), ("2999a", "0", "0 0 ")])
+def test_the_newer_data_decides(tmp_path: Path, version: str, ends: str, opens: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=f"{SCHEDULE}---\n{POOL}".encode(),
+        env=machine_of(tmp_path, version),
+        capture_output=True,
+        check=True,
+    )
+    hour, schedule = done.stdout.decode().splitlines()
+    assert hour == ends
+    assert schedule.startswith(opens)
+
+
+@pytest.mark.parametrize("version", ["1999a", "2999a"])
+def test_the_version_in_use_is_told(tmp_path: Path, version: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler", "--version"],
+        env=machine_of(tmp_path, version),
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    package = next(data for data in databases() if not data.folder)
+    assert done.stdout.splitlines()[1] == "time zone data " + (
+        str(package) if version == "1999a" else f"2999a ({tmp_path})"
+    )
+
+
+def test_versions_are_compared_by_year_and_letter() -> None:
+    versions = ["2025b", "2025z", "2025za", "2026a", ""]
+    for older, newer in zip(["", *versions[:3]], versions, strict=False):
+        assert newest((ZoneData(older, "/machine"), ZoneData(newer))).version == newer
+    assert newest((ZoneData("2026a"), ZoneData("2026a", "/machine"))).folder == ""
+    assert newest(()).version == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "now", "is_old"),
+    [
+        ("2026f", datetime(2027, 6, 30, tzinfo=UTC), False),
+        ("2026f", datetime(2027, 7, 1, tzinfo=UTC), True),
+        ("2027a", datetime(2027, 7, 1, tzinfo=UTC), False),
+        ("2025b", datetime(2027, 1, 1, tzinfo=UTC), True),
+        ("", datetime(2026, 1, 1, tzinfo=UTC), True),
+    ],
+)
+def test_data_is_old_once_a_newer_release_must_be_there(version: str, now: datetime, *, is_old: bool) -> None:
+    assert ZoneData(version).is_old(now) is is_old
+
+
+def test_local_times_from_old_data_are_a_finding() -> None:
+    later = datetime(zone_data().release[0] + 1, 7, 1, tzinfo=UTC)
+    declared = read({"a.yaml": f"{SCHEDULE}---\n{POOL}".encode()})
+    (of_schedule,) = (item for item in schedule_findings(declared.schedules, later) if item.code == "old-zone-data")
+    (of_pool,) = in_utc(declared, later).findings
+    assert zone_data().version in of_schedule.message
+    assert (of_schedule.path, of_pool.code) == ("spec.schedule.timezone", "old-zone-data")
+    in_universal_time = read({"a.yaml": SCHEDULE.replace("Europe/Berlin", "UTC").encode()})
+    assert schedule_findings(in_universal_time.schedules, later) == ()
+    assert schedule_findings(declared.schedules, datetime(zone_data().release[0], 7, 1, tzinfo=UTC)) == ()
+
+
+def test_every_name_is_a_zone() -> None:
+    for name in sorted(zone_names() - {"Factory", "localtime", "posixrules"}):
+        assert time_zone(name).key == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "Europe", "Europe/Atlantis", "/etc/passwd", "../zones", "a\0b", "\ud800"]
+)
+def test_what_is_no_zone(name: str) -> None:
+    with pytest.raises(Invalid, match="is no time zone"):
+        time_zone(name)
+
+
+def test_no_time_zone_comes_from_elsewhere() -> None:
+    """`ZoneInfo(name)` prefers the machine's data, however old."""
+    package = Path(reconciler.__file__).parent
+    sources = [path for path in package.rglob("*.py") if path.name != "zone_data.py"]
+    assert sources
+    assert [path.name for path in sources if "ZoneInfo(" in path.read_text()] == []
