@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
@@ -115,9 +115,9 @@ def command(
         if counts and not values["cluster"]
         else _of_cluster(values, counts, now)
     )
-    _check_compiled(found, span)
     asked_for_span = start is not None or end is not None
-    click.echo(_printed(output, found, present, span, asked_for_span=asked_for_span, zone=zone), nl=False)
+    for part in _printed(output, found, present, span, asked_for_span=asked_for_span, zone=zone):
+        click.echo(part, nl=False)
     return int(any(finding.severity is Severity.ERROR for finding in found.findings))
 
 
@@ -129,24 +129,29 @@ def _printed(
     *,
     asked_for_span: bool,
     zone: tzinfo | None,
-) -> str:
+) -> Iterator[str]:
+    """The output, in parts where it is large."""
+    from reconciler.manifests.local_budgets import budget_periods  # noqa: PLC0415 - only for this command
     from reconciler.plan.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
 
     pools, states = found.pools, found.states
     if output == "json":
-        from reconciler.report.budgets.document import budget_spans_document, budgets_document  # noqa: PLC0415 - likewise
+        from reconciler.report.budgets.document import budget_spans_json, budgets_document  # noqa: PLC0415 - likewise
         from reconciler.report.json_text import to_json  # noqa: PLC0415 - likewise
 
         if not asked_for_span:
-            return to_json(budgets_document(budget_outcomes(pools, states, now), now=now, findings=found.findings))
-        from reconciler.plan.budget_timeline import budget_timeline  # noqa: PLC0415 - numpy, where a span is asked for
+            yield to_json(budgets_document(budget_outcomes(pools, states, now), now=now, findings=found.findings))
+            return
+        from reconciler.plan.budget_timeline import spans_over  # noqa: PLC0415 - numpy, where a span is asked for
 
-        spans = budget_timeline(pools, states, *span)
-        return to_json(budget_spans_document(spans, now=now, findings=found.findings))
+        spans = spans_over(budget_periods(pools, found.local_budgets, *span), states)
+        yield from budget_spans_json(spans, now=now, findings=found.findings)
+        return
     if output in {"svg", "html"}:
-        return _picture(output, found, now, span, zone=zone)
+        yield _picture(output, found, now, span, zone=zone)
+        return
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
-    from reconciler.plan.budget_timeline import budget_cells  # noqa: PLC0415 - likewise
+    from reconciler.plan.budget_timeline import cells_over  # noqa: PLC0415 - likewise
     from reconciler.report.budgets.grid import HourGrid  # noqa: PLC0415 - likewise
     from reconciler.report.budgets.text import budgets_text, hours_text  # noqa: PLC0415 - likewise
 
@@ -161,14 +166,17 @@ def _printed(
         width=width_of_stdout(),
     )
     if not pools:
-        return text
+        yield text
+        return
     grid = HourGrid(*span, zone=zone)
-    cells = budget_cells(pools, states, grid.edges)
-    return f"{text}\n{hours_text(cells, grid, now=now, zone=zone, paint=paint)}"
+    periods = budget_periods(pools, found.local_budgets, grid.edges[0], grid.edges[-1])
+    cells = cells_over(periods, states, grid.edges)
+    yield f"{text}\n{hours_text(cells, grid, now=now, zone=zone, paint=paint)}"
 
 
 def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, datetime], *, zone: tzinfo | None) -> str:
-    from reconciler.plan.budget_timeline import budget_timeline  # noqa: PLC0415 - numpy, where a span is asked for
+    from reconciler.manifests.local_budgets import budget_periods  # noqa: PLC0415 - only for this command
+    from reconciler.plan.budget_timeline import spans_over  # noqa: PLC0415 - numpy, where a span is asked for
     from reconciler.plan.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
     from reconciler.report.budgets.chart import budget_chart  # noqa: PLC0415 - likewise
     from reconciler.report.drawing.time_axis import local_zone  # noqa: PLC0415 - likewise
@@ -177,7 +185,7 @@ def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, dat
         raise click.UsageError(
             "A picture shows at most nine weeks: give --from and --to, or take --output text or json."
         )
-    spans = budget_timeline(found.pools, found.states, *span)
+    spans = tuple(spans_over(budget_periods(found.pools, found.local_budgets, *span), found.states))
     if output == "svg":
         return budget_chart(spans, zone=zone or local_zone(now), now=now, findings=found.findings)
     from reconciler.report.budgets.page import budget_page  # noqa: PLC0415 - likewise
@@ -198,18 +206,6 @@ def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[
     if last - first > _LONGEST:
         raise click.UsageError("--from and --to may be at most ten years apart.")
     return first, last
-
-
-def _check_compiled(found: Pools, span: tuple[datetime, datetime]) -> None:
-    """Budgets in local time are compiled into UTC for some months; beyond those the compiled windows would be wrong."""
-    for pool in found.local_budgets:
-        form = pool.compiled
-        if span[0] < form.valid_from or span[1] > form.valid_until:
-            raise Invalid(
-                f"the budgets of NodePool {pool.node_pool} are in local time, and compiled into UTC"
-                f" from {form.valid_from:%Y-%m-%d} to {form.valid_until:%Y-%m-%d}",
-                hint="ask for a span within that, or give --now in the month in which the span begins",
-            )
 
 
 def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datetime) -> Pools:

@@ -12,7 +12,7 @@ from datetime import datetime
 from reconciler.demand.pending import demand_of_pod, turn
 from reconciler.model.demand import Demand
 from reconciler.model.evictions import is_kept, is_never_evicted
-from reconciler.model.nodes import DISRUPTED_TAINT
+from reconciler.model.nodes import DISRUPTED_TAINT, Node, NodeClaim
 from reconciler.model.pods import Pod
 from reconciler.model.view import ClusterView
 
@@ -45,12 +45,16 @@ def without_leaving(view: ClusterView, demands: tuple[Demand, ...]) -> ClusterVi
 
 def _nodes_to_go(view: ClusterView) -> set[str]:
     """Nodes being deleted, by themselves or by their NodeClaim, and those that carry the taint of disruption."""
-    claims = {claim.node_name for claim in view.node_claims if claim.deleting}
     return {
-        node.name
-        for node in view.nodes
-        if node.deleting or node.name in claims or any(taint.key == DISRUPTED_TAINT for taint in node.taints)
+        machine.node.name
+        for machine in view.machines
+        if machine.node is not None and _is_going(machine.node, machine.node_claim)
     }
+
+
+def _is_going(node: Node, claim: NodeClaim | None) -> bool:
+    deleted = node.deleting or (claim is not None and claim.deleting)
+    return deleted or any(taint.key == DISRUPTED_TAINT for taint in node.taints)
 
 
 def _will_move(pod: Pod, view: ClusterView, now: datetime) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from reconciler.manifests import codes
 from reconciler.manifests.allow_windows import ALLOW_WINDOWS
@@ -20,10 +20,14 @@ from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
 from reconciler.timetable.compiled_budgets import REASONS
 from reconciler.timetable.cron import Cron, parse_cron
-from reconciler.timetable.local_windows import Interval, merged, minutes_of, open_intervals
 
-_YEAR = (minutes_of(datetime(2026, 1, 1, tzinfo=UTC)), minutes_of(datetime(2027, 1, 1, tzinfo=UTC)))
-_ALWAYS: tuple[Interval, ...] = (_YEAR,)
+if TYPE_CHECKING:
+    from reconciler.timetable.windows import Edges
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+_YEAR = ((datetime(2026, 1, 1, tzinfo=UTC) - _EPOCH) // _TICK, (datetime(2027, 1, 1, tzinfo=UTC) - _EPOCH) // _TICK)
+"""From and to, in microseconds since 1970 UTC, as all intervals here are."""
 _BUDGETS: Path = ("spec", "disruption", "budgets")
 DEFAULT_NODES = "10%"
 """What the API server writes into a budget without `nodes`."""
@@ -36,19 +40,22 @@ _DAY, _WEEKDAY = 2, 4
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    """A budget that Karpenter can evaluate. amount: nodes, or percent with is_share; open: its windows in the year."""
+    """A budget that Karpenter can evaluate. amount: nodes, or percent with is_share.
+
+    open: begin and end of its windows in the year, in turn; None: always open.
+    """
 
     index: int
     amount: int
     is_share: bool
     reasons: frozenset[str]
-    open: tuple[Interval, ...]
+    open: Edges | None
     has_schedule: bool
     names_reasons: bool
 
     @property
     def is_always_open(self) -> bool:
-        return self.open == _ALWAYS
+        return self.open is None
 
     @property
     def path(self) -> Path:
@@ -93,17 +100,17 @@ def _read(inspection: Inspection, index: int, budget: Mapping[str, Any]) -> _Bud
             hint='write "100%" for all nodes',
         )
         return None
-    if opened is None or budget.get("reasons") == []:
+    if opened is False or budget.get("reasons") == []:
         return None
     reasons = frozenset(budget.get("reasons") or REASONS)
     return _Budget(index, int(digits), nodes.endswith("%"), reasons, opened, "schedule" in budget, "reasons" in budget)
 
 
-def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> tuple[Interval, ...] | None:
-    """When the budget is open; None where it cannot be evaluated."""
+def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> Edges | Literal[False] | None:
+    """When the budget is open, None for always; False where it cannot be evaluated."""
     schedule = budget.get("schedule")
     if schedule is None or "duration" not in budget:
-        return _ALWAYS if schedule is None and "duration" not in budget else None
+        return None if schedule is None and "duration" not in budget else False
     where = (*path, "schedule")
     try:
         cron = parse_cron(schedule)
@@ -114,7 +121,7 @@ def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> tu
             f"{error.message}: Karpenter cannot evaluate it, and then allows no disruption of this pool for any reason",
             hint=error.hint,
         )
-        return None
+        return False
     if cron.never_fires:
         inspection.report(
             codes.SCHEDULE_NEVER_HITS,
@@ -122,7 +129,7 @@ def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> tu
             f"{schedule} never fires, and Karpenter treats such a budget as open all the time",
             hint="correct the date; for a budget that always counts, remove schedule and duration",
         )
-        return None
+        return False
     _check_days(inspection, where, schedule, cron)
     duration = parse_duration(budget["duration"])
     if not duration:
@@ -132,15 +139,16 @@ def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> tu
             f"a window of {budget['duration']} has zero length, so this budget is never open",
             hint="write how long it lasts, such as 8h; for a budget that always counts, remove schedule and duration",
         )
-        return None
-    if cron.every is not None:
-        return _ALWAYS if cron.every <= duration else ()
+        return False
     return _open_in_a_year(schedule, duration)
 
 
-@lru_cache(maxsize=4096)
-def _open_in_a_year(schedule: str, duration: timedelta) -> tuple[Interval, ...]:
-    return tuple(open_intervals(schedule, duration, "UTC", *_YEAR))
+@lru_cache(maxsize=256)
+def _open_in_a_year(schedule: str, duration: timedelta) -> Edges | None:
+    from reconciler.timetable.windows import open_edges  # noqa: PLC0415 - numpy, and only for budgets with a schedule
+
+    edges = open_edges(schedule, duration, *_YEAR)
+    return None if tuple(edges.tolist()) == _YEAR else edges
 
 
 def _check_days(inspection: Inspection, path: Path, schedule: str, cron: Cron) -> None:
@@ -180,22 +188,37 @@ def _always_zero(inspection: Inspection, budgets: Sequence[_Budget]) -> bool:
 
 def _never_binding(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
     silent: dict[int, list[_Budget]] = {}
+    always = [item for item in budgets if item.is_always_open]
     for item in reversed(budgets):  # of two that mean the same, the later one is reported
-        stricter = [
-            other for other in budgets if other is not item and other.index not in silent and other.holds_back(item)
-        ]
-        if item.reasons <= {reason for other in stricter for reason in other.reasons}:
-            silent[item.index] = stricter
+        for able in (always, budgets):  # windows are compared only where no budget without any decides
+            stricter = [
+                other for other in able if other is not item and other.index not in silent and other.holds_back(item)
+            ]
+            if item.reasons <= {reason for other in stricter for reason in other.reasons}:
+                silent[item.index] = stricter
+                break
     for item in budgets:
         if item.index not in silent:
             continue
-        by = ", ".join(f"budgets[{other.index}]" for other in silent[item.index] if other.reasons & item.reasons)
+        names = [f"budgets[{other.index}]" for other in _deciding(item, silent[item.index])]
+        by = " and ".join(names)
         inspection.report(
             codes.BUDGET_NEVER_BINDS,
             item.path,
-            f"this budget never decides: whenever it is open, {by} allows no more, and the least one counts",
+            f"this budget never decides: whenever it is open, {by} {'allows' if len(names) == 1 else 'allow'} no more,"
+            " and the least one counts",
             hint="remove it, or make the other one count only in windows or for fewer reasons",
         )
+
+
+def _deciding(item: _Budget, stricter: Sequence[_Budget]) -> list[_Budget]:
+    """For each reason of the budget the strictest of the others: those that decide in its place, each once."""
+    found: dict[int, _Budget] = {}
+    for reason in sorted(item.reasons):
+        able = [other for other in stricter if reason in other.reasons]
+        best = min(able, key=lambda other: (other.amount, not item.reasons <= other.reasons, other.index))
+        found[best.index] = best
+    return [found[index] for index in sorted(found)]
 
 
 def _unbounded(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
@@ -205,7 +228,7 @@ def _unbounded(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
     told: dict[int, list[str]] = {}
     for reason in REASONS:
         about = [item for item in budgets if reason in item.reasons]
-        if about and not any(item.is_always_open for item in about) and not _is_within(_ALWAYS, _union(about)):
+        if about and not _cover_the_year([item.open for item in about]):
             told.setdefault(about[0].index, []).append(reason)
     for index, reasons in told.items():
         of_all = len(reasons) == len(REASONS)
@@ -220,18 +243,16 @@ def _unbounded(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
         )
 
 
-def _union(budgets: Sequence[_Budget]) -> tuple[Interval, ...]:
-    return tuple(merged(interval for item in budgets for interval in item.open))
+def _cover_the_year(opened: Sequence[Edges | None]) -> bool:
+    """Whether one of the budgets is open at any time."""
+    from reconciler.timetable.windows import union  # noqa: PLC0415 - see above
+
+    scheduled = [edges for edges in opened if edges is not None]
+    return len(scheduled) < len(opened) or tuple(union(scheduled).tolist()) == _YEAR
 
 
-def _is_within(inner: Sequence[Interval], outer: Sequence[Interval]) -> bool:
-    """Whether every inner interval lies within an outer one; both lists are merged."""
-    if outer == _ALWAYS:
-        return True
-    index = 0
-    for begin, finish in inner:
-        while index < len(outer) and outer[index][1] < finish:
-            index += 1
-        if index == len(outer) or not (outer[index][0] <= begin and finish <= outer[index][1]):
-            return False
-    return True
+def _is_within(inner: Edges | None, outer: Edges | None) -> bool:
+    """Whether the one budget is open whenever the other is; None: always open."""
+    from reconciler.timetable.windows import is_within  # noqa: PLC0415 - see above
+
+    return outer is None or (inner is not None and is_within(inner, outer))

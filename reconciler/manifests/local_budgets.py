@@ -20,11 +20,11 @@ from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.durations import format_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
-from reconciler.model.local_budgets import LocalBudgets, PoolBudgets
+from reconciler.model.local_budgets import BudgetPeriod, CompiledBudgets, LocalBudgets, PoolBudgets
 from reconciler.model.nodes import BudgetOrigin, DisruptionBudget, NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
-from reconciler.timetable.compiled_budgets import compiled, next_form
+from reconciler.timetable.compiled_budgets import compiled, last_month_of, next_form
 from reconciler.timetable.cron import parse_cron
 
 _DEFAULT = (DisruptionBudget(),)
@@ -105,6 +105,36 @@ def named_as_written(pools: Iterable[NodePool], local: Iterable[PoolBudgets]) ->
         else pool
         for pool in pools
     )
+
+
+def budget_periods(
+    pools: Iterable[NodePool], local: Iterable[PoolBudgets], start: datetime, end: datetime
+) -> tuple[BudgetPeriod, ...]:
+    """The pools over [start, end), compiled again as often as their budgets in UTC run out.
+
+    local: those of the pools whose budgets are in local time. Raises `Invalid` when they cannot be compiled some day.
+    """
+    known = tuple(pools)
+    by_name = {pool.name: pool for pool in known}
+    forms = tuple(item for item in local if item.node_pool in by_name)
+    periods: list[BudgetPeriod] = []
+    since = start
+    while since < end:
+        compiled_now = tuple(replace(item, compiled=_compiled_at(item, since)) for item in forms)
+        until = min((last_month_of(item.compiled) for item in compiled_now), default=end)
+        until = min(until, end)
+        renewed = {item.node_pool: _with_origins(item) for item in compiled_now}
+        here = tuple(replace(pool, budgets=renewed.get(pool.name, pool.budgets)) for pool in known)
+        periods.append(BudgetPeriod(since, until, here))
+        since = until
+    return tuple(periods)
+
+
+def _compiled_at(item: PoolBudgets, at: datetime) -> CompiledBudgets:
+    try:
+        return compiled(item.written, at)
+    except Invalid as error:
+        raise Invalid(f"NodePool {item.node_pool} in {at:%B %Y}: {error.message}", hint=error.hint) from error
 
 
 def _with_origins(form: PoolBudgets) -> tuple[DisruptionBudget, ...]:

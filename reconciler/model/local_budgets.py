@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.nodes import DisruptionBudget, NodePool
 from reconciler.model.refs import SourcePosition
 
 
@@ -51,3 +51,12 @@ class PoolBudgets:
     written: LocalBudgets
     compiled: CompiledBudgets
     position: SourcePosition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPeriod:
+    """NodePools with the budgets in UTC that hold over [start, end), and for a month more."""
+
+    start: datetime
+    end: datetime
+    pools: tuple[NodePool, ...]

@@ -1,4 +1,4 @@
-"""What placement decided: which chunks go where, and every excuse."""
+"""What placement decided: which chunks go where, and the reasons of those that go nowhere."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ class Crowding:
     def __str__(self) -> str:
         return (
             f"{self.demand}: {self.chunks} of {self.total} chunks may come to stand on spot {self.instance_type} in "
-            f"{_one_of(self.zones)}, where placement.spotShare allows {self.allowed}: nodes that are there, its pool's types and "
-            "zones, its rules or its wishes leave no better choice"
+            f"{_one_of(self.zones)}, where placement.spotShare allows {self.allowed}: its nodes, its constraints "
+            "and the pool's types and zones leave no better choice"
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from reconciler.model.devices import Devices
 from reconciler.model.findings import Finding
+from reconciler.model.machines import Machine, joined_machines
 from reconciler.model.nodes import InstanceType, Node, NodeClaim
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
@@ -121,3 +122,12 @@ class ClusterView:
     findings: tuple[Finding, ...] = ()
     nominated: tuple[Pod, ...] = ()
     clock_skew: timedelta = timedelta(0)
+    _machines: tuple[Machine, ...] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Nodes joined with their NodeClaims: nodes by name, then NodeClaims without a node by name. Joined once per view."""
+        if self._machines is None:
+            object.__setattr__(self, "_machines", joined_machines(self.nodes, self.node_claims))
+        assert self._machines is not None
+        return self._machines

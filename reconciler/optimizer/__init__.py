@@ -1,1 +1,1 @@
-"""Looks for cheaper new nodes than the fast placement found. Entry: optimal.py."""
+"""Cheaper new nodes for the chunks of a placement, by column generation. The entry is `place_in_mode`."""

@@ -1,172 +1,131 @@
-"""From parts of nodes, which linear programs deal in, to whole ones. Used by packings.
+"""From the fractions of nodes that the linear master deals in to whole nodes.
 
-Whole nodes are taken out of the mix, the rest is solved again, and so on until every chunk has a node. Which are taken first
-decides what becomes of the rest, and no way is the best for all inputs: so some ways are tried and the cheapest counts.
+Nodes that the master has nearly whole are taken, the rest is solved again, and so on until every chunk has a node. No share of
+a node is the best one for all inputs, so a few are tried and the cheapest outcome counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reconciler.optimizer.effort import Effort
-from reconciler.optimizer.kinds import Pattern
-from reconciler.optimizer.master import Master, Solved
-from reconciler.optimizer.patterns import Filler, Floats
+from reconciler.optimizer.columns import ColumnGeneration, MasterSolution
+from reconciler.optimizer.item_types import Pattern
+from reconciler.optimizer.solver import Floats
 from reconciler.placement.amounts import Amounts
 
-_PROGRESS = 1e-5
-"""Part of the price that some rounds together must save for more of them to be made."""
-_PATIENCE = 20
-_STEADY = 0.3
-"""Part of what chunks were worth before that stays when the master says something else."""
-_AT_LEAST = 0.05
-"""Part of all nodes that are taken at a time: of many chunks that are each the only one of their kind few nodes are nearly whole."""
-_MEANS = (2, 4, 8)
-"""Of how many last worths of chunks the mean is looked at where the last ones lead to no new pattern."""
-_LEAST_WORTH = 1e-9
+_LEAST_TAKEN = 0.05
+"""Part of all nodes that is taken at a time, since of many chunks that are all different few nodes are nearly whole."""
+_LEAST_PRICE = 1e-9
+"""USD an hour that stands for none, where it is divided by."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """sure: part of a node from which it is taken whole without a look at the others; rounds: of new patterns, each time that
-    some were taken."""
+class RoundingRule:
+    """threshold: the fraction of a node from which it is taken whole; rounds: of column generation after each taking."""
 
-    sure: float
+    threshold: float
     rounds: int
 
 
-WAYS = (Way(0.6, 3), Way(0.7, 3), Way(0.8, 3))
-MORE_WAYS = (Way(0.95, 6), Way(0.5, 6), Way(1.0, 10), Way(0.85, 10), Way(0.65, 10))
-"""Where there are few kinds of chunks, so that a way costs next to nothing."""
+RULES = (RoundingRule(0.7, 3), RoundingRule(0.8, 3))
+FURTHER_RULES = (
+    *(RoundingRule(0.6, 3), RoundingRule(0.95, 6), RoundingRule(0.5, 6)),
+    *(RoundingRule(1.0, 10), RoundingRule(0.85, 10), RoundingRule(0.65, 10)),
+)
+"""For few item types, of which an attempt takes next to no work."""
 
 
-class Mixer:
-    """One linear program and what fills nodes for it. counts: of each kind of chunks, all of them."""
+def rounded(
+    columns: ColumnGeneration, solution: MasterSolution, counts: Amounts, rule: RoundingRule | None
+) -> list[Pattern]:
+    """A pattern for each node; together they hold each chunk once.
 
-    def __init__(self, master: Master, filler: Filler, counts: Amounts, effort: Effort) -> None:
-        self._master = master
-        self._filler = filler
-        self._counts = counts
-        self._effort = effort
-
-    def mixed(self, left: Amounts, *, rounds: int, start: Floats | None = None) -> Solved | None:
-        """Patterns that are worth more than their nodes cost are added, until none is found or the rounds or the work are over;
-        returns what the last mix came to. None when the solver came to no end at all. start: what chunks may be worth, from
-        which the search goes on step by step: worths that jump about lead to patterns that no mix keeps."""
-        known: Solved | None = None
-        prices: list[float] = []
-        worths: list[Floats] = []
-        smoothed = start
-        while True:
-            solved = self._master.solve(self._effort)
-            if solved is None:
-                return known
-            known = solved
-            prices.append(solved.price)
-            stuck = len(prices) > _PATIENCE and prices[-_PATIENCE - 1] - prices[-1] < _PROGRESS * prices[-1]
-            if len(prices) > rounds or stuck or self._effort.over:
-                return known
-            worths.append(solved.worth)
-            views = [solved.worth]
-            if smoothed is not None:
-                smoothed = _STEADY * smoothed + (1 - _STEADY) * solved.worth
-                views = [smoothed, solved.worth, *(_mean(worths[-count:]) for count in _MEANS)]
-            if not any(self._master.add(self._filler.best(view, left, self._effort)) for view in views):
-                return known
-
-    def rounded(self, solved: Solved, way: Way | None) -> list[Pattern]:
-        """A pattern for each node; together they hold each chunk once. solved: the mix of all; way: None for the shortest, which
-        solves nothing again."""
-        patterns = self._master.patterns
-        left = self._counts.copy()
-        chosen: list[Pattern] = []
-        while left.any():
-            taken = _taken(patterns, solved, left, way.sure if way else 1.0)
-            chosen += taken
-            left = _less(left, taken)
-            if way is None or self._effort.over:
-                return [*chosen, *_greedy(patterns, solved.worth, left)]
-            if left.any():
-                self._master.ask_for(left)
-                again = self.mixed(left, rounds=way.rounds)
-                if again is None:
-                    return [*chosen, *_greedy(patterns, solved.worth, left)]
-                solved = again
-        return chosen
+    solution: the master's for all chunks; counts: chunks by item type; rule: None to solve nothing again, which is quickest.
+    """
+    patterns = columns.master.patterns
+    left = counts.copy()
+    chosen: list[Pattern] = []
+    while left.any():
+        taken = _taken(patterns, solution, left, rule.threshold if rule else 1.0)
+        chosen += taken
+        for pattern in taken:
+            _subtract(left, pattern)
+        if rule is None or columns.budget.exhausted:
+            return [*chosen, *_greedy(patterns, solution.dual_prices, left)]
+        if left.any():
+            columns.master.require(left)
+            again = columns.solve(left, rounds=rule.rounds)
+            if again is None:
+                return [*chosen, *_greedy(patterns, solution.dual_prices, left)]
+            solution = again
+    return chosen
 
 
-def _mean(worths: Sequence[Floats]) -> Floats:
-    return np.asarray(sum(worths) / len(worths), dtype=np.float64)
+def _taken(patterns: Sequence[Pattern], solution: MasterSolution, left: Amounts, threshold: float) -> list[Pattern]:
+    """Nodes that are whole up to the threshold; where those are few, also the most nearly whole ones that are full.
 
-
-def _less(left: Amounts, taken: Sequence[Pattern]) -> Amounts:
-    remaining = left.copy()
-    for pattern in taken:
-        for kind, count in pattern.kinds:
-            remaining[kind] -= count
-    return remaining
-
-
-def _taken(patterns: Sequence[Pattern], solved: Solved, left: Amounts, sure: float) -> list[Pattern]:
-    """Nodes that the master has whole, or nearly so; where those are few, the most nearly whole ones of which every chunk is
-    left. Never more of a kind than is left: the last of several patterns holds less then."""
-    amounts = np.floor(solved.amounts + 1 - sure).astype(np.int64)
+    Never more of an item type than is left: the last of several equal patterns then holds fewer chunks.
+    """
+    amounts = np.floor(solution.amounts + 1 - threshold).astype(np.int64)
     remaining = left.copy()
     taken: list[Pattern] = []
 
     def take(pattern: Pattern) -> None:
-        for kind, count in pattern.kinds:
-            remaining[kind] -= count
+        _subtract(remaining, pattern)
         taken.append(pattern)
 
     for number in np.flatnonzero(amounts).tolist():
         for _ in range(int(amounts[number])):
-            cut = _cut(patterns[number], remaining)
-            if cut is None:
+            trimmed = _trimmed(patterns[number], remaining)
+            if trimmed is None:
                 break
-            take(cut)
-    enough = max(1, int(_AT_LEAST * solved.amounts.sum()))
-    for number in np.argsort(-solved.amounts, kind="stable").tolist() if len(taken) < enough else ():
-        if len(taken) >= enough or (taken and not solved.amounts[number]):
+            take(trimmed)
+    enough = max(1, int(_LEAST_TAKEN * solution.amounts.sum()))
+    for number in np.argsort(-solution.amounts, kind="stable").tolist() if len(taken) < enough else ():
+        if len(taken) >= enough or (taken and not solution.amounts[number]):
             break
-        if not amounts[number] and _cut(patterns[number], remaining) == patterns[number]:
+        if not amounts[number] and _trimmed(patterns[number], remaining) == patterns[number]:
             take(patterns[number])
     if not taken:
-        most = _cut(patterns[int(solved.amounts.argmax())], remaining)
+        most = _trimmed(patterns[int(solution.amounts.argmax())], remaining)
         assert most is not None
         take(most)
     return taken
 
 
-def _cut(pattern: Pattern, remaining: Amounts) -> Pattern | None:
-    """With no more of a kind than there is; None when nothing of it is left."""
-    kinds = [(kind, min(count, int(remaining[kind]))) for kind, count in pattern.kinds]
-    held = tuple((kind, count) for kind, count in kinds if count)
-    return Pattern(held, pattern.size, pattern.price) if held else None
+def _subtract(remaining: Amounts, pattern: Pattern) -> None:
+    for item, count in pattern.items:
+        remaining[item] -= count
 
 
-def _greedy(patterns: Sequence[Pattern], worth: Floats, left: Amounts) -> list[Pattern]:
-    """For what is left, again and again the known pattern that holds most worth for its price. Every chunk is in one: the fast
-    placement's nodes are patterns."""
-    sizes = np.array([len(pattern.kinds) for pattern in patterns], dtype=np.int64)
-    owners = np.repeat(np.arange(len(patterns)), sizes)
-    kinds = np.array([kind for pattern in patterns for kind, _ in pattern.kinds], dtype=np.int64)
-    counts = np.array([count for pattern in patterns for _, count in pattern.kinds], dtype=np.int64)
-    prices = np.array([max(pattern.price, _LEAST_WORTH) for pattern in patterns])
-    worths = np.maximum(worth, _LEAST_WORTH)[kinds]
+def _trimmed(pattern: Pattern, remaining: Amounts) -> Pattern | None:
+    """With no more of an item type than remains; None when nothing of it does."""
+    counts = [(item, min(count, int(remaining[item]))) for item, count in pattern.items]
+    held = tuple((item, count) for item, count in counts if count)
+    return replace(pattern, items=held) if held else None
+
+
+def _greedy(patterns: Sequence[Pattern], dual_prices: Floats, left: Amounts) -> list[Pattern]:
+    """Again and again the known pattern that holds most worth for its price. Every chunk is in one, since the nodes of the fast
+    placement are patterns."""
+    lengths = np.array([len(pattern.items) for pattern in patterns], dtype=np.int64)
+    owners = np.repeat(np.arange(len(patterns)), lengths)
+    items = np.array([item for pattern in patterns for item, _ in pattern.items], dtype=np.int64)
+    counts = np.array([count for pattern in patterns for _, count in pattern.items], dtype=np.int64)
+    prices = np.array([max(pattern.price, _LEAST_PRICE) for pattern in patterns])
+    worth = np.maximum(dual_prices, _LEAST_PRICE)[items]
     remaining = left.copy()
     chosen: list[Pattern] = []
     while remaining.any():
-        held = np.minimum(counts, remaining[kinds]) * worths
+        held = np.minimum(counts, remaining[items]) * worth
         best = int((np.bincount(owners, weights=held, minlength=len(patterns)) / prices).argmax())
-        whole = min((int(remaining[kind]) // count for kind, count in patterns[best].kinds), default=0)
+        whole = min((int(remaining[item]) // count for item, count in patterns[best].items), default=0)
         for _ in range(max(1, whole)):
-            cut = _cut(patterns[best], remaining)
-            assert cut is not None
-            for kind, count in cut.kinds:
-                remaining[kind] -= count
-            chosen.append(cut)
+            trimmed = _trimmed(patterns[best], remaining)
+            assert trimmed is not None
+            _subtract(remaining, trimmed)
+            chosen.append(trimmed)
     return chosen

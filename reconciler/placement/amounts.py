@@ -1,4 +1,7 @@
-"""Resource lists as rows of integers: one column for each resource that any chunk asks for."""
+"""Resource lists as rows of integers, with one column for each resource that any chunk asks for.
+
+Units are those of `Resources`: thousandths of CPU, bytes of memory, whole numbers of everything else.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +17,28 @@ Amounts: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.int64]
 """Of bins, types, rows or places: indices into other arrays."""
 LARGEST = 2**52
-"""Amounts are cut off here (4 PiB), so that sums of thousands stay exact in 64 bits."""
+"""Amounts are capped here (4 PiB of memory), so that sums of thousands of them stay exact in 64 bits."""
 PLENTY = 2**62
-"""Stands for "no limit" where counts are compared."""
+"""Stands for "no limit" where counts are compared, and for "not to be had" where prices are."""
 
 DEVICES = "devices.headroom.dev/"
-"""Before a DeviceClass's name: the resource by which its devices are counted."""
+"""The prefix of a resource that counts the devices of a DeviceClass; the name of the class follows."""
 ATTACHABLE = "attachable-volumes-csi-"
-"""Before a driver's name: the resource by which its volumes on a node are counted, as kubelets once called it."""
+"""The prefix of a resource that counts the volumes attached to a node, as kubelets once named it; the CSI driver's name follows."""
 
 
 class ResourceColumns:
-    """cpu, memory and pods always, then what else is asked for, by name."""
+    """The resources that have a column: CPU, memory and pods, then by name whatever else is asked for."""
 
     def __init__(self, asked: Iterable[Resources]) -> None:
         names = {name for resources in asked for name, _ in resources.amounts} - {CPU, MEMORY, PODS}
         self.names = (CPU, MEMORY, PODS, *sorted(names))
         self._vectors: dict[tuple[tuple[str, int], ...], Amounts] = {}
         self._requests: dict[tuple[tuple[str, int], ...], Amounts] = {}
-        """By what resource lists hold, which hashes faster than they do."""
+        """By the amounts of resource lists, which hash faster than the lists themselves."""
 
     def vector(self, resources: Resources) -> Amounts:
-        """Do not change what comes back: it is shared."""
+        """Shape (resources,). The array is shared and must not be changed."""
         vector = self._vectors.get(resources.amounts)
         if vector is None:
             amounts = dict(resources.amounts)
@@ -44,7 +47,7 @@ class ResourceColumns:
         return vector
 
     def request(self, resources: Resources) -> Amounts:
-        """As `vector`, and as shared; a request beyond what is counted fits nowhere."""
+        """As `vector`, but a request of LARGEST or more fits nowhere."""
         request = self._requests.get(resources.amounts)
         if request is None:
             vector = self.vector(resources)
@@ -52,6 +55,7 @@ class ResourceColumns:
         return request
 
     def matrix(self, lists: Iterable[Resources]) -> Amounts:
+        """Shape (lists, resources)."""
         rows = [self.vector(resources) for resources in lists]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names))
 

@@ -1,4 +1,7 @@
-"""Equivalence classes of pod shapes, whose members differ in requests and host ports only: most things are computed once for a class."""
+"""Equivalence classes of pod shapes: shapes that differ in their requests and host ports only.
+
+Most of what constraints ask is worked out once for each class.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,10 @@ class EquivalenceClasses:
     def __init__(self) -> None:
         self._numbers: dict[_Parts, int] = {}
         self._same: dict[tuple[int, ...], tuple[_Parts, int]] = {}
-        """By identity of what shapes ask for, which many shapes share (see cluster's shapes) and which takes long to hash; kept
-        beside it, so that its identity stays its own."""
+        """By identity of the parts of a shape, which are slow to hash and which many shapes share.
+
+        The parts are kept alive beside the number, so that no other object gets their identity.
+        """
 
     def number(self, shape: PodShape) -> int:
         parts = _apart_from_amounts(shape)

@@ -1,4 +1,7 @@
-"""Labels of many rows (nodes, offerings) as integer columns, so that a requirement is judged once per distinct value."""
+"""Labels of many rows as integer columns, so that a requirement is judged once for each distinct value.
+
+A row is a node or NodeClaim in one table, and an offering in another.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from reconciler.placement.requirements import Requirements, Values
 
 Mask: TypeAlias = NDArray[np.bool_]
 Cell: TypeAlias = str | tuple[str | None, ...] | None
-"""One value, None for no label, or all values it may yet get (a NodeClaim whose node is not there)."""
+"""One value, None for no label, or all values that it may still get, as for a NodeClaim without a node."""
 
 
 class LabelTable:
-    """A row is a mapping from label to cell; a label that a row does not name is absent there."""
+    """Rows are mappings from label to cell. A label that a row does not name is absent there."""
 
     def __init__(self, rows: Sequence[Mapping[str, Cell]]) -> None:
         self._rows = rows
@@ -31,7 +34,7 @@ class LabelTable:
         return self._rows[number]
 
     def column(self, key: str) -> tuple[NDArray[np.intp], list[Cell]]:
-        """For each row the index of its cell in the list of distinct cells."""
+        """For each row the index of its cell in the list of distinct cells; and that list."""
         if key not in self._columns:
             found = [row.get(key) for row in self._rows]
             index = {cell: code for code, cell in enumerate(dict.fromkeys(found))}
@@ -40,17 +43,17 @@ class LabelTable:
         return self._columns[key]
 
     def domains(self, key: str) -> list[str | None]:
-        """The value of each row, None where it is absent or not decided yet."""
+        """The value in each row, None where it is absent or not decided yet."""
         return [cell if isinstance(cell, str) else None for cell in (row.get(key) for row in self._rows)]
 
     def having(self, key: str) -> Mask:
-        """Rows that are sure to have the label, decided or not."""
+        """By row, whether it is certain to have the label, even if its value is not decided yet."""
         codes, cells = self.column(key)
         sure = [isinstance(cell, str) or (bool(cell) and None not in _possible(cell)) for cell in cells]
         return np.array(sure, dtype=np.bool_)[codes]
 
     def allowed(self, key: str, values: Values, *, possibly: bool = False) -> Mask:
-        """Rows whose value fits; of an undecided row every value must fit, or with `possibly` one."""
+        """By row, whether its value fits. Where it is not decided, every possible value must fit, or with `possibly` any."""
         asked = (key, values, possibly)
         if asked not in self._masks:
             codes, cells = self.column(key)

@@ -1,7 +1,7 @@
-"""The algebra of label requirements: what values a label may have, absence included.
+"""The algebra of label requirements: which values a label may have, absence included.
 
-Karpenter's algebra has no place for absence and guesses it from the operator; here it is a value of its own, so that
-intersecting is exact: `NotIn [a]` and `DoesNotExist` allow a node without the label, `Exists` and bounds do not.
+Karpenter's algebra does not represent absence and derives it from the operator. Here absence is a value of its own, so that
+intersection is exact. `NotIn [a]` and `DoesNotExist` allow a node without the label, `Exists` and bounds do not.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WELL_KNOWN = frozenset(
         WINDOWS_BUILD_LABEL,
     }
 )
-"""Labels that Karpenter knows without a NodePool naming them."""
+"""Labels that a pod may ask for without any NodePool naming them (Karpenter's WellKnownLabels)."""
 
 STABLE_KEYS = {
     "failure-domain.beta.kubernetes.io/zone": ZONE_LABEL,
@@ -46,16 +46,22 @@ STABLE_KEYS = {
     "topology.disk.csi.azure.com/zone": ZONE_LABEL,
     "topology.gke.io/zone": ZONE_LABEL,
 }
-"""Older spellings that Karpenter takes for the stable label when it makes a node, and those that the clouds' volume drivers
-put on nodes once they run there (their Karpenter providers read them so)."""
+"""Other spellings of stable labels, which mean the stable label where a node does not exist yet.
+
+Karpenter normalizes the older ones. The clouds' Karpenter providers normalize those of their CSI drivers, which label a node
+once they run there.
+"""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values one label may have. complement: all but `names`; bounds (inclusive) admit integers only; absent: the
-    label may also be missing; min_values: Karpenter's minValues: at least that many values must stay open."""
+    """The values that one label may have.
+
+    complement: all values but `names` are allowed. at_least, at_most: inclusive bounds, which only integers can meet.
+    absent: the label may also be missing. min_values: at least this many values must stay open (Karpenter's minValues).
+    """
 
     names: frozenset[str] = frozenset()
     complement: bool = False
@@ -90,7 +96,7 @@ class Values:
         return next(iter(self.names))
 
     def intersection(self, other: Values) -> Values:
-        """What both allow; the larger min_values of both."""
+        """What both allow, with the larger min_values of the two."""
         at_least = _larger(self.at_least, other.at_least)
         at_most = _smaller(self.at_most, other.at_most)
         min_values = _larger(self.min_values, other.min_values)
@@ -108,13 +114,13 @@ class Values:
         return Values(frozenset(name for name in names if bounds.allows(name)), absent=absent, min_values=min_values)
 
     def is_within(self, other: Values) -> bool:
-        """Whether the other allows all of these, as far as they can be listed."""
+        """Whether the other allows all of these. False for values that cannot be listed, unless both are equal."""
         if self.complement or (self.absent and not other.absent):
             return self == other
         return all(other.allows(name) for name in self.names)
 
     def example(self) -> str | None:
-        """One concrete value, the same every time; None when nothing but absence is allowed."""
+        """One allowed value, always the same; None if only absence is allowed."""
         if not self.complement:
             return min(self.names, default=None)
         if self.at_least is not None or self.at_most is not None:
@@ -128,7 +134,7 @@ class Values:
         return next((number for number in numbers if self.allows(number)), None)
 
     def requirements(self, key: str) -> tuple[Requirement, ...]:
-        """As a NodeClaim or NodePool would write it."""
+        """As a NodeClaim or NodePool writes them."""
         if not self.complement:
             operator = Operator.IN if self.names else Operator.DOES_NOT_EXIST
             return (Requirement(key, operator, tuple(sorted(self.names)), self.min_values),)
@@ -151,7 +157,7 @@ def one_of(*names: str) -> Values:
 
 
 def values_of(requirement: Requirement) -> Values:
-    """One requirement as written; a bound that is no integer allows nothing (the API server refuses it anyway)."""
+    """The values that one requirement allows. A bound that is not an integer allows none, and the API server rejects it."""
     names, minimum = requirement.values, requirement.min_values
     match requirement.operator:
         case Operator.IN:
@@ -184,13 +190,13 @@ def _bounded(requirement: Requirement) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """Values by label, sorted by label; a label that is not named may be anything."""
+    """Values by label, sorted by label. A label that is not named may have any value or be missing."""
 
     entries: tuple[tuple[str, Values], ...] = ()
 
     @classmethod
     def of(cls, requirements: Iterable[Requirement], *, stable: bool = True) -> Requirements:
-        """stable: older label names become the stable ones, as Karpenter does; without, as kube-scheduler reads them."""
+        """stable: older label names become the stable ones, as in Karpenter; otherwise they stay, as in kube-scheduler."""
         return cls.joined(
             (STABLE_KEYS.get(item.key, item.key) if stable else item.key, values_of(item)) for item in requirements
         )
@@ -201,6 +207,7 @@ class Requirements:
 
     @classmethod
     def joined(cls, entries: Iterable[tuple[str, Values]]) -> Requirements:
+        """Entries for the same label are intersected."""
         merged: dict[str, Values] = {}
         for key, values in entries:
             merged[key] = merged[key].intersection(values) if key in merged else values
@@ -210,6 +217,7 @@ class Requirements:
         return next((values for name, values in self.entries if name == key), None)
 
     def both(self, other: Requirements) -> Requirements:
+        """What meets both: values of the same label are intersected."""
         if not other.entries:
             return self
         if not self.entries:
@@ -223,7 +231,7 @@ class Requirements:
         return Requirements(tuple(entry for entry in self.entries if entry[0] in keys))
 
     def conflict(self, other: Requirements) -> str | None:
-        """The first label on which both together allow nothing."""
+        """The first label for which no value meets both, None if there is none."""
         mine = dict(self.entries)
         for key, values in other.entries:
             if key in mine and mine[key].intersection(values).is_empty:
@@ -235,6 +243,7 @@ class Requirements:
         return all(values.allows(labels.get(key)) for key, values in self.entries)
 
     def minimums(self) -> tuple[tuple[str, int], ...]:
+        """Labels with their min_values, where there are any."""
         return tuple((key, values.min_values) for key, values in self.entries if values.min_values is not None)
 
     def without_minimums(self) -> Requirements:

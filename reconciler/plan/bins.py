@@ -96,23 +96,13 @@ def is_kept(side: Node | NodeClaim) -> bool:
 def all_bins(view: ClusterView, occupied: Iterable[OccupiedBin] = ()) -> tuple[Bin, ...]:
     """By name; a NodeClaim and its node are one bin."""
     held = {(place.node is not None, place.node or place.node_claim or ""): place.holdings for place in occupied}
-    by_node = {claim.node_name: claim for claim in view.node_claims if claim.node_name}
-    by_provider = {claim.provider_id: claim for claim in view.node_claims if claim.provider_id}
     used = {pod.node_name for pod in view.pods if pod.node_name is not None and not pod.is_daemon}
     bins: list[Bin] = []
-    joined: set[str] = set()
-    for node in view.nodes:
-        claim = by_node.get(node.name) or by_provider.get(node.provider_id)
-        holdings = held.get((True, node.name), ())
-        if claim is not None:
-            joined.add(claim.name)
-            holdings = (*holdings, *held.get((False, claim.name), ()))
-        bins.append(_bin(node, claim, holdings, in_use=node.name in used))
-    bins += [
-        _bin(None, claim, held.get((False, claim.name), ()), in_use=False)
-        for claim in view.node_claims
-        if claim.name not in joined
-    ]
+    for machine in view.machines:
+        node, claim = machine.node, machine.node_claim
+        on_node = () if node is None else held.get((True, node.name), ())
+        on_claim = () if claim is None else held.get((False, claim.name), ())
+        bins.append(_bin(node, claim, (*on_node, *on_claim), in_use=node is not None and node.name in used))
     return tuple(sorted(bins, key=lambda item: (item.name, item.node is None)))
 
 

@@ -7,14 +7,15 @@ out once (timetable.windows). Their edges cut the span into pieces, and in each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from reconciler.model.changes import BudgetOutcome
+from reconciler.model.local_budgets import BudgetPeriod
 from reconciler.model.nodes import NodePool
 from reconciler.model.timelines import UNBOUNDED, BudgetCells, BudgetSpan
 from reconciler.plan.disruption_budgets import PoolState, Terms, reasons_of, terms_of
@@ -22,25 +23,61 @@ from reconciler.timetable.windows import instant_of, open_edges, ticks
 
 Schedule = tuple[str, timedelta]
 _MOST_SMALL_RANKS = 250
+_MOST_KEPT = 2000
+"""Schedules whose windows are kept for the next pool; a year of one has a few kilobytes."""
 
 
 def budget_spans(
     pool: NodePool, reason: str, state: PoolState, start: datetime, end: datetime
 ) -> tuple[BudgetSpan, ...]:
     """Fills [start, end) without gaps; neighbours differ in what binds. Empty when end is not after start."""
-    return _pool_spans([terms_of(pool, reason, state)], _Windows(ticks(start), ticks(end)))
+    found = _pool_spans([terms_of(pool, reason, state)], _Windows(ticks(start), ticks(end)))
+    return tuple(span for _, spans in found for span in spans)
 
 
 def budget_timeline(
     pools: Iterable[NodePool], states: Mapping[str, PoolState], start: datetime, end: datetime
 ) -> tuple[BudgetSpan, ...]:
     """`budget_spans` of every pool and reason, in the order of the pools."""
-    opened = _Windows(ticks(start), ticks(end))
-    spans: list[BudgetSpan] = []
-    for pool in pools:
-        state = states.get(pool.name, PoolState())
-        spans += _pool_spans([terms_of(pool, reason, state) for reason in reasons_of(pool)], opened)
-    return tuple(spans)
+    return tuple(spans_over((BudgetPeriod(start, end, tuple(pools)),), states))
+
+
+def spans_over(periods: Sequence[BudgetPeriod], states: Mapping[str, PoolState]) -> Iterator[BudgetSpan]:
+    """Every pool's spans over all periods, which follow one another and have the same pools; by pool, reason and time.
+
+    One pool at a time: a year of two hundred pools has a million spans.
+    """
+    opened = [_Windows(ticks(period.start), ticks(period.end)) for period in periods]
+    for same in zip(*(period.pools for period in periods), strict=True):
+        by_reason: dict[str, list[BudgetSpan]] = {}
+        for pool, windows in zip(same, opened, strict=True):
+            state = states.get(pool.name, PoolState())
+            for reason, spans in _pool_spans([terms_of(pool, reason, state) for reason in reasons_of(pool)], windows):
+                _append(by_reason.setdefault(reason, []), spans)
+        for spans in by_reason.values():
+            yield from spans
+
+
+def _append(spans: list[BudgetSpan], later: list[BudgetSpan]) -> None:
+    """Adds the spans of the next period, joined where nothing changes between the two."""
+    if spans and later and spans[-1].outcome == later[0].outcome:
+        later[0] = BudgetSpan(spans.pop().start, later[0].end, later[0].outcome)
+    spans += later
+
+
+def cells_over(
+    periods: Sequence[BudgetPeriod], states: Mapping[str, PoolState], edges: Sequence[datetime]
+) -> tuple[BudgetCells, ...]:
+    """`budget_cells` over all periods: a cell is judged by the period in which it begins."""
+    allowed: dict[tuple[str, str], tuple[int, ...]] = {}
+    for period in periods:
+        first, last = (bisect_left(edges, instant, hi=len(edges) - 1) for instant in (period.start, period.end))
+        if first == last:
+            continue
+        for row in budget_cells(period.pools, states, edges[first : last + 1]):
+            key = (row.node_pool, row.reason)
+            allowed[key] = allowed.get(key, ()) + row.allowed
+    return tuple(BudgetCells(pool, reason, row) for (pool, reason), row in allowed.items())
 
 
 def budget_cells(
@@ -63,11 +100,11 @@ def budget_cells(
     return tuple(rows)
 
 
-def _pool_spans(reasons: Sequence[Terms], opened: _Windows) -> tuple[BudgetSpan, ...]:
+def _pool_spans(reasons: Sequence[Terms], opened: _Windows) -> Iterator[tuple[str, list[BudgetSpan]]]:
+    """The spans of each reason."""
     if opened.first >= opened.last:
-        return ()
+        return
     pieces = _Pieces(reasons, opened)
-    spans: list[BudgetSpan] = []
     for terms in reasons:
         binding = pieces.binding(terms)
         choices = (*terms.terms, None)
@@ -75,11 +112,8 @@ def _pool_spans(reasons: Sequence[Terms], opened: _Windows) -> tuple[BudgetSpan,
         binding = _alike(outcomes, len(choices))[binding]
         begins = np.flatnonzero(np.concatenate(([True], binding[1:] != binding[:-1])))
         instants = [instant_of(edge) for edge in [*pieces.edges[begins].tolist(), opened.last]]
-        spans += [
-            BudgetSpan(opens, closes, outcomes[rank])
-            for (opens, closes), rank in zip(pairwise(instants), binding[begins].tolist(), strict=True)
-        ]
-    return tuple(spans)
+        found = map(outcomes.__getitem__, binding[begins].tolist())
+        yield terms.reason, list(map(BudgetSpan, instants[:-1], instants[1:], found))
 
 
 def _alike(outcomes: Mapping[int, BudgetOutcome], count: int) -> npt.NDArray[np.intp]:
@@ -143,6 +177,8 @@ class _Windows:
         """Where the windows open and close, in turn."""
         found = self._edges.get((schedule, duration))
         if found is None:
+            if len(self._edges) >= _MOST_KEPT:
+                self._edges.clear()
             found = open_edges(schedule, duration, self.first, self.last)
             self._edges[schedule, duration] = found
         return found

@@ -1,4 +1,4 @@
-"""What becomes of each demand: how many chunks are where, the excuses for the rest, and its conditions."""
+"""What becomes of each demand: how many chunks are where, the reasons of the rest, and its conditions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_OF_A_REASON = 5
 
 @dataclass(slots=True)
 class _Tally:
-    """on_its_way: those of `existing` whose node is not ready to take pods yet; excuses: by reason and words; cap: in words, of
+    """on_its_way: those of `existing` whose node is not ready to take pods yet; unplaced_reasons: by reason and words; cap: in words, of
     chunks that one holds back."""
 
     existing: int = 0

@@ -28,8 +28,8 @@ def findings_of_files(
     read_document: ReadDocument,
     manifests: Iterable[DeclaredManifest],
 ) -> tuple[Finding, ...]:
-    """For files whose setting is not known: every folder called `templates` is taken to be one, and is rendered with the
-    NodePools that are declared beside or below it."""
+    """For files without settings. Templates are taken from every folder called `templates`, and rendered with the
+    NodePools that are declared beside it or below."""
     declared = [manifest for manifest in manifests if manifest.ref.kind == "NodePool"]
     process = RenderProcess()
     findings: list[Finding] = []

@@ -22,13 +22,13 @@ from reconciler.model.errors import Transient
 from reconciler.render.channel import encoded, receive
 
 PATIENCE = 60.0
-"""Seconds for one answer, should the worker's own limit of processor time not end it: on a machine that stands still."""
+"""Seconds to wait for an answer. The worker's own limit counts processor time, of which a stopped process uses none."""
 _PLACE = re.compile(r'File "headroom-template-(\d+)", line (\d+)')
 
 
 class BreachError(Exception):
-    """A request ended the worker. template: its place among the sources, None when no template was running; in_time: it
-    did not end for the time that it took."""
+    """A request ended the worker. template: its number among the sources, None when none was running; in_time: it was
+    not a limit of time that ended the worker."""
 
     def __init__(self, template: int | None, line: int, *, ended_by: str, in_time: bool) -> None:
         super().__init__(f"the worker was ended by {ended_by}")
@@ -39,7 +39,7 @@ class BreachError(Exception):
 
 
 class RenderProcess:
-    """One worker, with the templates it was last given. Not thread-safe. It ends with this object, or with the process."""
+    """One worker, with the templates it was last given. It ends with this object at the latest. Not thread-safe."""
 
     def __init__(self) -> None:
         self._worker: _Worker | None = None
@@ -90,7 +90,7 @@ class RenderProcess:
 
 
 class _Worker:
-    """A started process, its socket, and a file for what it says as it dies: nobody need read that while it lives."""
+    """A running worker and its socket. Its standard error is a file, which needs no reader while the worker runs."""
 
     def __init__(self) -> None:
         """Raises `Transient` when the machine has no room for another process."""

@@ -25,11 +25,11 @@ SECONDS = 2.0
 MEMORY = 256 * 2**20
 """Bytes of address space, of which Python and Jinja2 take some 40 MiB."""
 _LAST_WORDS = 2**16
-"""Bytes that may be written to a file: the traceback."""
+"""Bytes that may be written to a file, enough for the traceback."""
 
 
 def main() -> None:
-    """Answers requests until the other side closes its end of the socket, by ending if nothing else."""
+    """Answers requests until the other side closes the socket, at the latest by ending."""
     _bind_limits()
     with socket.socket(fileno=sys.stdin.fileno()) as channel:
         sandbox = Sandbox({})
@@ -39,7 +39,7 @@ def main() -> None:
                 names = list(request["sources"])
                 sandbox = Sandbox(request["sources"])
                 continue
-            # Ends the process at that time, after a traceback, unless it is set to 0 before.
+            # Unless it is stopped before, the timer ends this process, after a traceback.
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             answer = _answer(sandbox, names, request)
             left, _ = signal.setitimer(signal.ITIMER_PROF, 0)

@@ -12,15 +12,15 @@ from time import monotonic
 
 _PIECE = 2**16
 _LAST_WORDS = 2**14
-"""Bytes kept of what git says on standard error; about a damaged pack it says the same for each object."""
+"""Bytes kept of git's messages. About a damaged pack it has one for each object."""
 _GONE_WITHIN = 5.0
-"""Seconds for processes that were killed to be gone; longer takes one that hangs in the kernel, on a lost file system."""
+"""Seconds to wait for killed processes. One that hangs in the kernel, on a lost file system, takes longer."""
 MEMORY = 512 * 2**20
 """Bytes of its own that git may take; files that it maps do not count."""
 
 
 class OutOfTimeError(Exception):
-    """Git did not do within the time limit what it was asked."""
+    """Git did not finish within the time limit."""
 
 
 class OutputTooLongError(Exception):
@@ -158,5 +158,5 @@ class Child:
 def _bind_memory(pid: int) -> None:
     """Where the kernel can limit another process, as Linux can: code before exec would not be safe beside threads."""
     if hasattr(resource, "prlimit"):
-        with suppress(ProcessLookupError, PermissionError):
+        with suppress(ProcessLookupError, PermissionError, ValueError):  # it has gone, or has a lower limit already
             resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))

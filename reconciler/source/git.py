@@ -42,7 +42,7 @@ _PATIENCE = 5
 
 class GitSource:
     """url: https, http, ssh, git or file; revision: branch, tag or whole commit name, None for the default branch.
-    subdirectory, templates: what is read of it, see Scope.
+    scope: what is read of it, None for all.
 
     state: folder for the shallow copy and the last good commit (it may serve several repositories); None for one that
     goes with the process. timeout: for each git command. rewind_hold: how long a tree is `rewound` after a force-push.
@@ -56,8 +56,7 @@ class GitSource:
         *,
         clock: Clock,
         revision: str | None = None,
-        subdirectory: str = "",
-        templates: str = "",
+        scope: Scope | None = None,
         state: str | Path | None = None,
         credentials: Credentials | None = None,
         timeout: timedelta = timedelta(minutes=1),
@@ -69,7 +68,7 @@ class GitSource:
         self._url = address.url
         self._clock = clock
         self._revision = revision or None
-        self._scope = Scope.of(subdirectory, templates)
+        self._scope = scope or Scope()
         self._timeout = timeout
         self._rewind_hold = rewind_hold
         self._allowed_signers = Path(allowed_signers) if allowed_signers else None
@@ -178,13 +177,22 @@ class GitSource:
             self._backoffs.pop("commit", None)
             return
         with self._backing_off("commit", head.commit, now):
+            had_copy = self._remote.folder.is_dir()
             try:
-                self._take(head, now)
-            except (Stalled, CommandFailedError) as error:
-                failure = error if isinstance(error, Stalled) else stalled(error, self._url, "read the copy of")
-                if failure.reason == OPERATION_FAILED and not self._is_sound():
-                    self._remote.discard()
-                raise failure from error
+                self._attempt(head, now)
+            except Stalled as failure:
+                if failure.reason != OPERATION_FAILED or self._is_sound():
+                    raise
+                self._remote.discard()
+                if not had_copy:
+                    raise
+                self._attempt(head, now)
+
+    def _attempt(self, head: Head, now: datetime) -> None:
+        try:
+            self._take(head, now)
+        except CommandFailedError as error:
+            raise stalled(error, self._url, "read the copy of") from error
 
     def _is_sound(self) -> bool:
         """Whether a restart could still load the last good tree from the copy. Otherwise the copy is made anew."""

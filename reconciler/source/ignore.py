@@ -1,7 +1,7 @@
 """Which paths a `.sourceignore` file leaves out, in the syntax of gitignore and in time linear in the length of a name.
 
-The usual translation to one regular expression backtracks: `*a*a*a*a*a*b` takes minutes on a long name. Here a star
-takes the first place where what follows it fits and is not asked again, which for such patterns loses no match.
+The usual translation to one regular expression backtracks: `*a*a*a*a*a*b` takes minutes on a long name. Here a star ends
+at the first place where what follows it matches, and is never tried again. For such patterns that loses no match.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _parts(pattern: str) -> list[str]:
 
 
 def _fits(segments: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> bool:
-    """Segments against parts, a `**` first taking nothing and then, on a mismatch after it, one part more."""
+    """Whether segments match parts. A `**` first matches no part, and one more after each mismatch behind it."""
     at = part = 0
     retry: tuple[int, int] | None = None
     while part < len(parts):
@@ -109,7 +109,7 @@ def _fits(segments: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> b
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """For one segment. Between stars stand chunks of fixed length; each but the last takes the first place where it fits."""
+    """For one segment. Its stars separate chunks of fixed length, each of which but the last matches at its first place."""
     chunks: list[str] = [""]
     index = 0
     while index < len(pattern):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from time import monotonic
 from types import TracebackType
@@ -11,7 +11,8 @@ from typing import Self
 from reconciler.source.child import Child, OutOfTimeError, OutputTooLongError
 from reconciler.source.commands import CommandFailedError, Commands
 
-_LONGEST_LINE = 2**16
+_LONGEST_LINE = 2**18
+"""Bytes, with what was read beyond the line."""
 _Read = Callable[[Child, float], bytes | None]
 
 
@@ -34,24 +35,37 @@ class ObjectReader:
     ) -> None:
         self._running.close()
 
-    def head(self, name: str) -> tuple[str, str, int]:
-        """An object's own name, what it is (blob, tree, commit, tag) and its length in bytes. name: any that git knows."""
-        return self._asked("--batch-check", name)
+    def head(self, name: str) -> tuple[str, int]:
+        """What an object is (blob, tree, commit, tag) and its length in bytes. name: any that git knows."""
+        return self.heads([name])[0]
+
+    def heads(self, names: Sequence[str]) -> list[tuple[str, int]]:
+        """Of many at once: waiting for each answer before the next question would take most of the time."""
+        self._ask("--batch-check", names)
+        return [self._head("--batch-check") for _ in names]
 
     def content(self, name: str) -> bytes:
         """The whole object; the caller has asked for its length before."""
-        _, _, length = self._asked("--batch", name)
-        body = self._answer("--batch", lambda child, deadline: child.exactly(length + 1, deadline))
-        return body[:length]
+        return next(self.contents([name]))
 
-    def _asked(self, mode: str, name: str) -> tuple[str, str, int]:
+    def contents(self, names: Sequence[str]) -> Iterator[bytes]:
+        """Of many at once, in their order. All of them must be taken before anything else is asked."""
+        self._ask("--batch", names)
+        for _ in names:
+            _, length = self._head("--batch")
+            body = self._answer("--batch", lambda child, deadline, length=length: child.exactly(length + 1, deadline))  # type: ignore[misc]
+            yield body[:length]
+
+    def _ask(self, mode: str, names: Sequence[str]) -> None:
         if mode not in self._children:
             self._children[mode] = self._running.enter_context(self._commands.started("cat-file", mode, feed=True))
-        self._children[mode].write(f"{name}\n".encode())
+        self._children[mode].write("".join(f"{name}\n" for name in names).encode())
+
+    def _head(self, mode: str) -> tuple[str, int]:
         line = self._answer(mode, lambda child, deadline: child.line(deadline, _LONGEST_LINE)).decode(errors="replace")
         match line.split(" "):
-            case [found, kind, length] if length.isdigit():
-                return found, kind, int(length)
+            case [_, kind, length] if length.isdigit():
+                return kind, int(length)
             case _:
                 raise CommandFailedError("cat-file", 0, f"fatal: {line}")
 

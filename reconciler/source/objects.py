@@ -50,6 +50,7 @@ def read_commit(
                     for path in selection.files.values():
                         tree.want(path)
                 if not tree.wanted or fetch is None:
+                    tree.prepare(selection.files.values(), limits)
                     return load(tree, selection, limits)
         except CommandFailedError as error:
             raise Stalled(
@@ -68,6 +69,7 @@ class CommitTree:
         self._folders: dict[str, _Entries | None] = {}
         self._by_object: dict[str, _Entries] = {}
         self._sizes: dict[str, int] = {}
+        self._contents: dict[str, bytes] = {}
         self._commit = commit
         self._prefix = prefix
         self.wanted: set[str] = set()
@@ -77,14 +79,31 @@ class CommitTree:
         return None if listed is None else {name: kind for name, (kind, _) in listed.items()}
 
     def content(self, path: str) -> bytes:
-        name = self._object(path)
         self.want(path)
-        return b"" if name in self.wanted else self._reader.content(name)
+        name = self._object(path)
+        if name in self.wanted:
+            return b""
+        found = self._contents.get(name)
+        return self._reader.content(name) if found is None else found
 
     def size(self, path: str) -> int:
         self.want(path)
         name = self._object(path)
-        return 0 if name in self.wanted else self._reader.head(name)[2]
+        if name not in self._sizes:
+            self._sizes[name] = 0 if name in self.wanted else self._reader.head(name)[1]
+        return self._sizes[name]
+
+    def prepare(self, paths: Iterable[str], limits: Limits) -> None:
+        """Reads files ahead, all in one go, as far as they are within the limits."""
+        names = [name for name in dict.fromkeys(map(self._object, paths)) if name not in self.wanted]
+        self._sizes |= {name: size for name, (_, size) in zip(names, self._reader.heads(names), strict=True)}
+        wanted: list[str] = []
+        room = limits.total_bytes
+        for name in names:
+            room -= self._sizes[name] if self._sizes[name] <= limits.file_bytes else 0
+            if self._sizes[name] <= limits.file_bytes and room >= 0:
+                wanted.append(name)
+        self._contents = dict(zip(wanted, self._reader.contents(wanted), strict=True))
 
     def want(self, path: str) -> None:
         """Notes an object that must be brought over."""
@@ -109,7 +128,7 @@ class CommitTree:
     def _entries_of(self, name: str) -> _Entries:
         """Of a tree object. The same one at many paths is read and held once."""
         if name not in self._by_object:
-            _, _, size = self._reader.head(name)
+            _, size = self._reader.head(name)
             if size > _LARGEST_FOLDER:
                 raise too_large("a folder with about a million entries or more")
             self._by_object[name] = {

@@ -10,6 +10,7 @@ from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock, Source
 from reconciler.source.credentials import Credentials, is_remote
+from reconciler.source.selection import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ def open_source(
     A bare repository on this machine is read at its HEAD. Raises `Invalid` for what is neither a folder nor a URL.
     """
     options = options or GitOptions()
+    scope = Scope.of(subdirectory, options.templates)
     path = Path(repository)
     if not path.is_dir() and is_remote(repository):
         from reconciler.source.git import GitSource  # noqa: PLC0415 - not for folders
@@ -46,8 +48,7 @@ def open_source(
             repository,
             clock=clock,
             revision=revision,
-            subdirectory=subdirectory,
-            templates=options.templates,
+            scope=scope,
             state=options.state or None,
             credentials=options.credentials,
             timeout=options.timeout,
@@ -64,9 +65,8 @@ def open_source(
         return LocalRevision(
             path,
             revision,
-            subdirectory,
+            scope,
             clock=clock,
-            templates=options.templates,
             timeout=options.timeout,
             rewind_hold=options.rewind_hold,
             allowed_signers=options.allowed_signers or None,

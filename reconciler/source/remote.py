@@ -134,17 +134,15 @@ class Remote:
         It is kept between polls. The last good commit stays in it even after a force-push, so that what is new can be told.
         """
         folder = self._commits_folder
-        self._prepare(folder)
         try:
+            self._prepare(folder)
             self._fetch(folder, "--filter=tree:0", "origin", f"+{self._ref}:{CANDIDATE}")
             Commands(folder, timeout=self._timeout).run("cat-file", "-e", f"{commit}^{{commit}}")
-        except CommandFailedError as error:
-            raise stalled(error, self._address.url, "fetch the commits of") from error
-        except Stalled as failure:
-            # Perhaps it is damaged. The next attempt fetches all that is lost with it.
+        except (CommandFailedError, Stalled) as error:
+            failure = error if isinstance(error, Stalled) else stalled(error, self._address.url, "fetch commits from")
             if failure.reason == OPERATION_FAILED and not self._is_whole(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
+                shutil.rmtree(folder, ignore_errors=True)  # the next attempt fetches all of them
+            raise failure from error
         return folder
 
     def keep_commits(self, commit: str) -> None:

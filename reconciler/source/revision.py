@@ -20,16 +20,15 @@ from reconciler.source.state import is_rewound
 
 class LocalRevision:
     """path: a working tree, a folder inside one (then taken for the root), or a bare repository; revision: anything that
-    git understands, followed when it moves. templates, rewind_hold, allowed_signers: as for `GitSource`."""
+    git understands, followed when it moves. scope, rewind_hold, allowed_signers: as for `GitSource`."""
 
     def __init__(
         self,
         path: str | Path,
         revision: str,
-        subdirectory: str = "",
+        scope: Scope | None = None,
         *,
         clock: Clock,
-        templates: str = "",
         timeout: timedelta = timedelta(minutes=1),
         rewind_hold: timedelta = timedelta(minutes=10),
         allowed_signers: str | Path | None = None,
@@ -37,7 +36,7 @@ class LocalRevision:
     ) -> None:
         self._path = Path(path)
         self._revision = revision
-        self._scope = Scope.of(subdirectory, templates)
+        self._scope = scope or Scope()
         self._clock = clock
         self._timeout = timeout
         self._rewind_hold = rewind_hold

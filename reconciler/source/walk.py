@@ -92,7 +92,7 @@ class _Walk:
         return True
 
     def _look_at(self, count: int) -> None:
-        """Counts what is looked at: links can make a small tree endless, in names as in time."""
+        """Counts what is looked at, since links can make a small tree endless."""
         self._entries += count
         if self._entries > self._limits.entries:
             raise too_large(f"more than {self._limits.entries:,} files and folders")

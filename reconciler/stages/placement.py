@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from reconciler.optimizer.optimal import place_in_mode
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.problem import Problem

@@ -58,6 +58,11 @@ def compiled(written: LocalBudgets, now: datetime) -> CompiledBudgets:
     )
 
 
+def last_month_of(form: CompiledBudgets) -> datetime:
+    """Where the last month begins for which the budgets are valid: the budgets compiled there agree with these."""
+    return _month(form.valid_until, -1)
+
+
 def next_form(after: datetime) -> datetime:
     """The first instant after this one at which `compiled` may give other budgets."""
     return _month(after, 1)

@@ -8,7 +8,7 @@ of the question, so that it is open always or never.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
@@ -68,6 +68,29 @@ def open_edges(schedule: str, duration: timedelta, start: int, end: int) -> Edge
     if cron.never_fires:
         return always
     return _cut(_windows(cron, length, start, end), start, end)
+
+
+def union(spans: Sequence[Edges]) -> Edges:
+    """The joined spans of all of them."""
+    begins = np.concatenate([edges[::2] for edges in spans])
+    ends = np.concatenate([edges[1::2] for edges in spans])
+    if not len(begins):
+        return begins
+    order = np.argsort(begins, kind="stable")
+    begins, ends = begins[order], np.maximum.accumulate(ends[order])
+    is_first = np.concatenate(([True], begins[1:] > ends[:-1]))
+    is_last = np.concatenate((is_first[1:], [True]))
+    return np.column_stack((begins[is_first], ends[is_last])).ravel()
+
+
+def is_within(inner: Edges, outer: Edges) -> bool:
+    """Whether every inner span lies within one outer span."""
+    if not len(inner):
+        return True
+    if not len(outer):
+        return False
+    places = np.searchsorted(outer[::2], inner[::2], side="right") - 1
+    return bool((places >= 0).all() and (outer[1::2][places] >= inner[1::2]).all())
 
 
 def _joined(spans: Iterable[Ticks]) -> list[Ticks]:

@@ -38,9 +38,11 @@ ELSEWHERE = frozenset(
         "IsCurrentlyReschedulable",
         "IsDoNotDisruptActive",
         "IsPreempting",
-        # a transport of git, families of EC2, what Prometheus puts behind a counter's name, a file made from a kind's plural
+        # a transport of git, families of EC2, letters of tzdata releases, what Prometheus puts behind a counter's name,
+        # a file made from a kind's plural
         "ext",
         "c6gn",
+        "za",
         "x2gd",
         "_total",
         "pods.json",

@@ -9,19 +9,17 @@ from tests.architecture.source_tree import ROOT
 
 # By package: `python -m tests.architecture.long_sentences` shows them. Lower a number when it falls.
 LONG = {
-    "catalog": 3,
-    "cli": 6,
+    "catalog": 1,
+    "cli": 5,
     "cluster": 4,
-    "demand": 3,
-    "manifests": 11,
-    "model": 13,
+    "demand": 1,
+    "model": 6,
     "optimizer": 20,
-    "placement": 58,
+    "placement": 43,
     "plan": 3,
-    "report": 2,
     "settings.py": 1,
-    "source": 4,
-    "timetable": 6,
+    "source": 2,
+    "timetable": 2,
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 from reconciler.model.errors import Stalled
 from reconciler.source.git import GitSource
 from reconciler.source.revision import LocalRevision
+from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 
@@ -39,17 +40,17 @@ def bombed(tmp_path: Path) -> GitRepository:
 
 
 def test_a_tree_outside_of_the_path_is_not_looked_at(bombed: GitRepository, tmp_path: Path) -> None:
-    tree = GitSource(bombed.url, clock=ManualClock(), state=tmp_path / "state", subdirectory="ok").read()
+    tree = GitSource(bombed.url, clock=ManualClock(), state=tmp_path / "state", scope=Scope("ok")).read()
     assert tree.files == {"ok/a.yaml": b"a: 1\n"}
-    local = LocalRevision(bombed.work, "main", "ok", clock=ManualClock()).read()
+    local = LocalRevision(bombed.work, "main", Scope("ok"), clock=ManualClock()).read()
     assert local.files == tree.files
 
 
 @pytest.mark.parametrize("subdirectory", ["", "bomb"])
 def test_a_tree_without_end_is_a_stall_with_a_reason(subdirectory: str, bombed: GitRepository, tmp_path: Path) -> None:
     for source in (
-        GitSource(bombed.url, clock=ManualClock(), state=tmp_path / "state", subdirectory=subdirectory),
-        LocalRevision(bombed.work, "main", subdirectory, clock=ManualClock()),
+        GitSource(bombed.url, clock=ManualClock(), state=tmp_path / "state", scope=Scope(subdirectory)),
+        LocalRevision(bombed.work, "main", Scope(subdirectory), clock=ManualClock()),
     ):
         with pytest.raises(Stalled, match="the repository has more than 250,000 files and folders") as caught:
             source.read()

@@ -13,6 +13,7 @@ import pytest
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.git import GitSource
+from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import Limits
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
@@ -321,3 +322,11 @@ def test_a_branch_that_is_set_back_to_a_signed_commit(signed: Signed, repository
 def test_what_was_committed_before_signing_began_is_not_asked_about(signed: Signed) -> None:
     """The repository's first commits are unsigned, and stay so."""
     assert signed.source().read().stalled is None
+
+
+def test_a_repository_on_this_machine_is_held_to_the_same(signed: Signed, repository: GitRepository) -> None:
+    source = LocalRevision(repository.work, "main", clock=signed.clock, allowed_signers=signed.allowed)
+    source.read()
+    commit = signed.commit("unsigned", "")
+    signed.commit("signed on top of it", "anna")
+    assert refused(source.read(), commit)

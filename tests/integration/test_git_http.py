@@ -14,6 +14,7 @@ from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.credentials import Credentials
 from reconciler.source.git import GitSource
+from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 from tests.integration.git_server import GitHttpServer, GitProtocolServer
@@ -87,7 +88,7 @@ def test_of_a_large_repository_only_what_is_read_comes_over(
     for number in range(200):
         repository.commit({"clusters/a/pool.yaml": f"pool {number}", f"apps/{number}.yaml": f"app {number}"})
     repository.push()
-    daemon = Daemon(server.url, tmp_path, clock, subdirectory="clusters/a")
+    daemon = Daemon(server.url, tmp_path, clock, scope=Scope("clusters/a"))
     assert daemon.poll().files == {"clusters/a/pool.yaml": b"pool 199"}
     # one commit; the trees of the root, apps, clusters and clusters/a; one manifest
     kinds = repository.git("cat-file", "--batch-all-objects", "--batch-check=%(objecttype)", at=daemon.copy).split()
@@ -147,7 +148,7 @@ def test_rules_and_links_that_were_filtered_out_are_brought_over_first(
     (repository.work / "c/base").symlink_to("../base")
     (repository.work / "c/out.yaml").symlink_to("../../outside.yaml")
     repository.push()
-    tree = Daemon(server.url, tmp_path, clock, subdirectory="c").poll()
+    tree = Daemon(server.url, tmp_path, clock, scope=Scope("c")).poll()
     assert tree.files == {"c/base/a.yaml": b"a", "c/own.yaml": b"own"}
     assert tree.skipped == (("c/out.yaml", "leads out of the repository"),)
 

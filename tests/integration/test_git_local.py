@@ -16,6 +16,7 @@ from reconciler.source.credentials import Credentials
 from reconciler.source.git import GitSource
 from reconciler.source.opening import GitOptions, open_source, tree_at
 from reconciler.source.revision import LocalRevision
+from reconciler.source.selection import Scope
 from reconciler.source.worktree import WorkingTree
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
@@ -214,7 +215,7 @@ def test_locks_of_a_git_that_was_killed_are_cleared_away(
 
 
 def test_another_subdirectory_after_a_restart(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> None:
-    GitSource(repository.url, clock=clock, state=tmp_path / "state", subdirectory="clusters").read()
+    GitSource(repository.url, clock=clock, state=tmp_path / "state", scope=Scope("clusters")).read()
     tree = GitSource(repository.url, clock=clock, state=tmp_path / "state").read()
     assert (sorted(tree.files), tree.rewound) == (["clusters/a/own.yaml", "pool.yaml"], False)
 

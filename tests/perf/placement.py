@@ -29,7 +29,7 @@ from reconciler.model.nodes import NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.optimal import place_in_mode
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.problem import PlacementOptions, Problem

@@ -18,7 +18,7 @@ import pytest
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.revision import LocalRevision
-from reconciler.source.selection import SUFFIXES, Limits
+from reconciler.source.selection import SUFFIXES, Limits, Scope
 from tests.fakes.clock import ManualClock
 
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "100"))
@@ -124,7 +124,7 @@ def test_a_tree_is_read_or_is_a_stall_with_a_reason(batch: int, tmp_path: Path) 
         if draw.random() < 0.3:
             objects.damage(draw)
         source = LocalRevision(
-            folder, "main", draw.choice(("", "a", "clusters")), clock=ManualClock(), templates="templates",
+            folder, "main", Scope(draw.choice(("", "a", "clusters")), "templates"), clock=ManualClock(),
             timeout=timedelta(seconds=60), limits=LIMITS,
         )  # fmt: skip
         tree = outcome(source)

@@ -18,7 +18,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector
-from reconciler.optimizer.optimal import place_in_mode
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, node_pool, shape
 from tests.properties.brute_force import cheapest_way

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from reconciler.model.errors import Invalid
 from reconciler.model.local_budgets import AllowWindow, LocalBudgets
 from reconciler.model.nodes import DisruptionBudget
 from reconciler.timetable.compiled_budgets import HORIZONS, MOST_BUDGETS, REASONS, compiled
+from reconciler.zone_data import time_zone
 
 ZONES = (
     "Europe/Berlin",
@@ -50,7 +50,7 @@ NAMES = {name: str(number) for number, name in enumerate(["sun", "mon", "tue", "
 @lru_cache(maxsize=1)
 def local_minutes(zone: str) -> Counts:
     """What the clocks of a zone show at each minute: no change of clocks is off the quarter of an hour."""
-    place = ZoneInfo(zone)
+    place = time_zone(zone)
     quarters = (datetime.fromtimestamp(int(minute) * 60, place).utcoffset() for minute in UTC_MINUTES[::15])
     offsets = [0 if offset is None else int(offset.total_seconds()) // 60 for offset in quarters]
     shown: Counts = UTC_MINUTES + np.repeat(np.array(offsets, dtype=np.int32), 15)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -18,9 +17,10 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.optimizer import filling
-from reconciler.optimizer.kinds import Movable, movable
-from reconciler.optimizer.optimal import place_in_mode
+from reconciler.optimizer.greedy_fill import fill_in_order, greedy_fill
+from reconciler.optimizer.item_types import PackingProblem, packing_problem
+from reconciler.optimizer.place_in_mode import place_in_mode
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.unit.placement.worlds import ZONES, World, catalogue, worlds
@@ -46,9 +46,9 @@ def test_breaks_no_rule_and_is_never_dearer(world: World, most: int | None) -> N
     assert optimal.unplaced == fast.unplaced
 
 
-def _dear(work: Movable) -> Movable:
+def _dear(problem: PackingProblem) -> PackingProblem:
     """So that the fast placement's own nodes are not simply taken again."""
-    return replace(work, nodes=tuple((held, price * 10) for held, price in work.nodes))
+    return replace(problem, nodes=tuple(replace(pattern, price=pattern.price * 10) for pattern in problem.nodes))
 
 
 def _evenly(name: str, app: str, recreation: Recreation = Recreation.KEEP_EMPTY) -> Demand:
@@ -72,19 +72,35 @@ KEPT_MINIMUM_TOO = World(
 """Of two new nodes each may hold one chunk of an app, whether or not what runs may be one of them."""
 
 
-@settings(max_examples=200, deadline=None)
-@given(world=worlds(), most=st.sampled_from([None, 2]))
-@example(world=KEPT_MINIMUM_TOO, most=None)
-def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(world: World, most: int | None) -> None:
+def _priced_by_zone(world: World, factors: tuple[float, ...]) -> World:
+    """Where prices differ, chunks may leave the zones that the fast placement chose for them."""
+    factor_of = dict(zip(ZONES, factors, strict=True))
+    kinds = tuple(
+        replace(
+            kind,
+            offerings=tuple(replace(item, price=item.price * factor_of.get(item.zone, 1.0)) for item in kind.offerings),
+        )
+        for kind in world.instance_types
+    )
+    return replace(world, instance_types=kinds)
+
+
+@settings(max_examples=300, deadline=None)
+@given(world=worlds(), most=st.sampled_from([None, 2]), factors=st.sampled_from([(1.0, 1.0, 1.0), (1.0, 0.7, 1.3)]))
+@example(world=KEPT_MINIMUM_TOO, most=None, factors=(1.0, 1.0, 1.0))
+def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(
+    world: World, most: int | None, factors: tuple[float, ...]
+) -> None:
+    world = _priced_by_zone(world, factors)
     costs = iter(range(10, 0, -1))
 
-    def found(_packed: Placement, _fast: Placement, broken: Callable[[Placement], bool]) -> str:
-        return "what was cheaper broke a rule" if broken(_packed) else ""
+    def found(packed: Placement, _fast: Placement, problem: Problem) -> str:
+        return "what was cheaper broke a rule" if violations(problem, packed) else ""
 
     with (
-        patch("reconciler.optimizer.packings.movable", lambda *args, **named: _dear(movable(*args, **named))),
-        patch("reconciler.optimizer.rebuild.Rebuilder._cost", lambda _: (next(costs), 0)),
-        patch("reconciler.optimizer.optimal._objection", found),
+        patch("reconciler.optimizer.repacking.packing_problem", lambda state: _dear(packing_problem(state))),
+        patch("reconciler.optimizer.reassignment.Reassignment._cost", lambda _: (next(costs), 0)),
+        patch("reconciler.optimizer.place_in_mode._objection", found),
     ):
         said = " ".join(placed(world, optimal=True, chunks_per_node=most).assumptions)
 
@@ -154,20 +170,28 @@ def test_buffers_and_atomic_requests_cost_little_more_than_the_least_possible(de
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
-def test_numpy_and_the_loop_fill_nodes_alike(data: st.DataObject) -> None:
-    rows, kinds, columns = (data.draw(st.integers(1, 5)) for _ in range(3))
+def test_nodes_are_filled_as_full_as_can_be_in_the_order_that_is_given(data: st.DataObject) -> None:
+    nodes, items, resources = (data.draw(st.integers(1, 5)) for _ in range(3))
     lots = np.random.default_rng(data.draw(st.integers(0, 2**16)))
-    order = np.array([lots.permutation(kinds) for _ in range(rows)], dtype=np.int64)
-    able = lots.random((rows, kinds)) < 0.8
-    asked = lots.integers(0, 5, (kinds, columns))
-    room = lots.integers(-2, 30, (rows, columns))
-    most = lots.integers(1, 6, kinds)
-    apart = lots.random((kinds, kinds)) < 0.2
-    apart |= apart.T
+    order = np.array([lots.permutation(items) for _ in range(nodes)], dtype=np.int64)
+    admitted = lots.random((nodes, items)) < 0.8
+    requests = lots.integers(0, 5, (items, resources))
+    capacity = lots.integers(-2, 30, (nodes, resources))
+    most = lots.integers(1, 6, items)
+    conflicts = lots.random((items, items)) < 0.2
+    conflicts |= conflicts.T
 
-    one, other = (
-        fill(order, able.copy(), asked, room.copy(), most, apart)
-        for fill in (filling.filled_one_by_one, filling.filled_in_numpy)
+    compiled, plain = (
+        fill(order, admitted.copy(), requests, capacity.copy(), most, conflicts)
+        for fill in (greedy_fill(), fill_in_order)
     )
 
-    assert one.tolist() == other.tolist()
+    assert compiled.tolist() == plain.tolist()
+    for node in range(nodes):
+        held = np.zeros(items, dtype=np.int64)
+        for item in order[node].tolist():
+            kept_off = not admitted[node, item] or any(held[other] and conflicts[other, item] for other in range(items))
+            room = capacity[node] - held @ requests
+            fits = [int(room[at] // requests[item, at]) for at in range(resources) if requests[item, at]]
+            held[item] = 0 if kept_off else max(0, min([int(most[item]), *fits]))
+        assert plain[node].tolist() == held.tolist()

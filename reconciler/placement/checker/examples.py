@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.model.nodes import INITIALIZED_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.sites import OPEN, Site
+from reconciler.placement.checker.sites import OPEN, Site, is_initialized
 
 
 class Examples:
     """Every node is walked once: whether it is up, and of what NodePool and type it is."""
 
     def __init__(self, view: ClusterView) -> None:
-        initialized: dict[str | None, bool] = {}
-        for claim in view.node_claims:
-            said = claim.condition("Initialized") == "True"
-            initialized[claim.node_name] = initialized.get(claim.node_name, False) or said
         self._up: set[str] = set()
         self._names: dict[tuple[str | None, str | None], list[str]] = {}
-        for node in view.nodes:
-            made = node.name in initialized or node.label(NODEPOOL_LABEL) is not None
-            if made and not initialized.get(node.name, False) and node.label(INITIALIZED_LABEL) != "true":
+        for machine in view.machines:
+            node = machine.node
+            if node is None or not is_initialized(node, machine.node_claim):
                 continue
             self._up.add(node.name)
-            pool, kind = node.label(NODEPOOL_LABEL) or "", node.label(INSTANCE_TYPE_LABEL) or ""
+            pool, kind = machine.node_pool, machine.label(INSTANCE_TYPE_LABEL) or ""
             for key in ((pool, kind), (None, kind), (pool, None), (None, None)):
                 self._names.setdefault(key, []).append(node.name)
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.model.demand import Demand
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     INITIALIZED_LABEL,
     REGISTERED_LABEL,
@@ -46,8 +47,8 @@ class Scene:
     """Pods by node."""
     nodes: Mapping[str, Node]
     claims: Mapping[str, NodeClaim]
-    claims_of: Mapping[str | None, NodeClaim]
-    """NodeClaims by node."""
+    machines: Mapping[str, Machine]
+    """Nodes with their NodeClaims, by the node's name."""
     shelves: Shelves
     arrivals: Arrivals
     back_offs: Collection[tuple[str, str, str]]
@@ -75,7 +76,7 @@ def _usable(scene: Scene, occupied: OccupiedBin) -> Iterable[str]:
     if claim is not None and claim.deleting:
         yield f"{claim.name}: is being deleted"
     if node is not None:
-        young = not is_initialized(node, scene.claims_of.get(node.name))
+        young = not is_initialized(node, scene.machines[node.name].node_claim)
         disrupted = any(taint.key == "karpenter.sh/disrupted" for taint in node.taints)
         if node.deleting or node.unschedulable or disrupted or not (node.ready or young):
             yield f"{node.name}: takes no more pods"

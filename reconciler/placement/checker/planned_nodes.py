@@ -271,12 +271,9 @@ def _largest(capacities: Sequence[Resources]) -> Resources:
 
 
 def _usage(scene: Scene, pool: str) -> Resources:
-    nodes = {node.name: node for node in scene.view.nodes if node.label(NODEPOOL_LABEL) == pool}
-    waiting = [
-        claim
-        for claim in scene.view.node_claims
-        if claim.label(NODEPOOL_LABEL) == pool and claim.node_name not in nodes
-    ]
+    machines = [machine for machine in scene.view.machines if machine.node_pool == pool]
+    nodes = [machine.node for machine in machines if machine.node is not None]
+    waiting = [machine.node_claim for machine in machines if machine.node is None and machine.node_claim is not None]
     capacities = [
         _largest(
             [
@@ -284,7 +281,7 @@ def _usage(scene: Scene, pool: str) -> Resources:
                 *(kind.capacity for kind in [scene.types.get(node.label(INSTANCE_TYPE_LABEL) or "")] if kind),
             ]
         )
-        for node in nodes.values()
+        for node in nodes
     ]
     for claim in waiting:
         named = claim.label(INSTANCE_TYPE_LABEL)

@@ -22,7 +22,7 @@ from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
 from reconciler.model.requirements import Operator, Requirement, Taint
 
 OPEN = "\0open"
-_OLDER_LABELS = {
+OLDER_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
@@ -72,7 +72,7 @@ def label_of(site: Site, key: str) -> str | None:
 
 
 def stable_label(key: str) -> str:
-    return _OLDER_LABELS.get(key, key)
+    return OLDER_LABELS.get(key, key)
 
 
 def in_common(variants: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], dict[str, frozenset[str | None]]]:
@@ -153,7 +153,7 @@ def _may_hold(site: Site, requirement: Requirement) -> bool:
 
 
 def _options(site: Site, key: str) -> frozenset[str | None]:
-    return site.options.get(key if key in site.options else _OLDER_LABELS.get(key, key), frozenset())
+    return site.options.get(key if key in site.options else OLDER_LABELS.get(key, key), frozenset())
 
 
 def is_initialized(node: Node, claim: NodeClaim | None) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reconciler.model.buffers import Recreation
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import NODEPOOL_LABEL, Node, NodeClaim
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import Pod
@@ -22,7 +23,7 @@ from reconciler.placement.checker.nodes import Scene, existing_violations
 from reconciler.placement.checker.overlays import valid_overlays
 from reconciler.placement.checker.planned_nodes import PlannedNodes, limit_violations
 from reconciler.placement.checker.reservations import reservation_violations
-from reconciler.placement.checker.sites import Site, Tenant, is_initialized
+from reconciler.placement.checker.sites import OLDER_LABELS, Site, Tenant, is_initialized
 from reconciler.placement.checker.spot import spot_violations
 from reconciler.placement.checker.topology import topology_violations
 from reconciler.placement.checker.volumes import Shelves, volume_violations
@@ -51,7 +52,7 @@ def violations(problem: Problem, placement: Placement) -> tuple[str, ...]:
         pods_on,
         {node.name: node for node in reversed(view.nodes)},
         {claim.name: claim for claim in reversed(view.node_claims)},
-        {claim.node_name: claim for claim in reversed(view.node_claims)},
+        {item.node.name: item for item in reversed(view.machines) if item.node is not None},
         shelves,
         Arrivals(pools, types, overlays),
         options.back_offs,
@@ -148,17 +149,29 @@ def _tenants(scene: Scene, holdings: Iterable[Holding]) -> list[Tenant]:
 
 def _existing_sites(scene: Scene) -> tuple[list[Site], dict[tuple[str | None, str | None], Site]]:
     existing: dict[tuple[str | None, str | None], Site] = {}
-    for node in scene.view.nodes:
-        claim = scene.claims_of.get(node.name)
-        taints = node.taints if is_initialized(node, claim) else _lasting(scene, node, claim)
-        existing[node.name, None] = Site(node.name, dict(node.labels), tuple(taints))
-    for claim in scene.view.node_claims:
-        if (claim.node_name, None) not in existing:
+    for machine in scene.view.machines:
+        node, claim = machine.node, machine.node_claim
+        if node is not None:
+            existing[node.name, None] = _node_site(scene, machine, node)
+        elif claim is not None:
             existing[None, claim.name] = scene.arrivals.site(claim)
     for pod in scene.view.pods:
         if (pod.node_name, None) in existing:
             existing[pod.node_name, None].tenants.append(Tenant(pod.shape, 1, chunk=False, leaving=pod.deleting))
     return list(existing.values()), existing
+
+
+def _node_site(scene: Scene, machine: Machine, node: Node) -> Site:
+    """One that Karpenter has not registered yet gets what its NodeClaim says besides."""
+    claim = machine.node_claim
+    taints = list(node.taints) if is_initialized(node, claim) else _lasting(scene, node, claim)
+    if claim is None or not machine.awaits_registration:
+        return Site(node.name, dict(node.labels), tuple(taints))
+    promised = scene.arrivals.site(claim)
+    labels = {**promised.labels, **dict(node.labels), **dict(claim.labels)}
+    labels |= {older: labels[key] for older, key in OLDER_LABELS.items() if key in labels and older not in labels}
+    taints += [taint for taint in claim.taints if taint not in taints]
+    return Site(node.name, labels, tuple(taints), options=promised.options)
 
 
 def _lasting(scene: Scene, node: Node, claim: NodeClaim | None) -> list[Taint]:

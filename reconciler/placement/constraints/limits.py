@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, InstanceType, Node, NodeClaim, NodePool
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodeClaim, NodePool
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.placement.requirements import Requirements
@@ -116,30 +117,21 @@ def _usage(view: ClusterView, types: Mapping[str, InstanceType], pools: frozense
     usage: dict[str, list[Resources]] = {name: [] for name in pools}
     if not pools:
         return {}
-    nodes = {node.name: node for node in view.nodes}
-    claimed = set()
-    for claim in view.node_claims:
-        pool = claim.label(NODEPOOL_LABEL)
-        node = nodes.get(claim.node_name or "")
-        if node is not None:
-            claimed.add(node.name)
-        if pool in pools:
-            usage[pool].append(
-                _node_capacity(node, claim, types) if node is not None else _claim_capacity(claim, types)
-            )
-    for node in view.nodes:
-        pool = node.label(NODEPOOL_LABEL)
-        if pool in pools and node.name not in claimed:
-            usage[pool].append(_node_capacity(node, None, types))
+    for machine in view.machines:
+        if machine.node_pool in pools:
+            usage[machine.node_pool].append(_capacity(machine, types))
     return {name: Resources.total((*lists, Resources.of({NODES: len(lists)}))) for name, lists in usage.items()}
 
 
-def _node_capacity(node: Node, claim: NodeClaim | None, types: Mapping[str, InstanceType]) -> Resources:
-    kind = types.get(node.label(INSTANCE_TYPE_LABEL) or "")
+def _capacity(machine: Machine, types: Mapping[str, InstanceType]) -> Resources:
+    node, claim = machine.node, machine.node_claim
+    if node is None:
+        return Resources() if claim is None else _claim_capacity(claim, types)
+    instance_type = types.get(machine.label(INSTANCE_TYPE_LABEL) or "")
     capacity = node.capacity.at_least(node.allocatable)
     if claim is not None:
         capacity = capacity.at_least(claim.capacity)
-    return capacity if kind is None else capacity.at_least(kind.capacity)
+    return capacity if instance_type is None else capacity.at_least(instance_type.capacity)
 
 
 def _claim_capacity(claim: NodeClaim, types: Mapping[str, InstanceType]) -> Resources:

@@ -1,4 +1,4 @@
-"""Nodes that are not up yet: what a NodeClaim will become, and which taints of a young node will go. Used by bins."""
+"""Nodes that are not up yet: what a NodeClaim will become, and which taints a node loses once it is initialized."""
 
 from __future__ import annotations
 
@@ -53,8 +53,10 @@ def is_leaving(node: Node, claim: NodeClaim | None) -> str:
 
 
 def lasting_taints(node: Node, claim: NodeClaim | None, offers: Mapping[str, PoolOffers]) -> tuple[Taint, ...]:
-    """The taints of a node that is not initialized without those that go when it is: startup taints, and those that
-    Kubernetes and Karpenter put on every young node."""
+    """The taints that a node still has once it is initialized.
+
+    Startup taints go, and so do those that Kubernetes and Karpenter give every new node.
+    """
     if claim is not None:
         startup = claim.startup_taints
     else:
@@ -69,16 +71,20 @@ def lasting_taints(node: Node, claim: NodeClaim | None, offers: Mapping[str, Poo
 
 
 def merged_allocatable(node: Node, claim: NodeClaim | None) -> Resources:
-    """A young node may not report every resource yet (devices come late): what its NodeClaim promises fills the gaps."""
+    """What the node reports. Until it is initialized, its NodeClaim fills the gaps, since devices are reported late."""
     if claim is None or is_initialized(node, claim):
         return node.allocatable
-    own = dict(node.allocatable.amounts)
-    return Resources.of(dict(claim.allocatable.amounts) | own)
+    return Resources.of(dict(claim.allocatable.amounts) | dict(node.allocatable.amounts))
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What is sure of a node to come: room after daemons, labels (all values it may get, where not decided)."""
+    """What is certain about a node that is on its way.
+
+    room: one amount for each resource column, less what daemon pods take.
+    labels: by key; all values that the node may get where that is not decided.
+    unavailable: why nothing may be placed there, "" when it may.
+    """
 
     room: Amounts
     labels: Mapping[str, Cell]
@@ -86,8 +92,10 @@ class Arrival:
 
 
 def arrival_of(claim: NodeClaim, offers: Mapping[str, PoolOffers], columns: ResourceColumns) -> Arrival:
-    """Room is that of the smallest type it may still become; where no type is known, what it asked for, which whoever
-    launches it must give."""
+    """Its room is that of the smallest instance type it may still become.
+
+    Where no such type is known, the room is what the NodeClaim requests: any provider must launch at least that.
+    """
     pool = offers.get(claim.label(NODEPOOL_LABEL) or "")
     settled = Requirements.labels(claim.labels)
     asked = settled.both(Requirements.of(claim.requirements).without(frozenset(key for key, _ in settled.entries)))
@@ -100,19 +108,22 @@ def arrival_of(claim: NodeClaim, offers: Mapping[str, PoolOffers], columns: Reso
     load = pool.daemon_load[types].max(axis=0)
     room = pool.room[types].min(axis=0) if promised is None else promised - load
     known = asked.only(pool.offerings.table.keys)
-    # That we ask for something else than what ran out keeps nobody from launching it.
+    # Headroom backs off from what ran out, but Karpenter may still launch it for this NodeClaim.
     others = [labels for labels in pool.offerings.others_may_buy if known.match(labels)]
     labels = _row_labels(pool, pool.offerings.table.matching(known), others) | _labels(asked, claim)
-    # The other spellings of a zone come with the node.
+    # The node will also have the older spellings of these labels.
     labels |= {key: labels[stable] for key, stable in STABLE_KEYS.items() if stable in labels and key not in labels}
     return Arrival(np.asarray(room, dtype=np.int64), labels)
 
 
 def _types(pool: PoolOffers, asked: Requirements) -> Mask:
-    """Types it may become. Those it names count whether or not they can be bought now: it may be launched already."""
+    """By instance type: whether the NodeClaim may become one.
+
+    Types that it names count even if they cannot be bought now, since it may have been launched already.
+    """
     named = asked.get(INSTANCE_TYPE_LABEL)
     if named is not None:
-        return np.array([named.allows(kind.name) for kind in pool.offerings.types], dtype=np.bool_)
+        return np.array([named.allows(item.name) for item in pool.offerings.types], dtype=np.bool_)
     table = pool.offerings.table
     return pool.offerings.types_in(pool.rows & table.matching(asked.only(table.keys)))
 
@@ -130,7 +141,7 @@ def _row_labels(pool: PoolOffers, rows: Mask, others: Sequence[Mapping[str, str]
 
 
 def _labels(asked: Requirements, claim: NodeClaim) -> dict[str, Cell]:
-    """Labels the NodeClaim itself settles or narrows; Karpenter adds registered and initialized once it is up."""
+    """Labels that the NodeClaim decides or narrows, and those that Karpenter adds once the node is up."""
     labels: dict[str, Cell] = {REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
     for key, values in asked.entries:
         if not values.complement and values.names:

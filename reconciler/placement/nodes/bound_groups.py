@@ -1,6 +1,6 @@
-"""Bound pods, counted: those alike together, by node. Kept between passes, so that only pods that came or went are looked at.
+"""Bound pods, grouped by shape and counted by node.
 
-Used by bins (what pods take), topology (where they count) and memory.
+The counts are kept between passes, so that a pass looks only at pods that came or went.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ Alike = tuple[int, bool, bool, tuple[str, str] | None]
 
 @dataclass(slots=True)
 class BoundGroup:
-    """Pods that are alike. nodes: how many are on each, by name; version: grows with every change."""
+    """Bound pods of one shape.
+
+    nodes: how many are on each node, by its name. version: grows with every change, so that what follows can be kept.
+    """
 
     shape: PodShape
     is_daemon: bool
@@ -42,10 +45,10 @@ class Tally:
     def __init__(self) -> None:
         self._bound_groups: dict[Alike, BoundGroup] = {}
         self._pods: Sequence[Pod] = ()
-        """Kept so that their identity, by which they were counted, and that of their shapes stays their own."""
+        """Kept alive, since pods and shapes are known by identity and no other object may get theirs."""
 
     def count(self, pods: Sequence[Pod]) -> list[BoundGroup]:
-        """Flocks of these pods. An unchanged pod must be the same object as before to be known again."""
+        """The groups of these pods. A pod is taken as unchanged only if it is the same object as before."""
         if pods is not self._pods:
             gone, come = _changes(self._pods, pods)
             self._add(gone, -1)
@@ -72,8 +75,10 @@ class Tally:
 
 
 def _changes(before: Sequence[Pod], after: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
-    """Objects that went and that came. Where as many are there as before, most are in the same place: then nothing is
-    looked up."""
+    """Pods that went, and pods that came.
+
+    If the number of pods is the same, most are in the same place. Comparing place by place then saves looking them up.
+    """
     if len(before) == len(after):
         places = list(compress(range(len(after)), map(is_not, before, after)))
         if len(places) <= len(after) // 10:

@@ -1,6 +1,6 @@
-"""Nodes that exist and NodeClaims on their way, as arrays of bins. Built once a placement, used by pack and topology.
+"""Nodes that exist and NodeClaims on their way, as arrays of bins.
 
-A bin that nothing may be put on (not ready, cordoned, going away) stays in the arrays: the pods on it count for topology.
+A bin that takes no more chunks (not ready, cordoned, being deleted) stays in the arrays: the pods on it count for topology.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, MEMORY
@@ -34,12 +35,18 @@ from reconciler.placement.offers.daemons import Daemon
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 HELD, PLACEHOLDER, OTHER = 0, 1, 2
+"""Ranks of bins. Chunks go to held nodes first, so that as few nodes as possible have to be protected."""
 
 
 @dataclass(frozen=True, slots=True)
 class BinOrigin:
-    """What a bin is in the cluster: a node, a NodeClaim, or both. name: the node's, else the NodeClaim's. daemons_known:
-    its room is already reckoned after daemons. unavailable: why nothing may be put there, "" when it may."""
+    """The machine of the cluster that a bin stands for.
+
+    name: the node's, or the NodeClaim's while there is no node. taints: those that stay once it is initialized.
+    labels: by key; all values that it may get where that is not decided.
+    daemons_known: what daemon pods take is already subtracted from its room.
+    unavailable: why nothing may be placed there, "" when it may.
+    """
 
     name: str
     node: Node | None
@@ -56,7 +63,7 @@ class BinOrigin:
 
     @property
     def held_for(self) -> str:
-        """What it was made or held for, in the words of its annotation; the node's are the newer."""
+        """The value of its `headroom.dev/holds` annotation. The node's is newer than the NodeClaim's."""
         sides = (self.node, self.claim)
         found = (side.annotation(HOLDS_ANNOTATION) for side in sides if side is not None)
         return next((words for words in found if words), "")
@@ -69,7 +76,10 @@ class BinOrigin:
 
 @dataclass(frozen=True, slots=True)
 class LocatedGroup:
-    """Pods that are alike: how many (`counts`) are on which bins (`rows`, each once)."""
+    """A bound group with its bins.
+
+    rows: numbers of the bins, each once. counts: how many of its pods are on each of them, shape (rows,).
+    """
 
     bound_group: BoundGroup
     rows: NDArray[np.intp]
@@ -78,9 +88,13 @@ class LocatedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Bins without the pods on them: what is the same for as long as nodes and NodeClaims are. base: allocatable; index: number
-    of a node's bin by its name; holding: what bins were made or held for, in words; hostnames: which host each is; placed: flocks
-    and where they were found last, by identity, with their version."""
+    """Bins without the pods on them: what stays the same while nodes and NodeClaims do. Arrays have one row for each bin.
+
+    base: allocatable, shape (bins, resources). rank: HELD, PLACEHOLDER or OTHER. usable: whether chunks may be placed there.
+    index: the number of a node's bin, by the node's name. holding: by number of bin, its `headroom.dev/holds` annotation.
+    hostnames: which host each bin is by its label.
+    placed: by identity of a bound group, its version and where its pods were found last.
+    """
 
     origins: list[BinOrigin]
     table: LabelTable
@@ -110,11 +124,12 @@ class Frame:
 
 @dataclass(slots=True)
 class Bins:
-    """Existing bins, nodes by name and then NodeClaims by name. Arrays have one row a bin.
+    """Existing bins: nodes by name, then NodeClaims without a node by name. Arrays have one row for each bin.
 
-    room: allocatable less daemon pods (those there and those to come); running: what other pods take; rank: HELD,
-    PLACEHOLDER or OTHER; holding: what bins were made or held for, in words, by number; hostnames: which host each is by its
-    label; flocks: bound pods with their bins.
+    room: allocatable less what daemon pods take, those that run and those to come; shape (bins, resources).
+    running: what other pods take; shape (bins, resources). rank: HELD, PLACEHOLDER or OTHER.
+    ports: by number of bin, the host ports in use. holding: by number of bin, its `headroom.dev/holds` annotation.
+    hostnames: which host each bin is by its label. bound_groups: bound pods with their bins.
     """
 
     origins: list[BinOrigin]
@@ -134,7 +149,7 @@ class Bins:
         return len(self.origins)
 
     def fullness(self) -> Amounts:
-        """The lower, the fuller: thousandths of CPU and memory that are free, added up."""
+        """By bin, the free thousandths of its CPU plus those of its memory: the lower, the fuller."""
         free = np.maximum(self.room - self.running, 0)[:, :2]
         return np.asarray((free * 1000 // np.maximum(self.room[:, :2], 1)).sum(axis=1), dtype=np.int64)
 
@@ -198,29 +213,31 @@ def _rank(origin: BinOrigin) -> int:
 def _origins(
     view: ClusterView, offers: Mapping[str, PoolOffers], columns: ResourceColumns
 ) -> tuple[list[BinOrigin], list[Amounts]]:
-    claims = {claim.node_name: claim for claim in view.node_claims if claim.node_name is not None}
-    nodes = sorted(view.nodes, key=lambda node: node.name)
-    names = {node.name for node in nodes}
     origins, rooms = [], []
-    for node in nodes:
-        claim = claims.get(node.name)
-        origins.append(_node_origin(node, claim, offers))
-        rooms.append(columns.vector(merged_allocatable(node, claim)))
-    waiting = (claim for claim in view.node_claims if claim.node_name is None or claim.node_name not in names)
-    for claim in sorted(waiting, key=lambda claim: claim.name):
-        arrival = arrival_of(claim, offers, columns)
-        origins.append(_claim_origin(claim, arrival))
-        rooms.append(arrival.room)
+    for machine in view.machines:
+        node, claim = machine.node, machine.node_claim
+        if node is not None:
+            origins.append(_node_origin(node, machine, offers, columns))
+            rooms.append(columns.vector(merged_allocatable(node, claim)))
+        elif claim is not None:
+            arrival = arrival_of(claim, offers, columns)
+            origins.append(_claim_origin(claim, arrival))
+            rooms.append(arrival.room)
     return origins, rooms
 
 
-def _node_origin(node: Node, claim: NodeClaim | None, offers: Mapping[str, PoolOffers]) -> BinOrigin:
+def _node_origin(node: Node, machine: Machine, offers: Mapping[str, PoolOffers], columns: ResourceColumns) -> BinOrigin:
+    claim = machine.node_claim
     initialized = is_initialized(node, claim)
     unavailable = is_leaving(node, claim)
     if not unavailable and initialized and not node.ready:
         unavailable = "is not ready"
     taints = node.taints if initialized else lasting_taints(node, claim, offers)
-    return BinOrigin(node.name, node, claim, taints, dict(node.labels), unavailable=unavailable)
+    labels: dict[str, Cell] = dict(node.labels)
+    if claim is not None and machine.awaits_registration:
+        labels = {**arrival_of(claim, offers, columns).labels, **labels, **dict(claim.labels)}
+        taints = tuple(dict.fromkeys((*taints, *claim.taints)))
+    return BinOrigin(node.name, node, claim, taints, labels, unavailable=unavailable)
 
 
 def _claim_origin(claim: NodeClaim, arrival: Arrival) -> BinOrigin:
@@ -229,7 +246,7 @@ def _claim_origin(claim: NodeClaim, arrival: Arrival) -> BinOrigin:
 
 
 def _count_pods(bins: Bins, columns: ResourceColumns) -> None:
-    """Daemon pods are taken off the room, other pods count as running; both keep their host ports."""
+    """Subtracts daemon pods from the room and counts other pods as running. Both keep their host ports."""
     for placed in bins.bound_groups:
         shape = placed.bound_group.shape
         amounts = columns.vector(shape.requests) * placed.counts[:, None]
@@ -242,16 +259,16 @@ def _count_pods(bins: Bins, columns: ResourceColumns) -> None:
 
 
 def _expect_daemons(bins: Bins, daemons: Sequence[Daemon]) -> None:
-    """Takes off the room of each node what the daemon pods need that will come to it but are not there yet."""
+    """Subtracts what daemon pods need that will run on a node but are not there yet."""
     there: dict[tuple[str, str], set[int]] = {}
     for placed in bins.bound_groups:
         if placed.bound_group.daemon_set is not None:
             there.setdefault(placed.bound_group.daemon_set, set()).update(placed.rows.tolist())
     for daemon in daemons:
-        at_work = there.get((daemon.namespace, daemon.name), set())
+        running_on = there.get((daemon.namespace, daemon.name), set())
         for number in np.flatnonzero(bins.node_affinity.meeting(daemon.needs.terms)).tolist():
             origin = bins.origins[number]
-            if origin.daemons_known or number in at_work or not daemon.tolerates(origin.taints):
+            if origin.daemons_known or number in running_on or not daemon.tolerates(origin.taints):
                 continue
             bins.room[number] -= daemon.needs.request
             if daemon.needs.shape.host_ports:

@@ -1,8 +1,9 @@
-"""Which host each existing bin is by the label kubernetes.io/hostname, as kube-scheduler reads it. Used by bins, topology and fill.
+"""Which host each existing bin is by the label kubernetes.io/hostname, as kube-scheduler reads it.
 
-Nearly every cluster has one name for each node; then a bin is its own host, and nothing below costs anything. A node may lack the
-label, though, and two may carry the same value (virtual nodes, `--hostname-override`, a label that somebody set): to rules between
-pods those two are one host, and the one without is none.
+In nearly every cluster each node has a hostname of its own. Then a bin is its own host, and nothing below costs anything.
+
+A node may lack the label, though, and two may share a value: virtual nodes, `--hostname-override`, a label that somebody set.
+To rules between pods, nodes that share a hostname are one host, and a node without one is none.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from reconciler.placement.label_table import Cell, Mask
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hostnames:
-    """domains: by bin the number of the first bin with its hostname, None without one; sharing: by bin all that have its
-    hostname, where it is not alone; missing: bins without one, None where all have one; sentences: what the user should know of
-    those."""
+    """The hosts of bins.
+
+    domains: by number of bin, that of the first bin with its hostname; None without a hostname.
+    sharing: by number of bin, the numbers of all with its hostname, where there is more than one.
+    missing: by bin, whether it has no hostname; None where all have one. sentences: what to tell the user about those.
+    """
 
     domains: Sequence[int | None]
     sharing: Mapping[int, Amounts]
@@ -30,12 +34,12 @@ class Hostnames:
 
     @property
     def having(self) -> Mask | bool:
-        """Bins that have one, or will."""
+        """By bin, whether it has a hostname or will have one; True stands for all."""
         return True if self.missing is None else ~self.missing
 
 
 def hostnames_of(rows: Sequence[Mapping[str, Cell]], nodes: int) -> Hostnames:
-    """rows: labels of bins, the first `nodes` of which are nodes; NodeClaims after them will each have a name of their own."""
+    """rows: the labels of bins. The first `nodes` are nodes; the NodeClaims after them will each get a hostname of their own."""
     names = [row.get(HOSTNAME_LABEL) for row in rows[:nodes]]
     if None not in names and len(set(names)) == nodes:
         return Hostnames(range(len(rows)), {}, None)

@@ -1,10 +1,11 @@
-"""Pods that wait for the node that kube-scheduler has chosen for them. Called by the cycle, before anything looks at the cluster.
+"""Pods that wait for the node that kube-scheduler has chosen for them.
 
-Where it preempts, kube-scheduler writes the node into `status.nominatedNodeName`, waits until those that it evicts have ended, and
-tries that node first. Karpenter leaves such a pod alone (`IsPreempting` in pkg/utils/pod), and pods of no higher priority are kept
-from the room (`RunFilterPluginsWithNominatedPods`). So the pod is as good as there. Where the node is gone, or takes no pods,
-kube-scheduler looks elsewhere at its next try, and withdraws the nomination if there is nothing (`Evaluator.Preempt`): the pod waits
-like any other.
+When kube-scheduler preempts, it writes the node into `status.nominatedNodeName`. It waits until the pods that it evicts have
+ended, and tries that node first. Karpenter leaves such a pod alone (`IsPreempting` in pkg/utils/pod). Pods of no higher priority
+are kept from its room (`RunFilterPluginsWithNominatedPods`). So the pod is as good as bound.
+
+If the node is gone or takes no pods, kube-scheduler looks elsewhere at its next try. It withdraws the nomination if there is no
+other node (`Evaluator.Preempt`), and the pod waits like any other.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ _nominated_node = attrgetter("nominated_node")
 
 
 def with_nominated(view: ClusterView) -> ClusterView:
-    """The cluster with those pods on their nodes, where these take them; the very same view where there are none."""
-    if not any(map(_nominated_node, view.pods)):  # much the fastest way to see that there are none
+    """The cluster with those pods on their nodes, where these take pods. Without any such pod it is the same object."""
+    if not any(map(_nominated_node, view.pods)):  # by far the fastest way to see that there are none
         return view
-    wanted = {pod.nominated_node for pod in view.pods}
-    claims = {claim.node_name: claim for claim in view.node_claims}
+    nominated = {pod.nominated_node for pod in view.pods}
     nodes = {
         node.name: node
-        for node in view.nodes
-        if node.name in wanted and node.ready and not is_leaving(node, claims.get(node.name))
+        for machine in view.machines
+        if (node := machine.node) is not None and node.name in nominated
+        if node.ready and not is_leaving(node, machine.node_claim)
     }
     pods = tuple(_on_its_node(pod, nodes) if pod.nominated_node else pod for pod in view.pods)
     return replace(view, pods=pods, nominated=tuple(filter(_nominated_node, pods)))

@@ -1,4 +1,4 @@
-"""Nodes to be made, as arrays: a row is a node, still open. Used by state, fill, make and offer."""
+"""Planned nodes as arrays. A row is a node of which it is still open what it will be bought as."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ _FIRST_ROWS = 64
 
 @dataclass(frozen=True, slots=True)
 class PlannedBin:
-    """One of them as it came to be. rows: what it may be bought as; own: labels that the catalogue does not judge; wanted:
-    what its chunks ask of labels, all together; used: what they take; primary: the cheapest row that holds them."""
+    """A planned node once everything is placed.
+
+    pool: number of its NodePool's offers. rows: by row of the pool's catalogue, whether it may be bought as that.
+    own: its labels apart from those that the catalogue decides. wanted: what its chunks ask of labels, all together.
+    used: what its chunks take, by resource column. primary: the cheapest row that holds them.
+    """
 
     pool: int
     rows: Mask
@@ -34,12 +38,14 @@ class PlannedBin:
 
 
 class PlannedNodes:
-    """blueprint: number of each node's; place: where in the blueprint's types the one is that it would be bought as now (the
-    cheapest that holds what is in it); type, row, price: of that one (types and rows are numbered through all pools).
+    """All planned nodes of a placement, a row for each. Rows from `count` on are unused, and their template is -1.
 
-    empty, minimum, running: what its KeepEmpty chunks, KeepMinimum chunks and pending pods take; used: all of it together;
-    lean: without what runs. ports: by row. census: how many nodes each blueprint has. Rows past `count` are empty, with -1 for a
-    blueprint.
+    template: the number of each node's template. place: the index in that template's types of what the node would be bought as
+    now, which is the cheapest that holds its chunks. type, row, price: of that one, in billionths of a USD an hour; types and
+    rows are numbered through all pools. All of these have shape (rows,).
+
+    loads: what KeepEmpty chunks, KeepMinimum chunks and pending pods take, all of it together, and that without the pods; shape
+    (5, rows, resources). used, lean: the last two. census: by number of a template, how many nodes have it.
     """
 
     def __init__(self, templates: NodeTemplates, columns: int, kernel: Kernel) -> None:
@@ -49,11 +55,11 @@ class PlannedNodes:
         self._columns = columns
         self.census: dict[int, int] = {}
         self.census_version = 0
-        """Grows whenever a blueprint comes or goes, so that what follows from the census can be kept."""
+        """Grows whenever a template gets its first node or loses its last, so that what follows from the census can be kept."""
         self._make_rows(_FIRST_ROWS)
 
     def _make_rows(self, rows: int) -> None:
-        """Empty ones, in arrays as the loops take them; the rest are views of these."""
+        """Allocates unused rows in the arrays that the loops take. The other attributes are views of them."""
         self.marks: Numbers = np.zeros((5, rows), dtype=np.int64)
         self.marks[TEMPLATE] = -1
         self.loads: Amounts = np.zeros((5, rows, self._columns), dtype=np.int64)
@@ -67,8 +73,10 @@ class PlannedNodes:
     def put(
         self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]
     ) -> tuple[list[int], list[int]]:
-        """Adds chunks to nodes, no node twice, which are of this blueprint from now on; each must be told of then (`took`). Returns
-        the blueprint that each was of before, below 0 where it was not there, and which of its types."""
+        """Adds chunks to nodes, no node twice, and gives those nodes this template. Call `took` for each of them afterwards.
+
+        Returns by node the template that it had before, below 0 for a new node, and its place then.
+        """
         nodes, amounts = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
         was: Numbers = np.empty((2, len(indices)), dtype=np.int64)
         lines = self.templates
@@ -87,7 +95,7 @@ class PlannedNodes:
             self._census(number, was)
 
     def undo(self, batch: Batch, index: int, count: int, was: int, place: int) -> None:
-        """Takes the chunks away that came to a node last."""
+        """Takes away the chunks that came to a node last. was, place: what `put` returned for it."""
         number = int(self.template[index])
         if was != number:
             self._census(was, number)
@@ -103,13 +111,13 @@ class PlannedNodes:
         )
 
     def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
-        """What would be on a node if so many chunks came to it."""
+        """What a node would hold, by resource column, if this many chunks came to it."""
         parts = self.loads[:USED, index].copy()
         parts[batch.part] += batch.needs.request * count
         return np.asarray(parts[EMPTY] + np.maximum(parts[MINIMUM], parts[RUNNING]), dtype=np.int64)
 
     def reserve(self, fresh: int) -> None:
-        """Makes sure that there are rows for so many more."""
+        """Makes sure that there are rows for this many new nodes."""
         rows = len(self.template)
         if self.count + fresh > rows:
             marks, loads = self.marks, self.loads
@@ -117,7 +125,7 @@ class PlannedNodes:
             self.marks[:, :rows], self.loads[:, :rows] = marks, loads
 
     def _census(self, now: int, before: int) -> None:
-        """A node is of one blueprint now instead of another; below 0 for one that is not there."""
+        """Counts a node under another template. A number below 0 stands for no node."""
         for number, more in ((before, -1), (now, 1)):
             if number >= 0:
                 there = self.census.get(number, 0)
@@ -134,16 +142,16 @@ class PlannedNodes:
         return self.templates.list[int(self.template[index])]
 
     def rows(self, index: int) -> Mask:
-        """What a node may still be bought as, with what it holds."""
+        """By row of its pool's catalogue: whether the node may still be bought as that, given what it holds."""
         template = self.of(index)
         return template.rows & template.offers.rows_holding(self.used[index])
 
     def primary(self, index: int) -> int:
-        """The row of its pool's catalogue that it would be bought as now."""
+        """The row of its pool's catalogue that it would be bought as now: the cheapest that holds its chunks."""
         return int(self.of(index).type_rows[self.place[index]])
 
     def cells(self, index: int, key: str) -> frozenset[str | None]:
-        """Values of a label that the catalogue decides, as far as the node may come to have them."""
+        """Values that the node may get of a label that the catalogue decides; None among them if it may lack the label."""
         template = self.of(index)
         found = template.cells(key)
         if found is None:
@@ -152,7 +160,7 @@ class PlannedNodes:
         return frozenset(cell for cell in found if not isinstance(cell, tuple))
 
     def values(self, index: int, key: str) -> frozenset[str]:
-        """Values of a label that the node may come to have."""
+        """Values of a label that the node may get."""
         template = self.of(index)
         if key in template.offers.offerings.table.keys:
             return frozenset(cell for cell in self.cells(index, key) if cell is not None)
@@ -160,7 +168,7 @@ class PlannedNodes:
         return values.names if values is not None and not values.complement else frozenset()
 
     def decided(self, index: int, key: str) -> str | None:
-        """The value of a label that the node is sure to have."""
+        """The one value of a label that the node is certain to get, None if there is none."""
         template = self.of(index)
         if key not in template.offers.offerings.table.keys:
             values = template.own.get(key)
@@ -169,7 +177,7 @@ class PlannedNodes:
         return next(iter(cells)) if len(cells) == 1 else None
 
     def is_included(self, index: int, inclusion: Inclusion | None) -> bool:
-        """Whether a spread constraint looks at the node."""
+        """Whether a spread constraint counts the node, by its node affinity and taints policies."""
         if inclusion is None:
             return True
         if any(key != HOSTNAME_LABEL and not self.values(index, key) for key in inclusion.keys):
@@ -178,21 +186,22 @@ class PlannedNodes:
         return known if known is not None else self._could_be(index, inclusion)
 
     def _could_be(self, index: int, inclusion: Inclusion) -> bool:
+        """Whether the node may still be bought as something that the constraint counts."""
         template, rows = self.of(index), self.rows(index)
         for term in inclusion.terms or ():
-            wanted = template.offers.rows_for(term.stable)
-            if not isinstance(wanted, np.ndarray) or template.own.conflict(term.stable) is not None:
+            matching = template.offers.rows_for(term.stable)
+            if not isinstance(matching, np.ndarray) or template.own.conflict(term.stable) is not None:
                 continue
-            if bool((wanted & rows).any()):
+            if bool((matching & rows).any()):
                 return True
         return False
 
     def is_plain(self, template: int, keys: tuple[str, ...], inclusion: Inclusion | None) -> bool:
-        """Whether these labels, and being included, are the same for all nodes of the blueprint, whatever they hold."""
+        """Whether the values of these labels, and the inclusion, are the same for all nodes of a template, whatever they hold."""
         item = self.templates.list[template]
         table = item.offers.offerings.table
-        wanted = keys if inclusion is None else (*keys, *inclusion.keys)
-        if any(key in table.keys and item.cells(key) is None for key in wanted if key != HOSTNAME_LABEL):
+        asked = keys if inclusion is None else (*keys, *inclusion.keys)
+        if any(key in table.keys and item.cells(key) is None for key in asked if key != HOSTNAME_LABEL):
             return False
         return inclusion is None or item.is_included(inclusion) is not None
 

@@ -1,9 +1,7 @@
-"""What nodes that are there tell of nodes to be made: how many volumes those will attach, which devices they will have. Used by
-attachments and resource_claims.
+"""What existing nodes tell about planned ones: how many volumes those will attach, and which devices they will have.
 
-No catalogue tells it, and Karpenter does not ask: it judges volumes on nodes that are there only, and by default leaves pods with
-resource claims alone (options IgnoreDRARequests). kube-scheduler judges both once the node is up, so a node made for more than it
-then has would be made in vain.
+No catalogue says so. Karpenter judges volumes on existing nodes only, and by default ignores pods with resource claims (option
+IgnoreDRARequests). kube-scheduler judges both once a node is up, so a node planned for more than it then has would be of no use.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, InstanceType, NodeClaim, NodePool
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator
@@ -21,7 +20,7 @@ from reconciler.placement.offers.pool_offers import Observed, PoolType
 
 @dataclass(frozen=True, slots=True)
 class SampleNode:
-    """A node that is up, of a pool ("" for none) and a type."""
+    """A node that is up, of a NodePool ("" for none) and an instance type."""
 
     name: str
     pool: str
@@ -29,37 +28,37 @@ class SampleNode:
 
 
 def sample_nodes(view: ClusterView) -> list[SampleNode]:
-    """By name. Nodes that come up yet may not have all of what they are going to have."""
-    claims = _claims(view)
+    """Initialized nodes, by name. Others may not report yet all that they are going to have."""
     return [
-        SampleNode(node.name, node.label(NODEPOOL_LABEL) or "", node.label(INSTANCE_TYPE_LABEL) or "")
-        for node in sorted(view.nodes, key=lambda node: node.name)
-        if is_initialized(node, claims.get(node.name))
+        SampleNode(node.name, *_pool_type(machine))
+        for machine in view.machines
+        if (node := machine.node) is not None and is_initialized(node, machine.node_claim)
     ]
 
 
 def pool_types_of(node_pools: Iterable[NodePool], instance_types: Iterable[InstanceType]) -> Iterator[PoolType]:
-    names = sorted(kind.name for kind in instance_types)
+    names = sorted(item.name for item in instance_types)
     return ((pool, name) for pool in sorted(pool.name for pool in node_pools) for name in names)
 
 
 def young_nodes(view: ClusterView) -> dict[str, PoolType]:
-    """Nodes that are coming up, with what they are."""
-    claims = _claims(view)
+    """Nodes that are not initialized yet, by name."""
     return {
-        node.name: (node.label(NODEPOOL_LABEL) or "", node.label(INSTANCE_TYPE_LABEL) or "")
-        for node in view.nodes
-        if not is_initialized(node, claims.get(node.name))
+        node.name: _pool_type(machine)
+        for machine in view.machines
+        if (node := machine.node) is not None and not is_initialized(node, machine.node_claim)
     }
 
 
 def with_least(view: ClusterView, observed: Observed, otherwise: Resources) -> tuple[NodeClaim, ...]:
-    """NodeClaims that are launched and have no node yet promise the least of what they may become; otherwise: where nothing is
-    known of that. What a node has is its own to say."""
-    there = {node.name for node in view.nodes}
+    """NodeClaims that are launched and have no node yet get the least of what any of their instance types is seen to have.
+
+    otherwise: for NodeClaims of whose types nothing is observed. A machine that has joined reports for itself.
+    """
+    coming = {machine.name for machine in view.machines if machine.node is None}
     return tuple(
         replace(claim, allocatable=claim.allocatable + _least(claim, observed, otherwise))
-        if claim.allocatable and claim.node_name not in there
+        if claim.allocatable and claim.name in coming
         else claim
         for claim in view.node_claims
     )
@@ -78,5 +77,5 @@ def _least(claim: NodeClaim, observed: Observed, otherwise: Resources) -> Resour
     return Resources.of((name, min(item.get(name) for item in known)) for name in known[0].names())
 
 
-def _claims(view: ClusterView) -> dict[str, NodeClaim]:
-    return {claim.node_name: claim for claim in view.node_claims if claim.node_name is not None}
+def _pool_type(machine: Machine) -> PoolType:
+    return machine.node_pool, machine.label(INSTANCE_TYPE_LABEL) or ""

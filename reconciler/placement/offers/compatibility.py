@@ -1,5 +1,6 @@
-"""Whether and how chunks may come to planned nodes, by what both ask of labels and taints: worked out once for each pair of
-words. Used by fill and make.
+"""Whether chunks may come to planned nodes, by labels and taints, and what template a node has then.
+
+Shapes that ask for the same labels and tolerate the same NodePools share one compatibility, so that this is worked out once.
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ from reconciler.placement.requirements import Requirements
 
 
 class Compatibility:
-    """Chunks of shapes that ask for the same labels and tolerate the same taints. number: of its own, to know it by."""
+    """Chunks of shapes that ask for the same labels and tolerate the taints of the same NodePools.
+
+    number: identifies it. wanted: what the chunks ask of labels.
+    """
 
     def __init__(self, templates: NodeTemplates, number: int, wanted: Requirements, *, able: frozenset[int]) -> None:
+        """able: numbers of the pools whose taints the chunks tolerate."""
         self.number = number
         self.wanted = wanted
         self._templates = templates
@@ -36,15 +41,18 @@ class Compatibility:
         self._none = [np.zeros(len(item.rows), dtype=np.bool_) for item in templates.offers]
         parts = [self.rows(pool) for pool in range(len(self._none))]
         self.bought_as: Mask = np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
-        """Over the rows of all pools: whether a node that is one may take such chunks and stay it."""
+        """By row of the catalogues of all pools: whether a node may be bought as that with such chunks on it."""
 
     def rows(self, pool: int) -> Mask:
-        """What a new node of a pool may be bought as; nothing when the pool's labels or taints are in the way."""
+        """By row of the pool's catalogue: whether a new node with such chunks may be bought as that.
+
+        All are False where the pool's labels or taints rule the chunks out.
+        """
         return self._rows[pool] if pool in self._rows else self._none[pool]
 
     @cached_property
     def least_prices(self) -> Numbers:
-        """Of each type of all pools, as such chunks can have it; more than anything where they cannot."""
+        """By type of all pools, the least price in billionths of a USD an hour for such chunks; PLENTY where there is none."""
         least = [np.full(len(item.offerings.types), PLENTY, dtype=np.int64) for item in self._templates.offers]
         for pool, rows in self._rows.items():
             offers = self._templates.offers[pool]
@@ -52,7 +60,10 @@ class Compatibility:
         return np.concatenate(least)
 
     def joined(self) -> Numbers:
-        """By number of a blueprint, that of the one that a node of it has once such chunks are on it; -1: they may not."""
+        """By number of a template, that of the template which a node of it has once such chunks are on it.
+
+        -1 where they may not come. New templates are added as they arise, hence the loop.
+        """
         while len(self._joined) < len(self._templates.list):
             fresh = [self._join(item) for item in self._templates.list[len(self._joined) :]]
             self._joined = np.concatenate([self._joined, np.array(fresh, dtype=np.int64)])
@@ -74,16 +85,17 @@ class Compatibility:
 
 
 class Compatibilities:
-    """All that came up in this placement."""
+    """All compatibilities of one placement."""
 
     def __init__(self, templates: NodeTemplates) -> None:
         self._templates = templates
         self._known: dict[tuple[Requirements, frozenset[int]], Compatibility] = {}
         self._asked: dict[tuple[int, int, int], tuple[RelaxationStep, Requirements, Needs, Compatibility]] = {}
-        """By identity of what was asked with, since hashing requirements is slow; that is kept to stay itself."""
+        """By identity of the arguments, since hashing requirements is slow. The arguments are kept alive beside the result."""
         self._able: dict[tuple[tuple[Toleration, ...], bool], frozenset[int]] = {}
 
     def get(self, needs: Needs, relaxation: RelaxationStep, where: Requirements) -> Compatibility:
+        """where: what is asked of labels besides the relaxation step."""
         asked = (id(relaxation), id(where), id(needs.shape.tolerations))
         kept = self._asked.get(asked)
         if kept is not None:

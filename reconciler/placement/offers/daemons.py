@@ -1,4 +1,4 @@
-"""What daemon sets take on a node before any chunk does. Used by bins (nodes that exist) and candidates (nodes to be made)."""
+"""What the pods of DaemonSets take on a node before any chunk does."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _ADDED = tuple(Toleration(key, "Exists", "", effect) for key, effect in _TOLERAT
 """The daemon set controller adds these to every daemon pod."""
 
 READY_LABELS = Requirements.labels([(REGISTERED_LABEL, "true"), (INITIALIZED_LABEL, "true")])
-"""A node gets these once it is up; daemon sets may wait for them."""
+"""A node gets these once it is up. A DaemonSet may select nodes by them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """One daemon set with its needs."""
+    """One DaemonSet with what its pods need."""
 
     namespace: str
     name: str

@@ -1,6 +1,6 @@
-"""Where a node to be made may be bought: zones and capacity types to list, best first. Used by offer and minimums.
+"""Where a planned node may be bought: the zones and capacity types that its NodeClaim lists, best first.
 
-Whoever launches it may take any listed type in any listed zone and capacity type, so only types that are sold in all of them can be
+A provider may launch any listed type in any listed zone and capacity type. So only types that are sold in all of them can be
 listed together.
 """
 
@@ -20,12 +20,15 @@ from reconciler.placement.requirements import one_of
 Place = tuple[tuple[str, ...], tuple[str, ...]]
 """Zones and capacity types."""
 MOST_ZONES = 8
-"""Up to which every set of zones is looked at: clouds have six in a region at most."""
+"""Up to this many zones, every set of them is tried. Clouds have at most six in a region."""
 
 
 def listable(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[tuple[Mask, Place]]:
-    """Rows and places to list, best first. Beside a type that has a price only such as have one too, unless minValues need more.
-    rows: of the catalogue, what may be listed at all; primary: the cheapest of them."""
+    """Rows and places to list, best first.
+
+    A type with a known price is listed with types whose price is known too, unless minValues needs more.
+    rows: by row of the catalogue, whether it may be listed at all. primary: the cheapest of them.
+    """
     if offers.priced[primary] and not offers.priced[rows].all():
         known = rows & offers.priced
         yield from ((known, place) for place in _places(offers, known, primary))
@@ -33,7 +36,7 @@ def listable(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[tuple[Mas
 
 
 def sold_in(offers: PoolOffers, rows: Mask, place: Place) -> tuple[Mask, list[int]]:
-    """Those of the rows that are in a place, and the types that are sold in all of it, cheapest first."""
+    """The rows that are in a place, and the numbers of the types that are sold in all of it, cheapest first."""
     catalogue = offers.offerings
     table = catalogue.table
     there = rows & table.allowed(ZONE_LABEL, one_of(*place[0])) & table.allowed(CAPACITY_TYPE_LABEL, one_of(*place[1]))
@@ -43,14 +46,17 @@ def sold_in(offers: PoolOffers, rows: Mask, place: Place) -> tuple[Mask, list[in
     complete = np.flatnonzero(sold.sum(axis=(1, 2)) == len(place[0]) * len(place[1]))
     prices = np.full(len(catalogue.types), PLENTY, dtype=np.int64)
     np.minimum.at(prices, catalogue.types_of[there], offers.prices[there])
-    kinds: list[int] = complete[np.argsort(prices[complete], kind="stable")].tolist()
-    return there, kinds
+    instance_types: list[int] = complete[np.argsort(prices[complete], kind="stable")].tolist()
+    return there, instance_types
 
 
 def _places(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
-    """Around the cheapest offering, as many zones and capacity types as its type is sold in; then fewer, for pools that need
-    other types listed too; then each place alone, cheapest first, where the cheapest offering's own has too few types; at last,
-    where minValues may ask for it, every other set of zones and capacity types."""
+    """Places to try, best first.
+
+    First come as many zones and capacity types around the cheapest offering as its type is sold in. Fewer of them follow, since
+    more types are sold there. Then comes each place alone, cheapest first, in case the first has too few types. Where the pool
+    has minValues, every other set of zones and capacity types comes last.
+    """
     seen = set[Place]()
     for place in (*_around(offers, rows, primary), *_alone(offers, rows)):
         if place not in seen:
@@ -66,16 +72,16 @@ def _places(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
 
 
 def _subsets(names: Sequence[str]) -> Iterable[tuple[str, ...]]:
-    """The largest first."""
+    """All but the empty one, the largest first."""
     return [some for size in range(len(names), 0, -1) for some in combinations(names, size)]
 
 
 def _around(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
     catalogue = offers.offerings
-    kind = catalogue.types_of[primary]
+    instance_type = catalogue.types_of[primary]
     sold = {
         (catalogue.zones[row], catalogue.capacity_types[row])
-        for row in np.flatnonzero(rows & (catalogue.types_of == kind)).tolist()
+        for row in np.flatnonzero(rows & (catalogue.types_of == instance_type)).tolist()
     }
     zone, capacity_type = catalogue.zones[primary], catalogue.capacity_types[primary]
     zones = tuple(sorted(other for other, sold_as in sold if sold_as == capacity_type))

@@ -1,7 +1,7 @@
-"""What planned nodes may be bought as: kept once for all nodes that are asked for in the same words. Used by planned, fill and make.
+"""Node templates: what planned nodes may be bought as, kept once for all nodes whose chunks ask for the same.
 
-A blueprint says nothing of what is on a node. A planned node is a blueprint and what it holds; what it may still be bought
-as follows from both.
+A template says nothing about what is on a node. A planned node is a template and what it holds. What it may still be bought as
+follows from both.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from reconciler.placement.requirements import ABSENT, Requirements
 
 @dataclass(slots=True)
 class NodeTemplate:
-    """rows: of the catalogue, whatever they hold; own: labels that the catalogue does not judge; wanted: what its chunks ask
-    of labels, all together.
+    """What nodes of one pool may be bought as, for chunks that ask for the same labels.
 
-    types, type_rows, type_prices: what counts of it, cheapest first: each type once, with its cheapest row; room: theirs;
-    start: where they begin in the line of all blueprints.
-    Types that hold less than one before them are left out (unless limits of the pool may rule out that one).
+    number: its index in `NodeTemplates.list`. pool: the number of its NodePool's offers.
+    rows: by row of the pool's catalogue, whether a node may be bought as that, whatever it holds.
+    own: labels apart from those that the catalogue decides. wanted: what the chunks ask of labels, all together.
+
+    types, type_rows, type_prices: each type once with its cheapest row and that row's price, cheapest first; shape (types,).
+    room: of these types, less daemon pods, shape (types, resources). start: where they begin in `NodeTemplates.line`.
+    A type that holds no more than a cheaper one is left out, unless the pool has limits, which may rule out the cheaper one.
     """
 
     number: int
@@ -50,7 +53,10 @@ class NodeTemplate:
     _least: dict[bytes, LeastList | None] = field(default_factory=dict)
 
     def cells(self, key: str) -> frozenset[Cell] | None:
-        """The values (None: without it) of a label that the catalogue decides; None when they depend on the type."""
+        """The values of a label that the catalogue decides; None among them where a node may lack the label.
+
+        None instead of a set where the values depend on the type.
+        """
         if key not in self._cells:
             codes, cells = self.offers.offerings.table.column(key)
             there = np.flatnonzero(self.rows)
@@ -63,8 +69,8 @@ class NodeTemplate:
         return self._cells[key]
 
     def is_included(self, inclusion: Inclusion) -> bool | None:
-        """Whether a spread constraint looks at nodes of it; None when that depends on the type."""
-        # By identity, since hashing takes long; counters keep theirs.
+        """Whether a spread constraint counts nodes of this template; None where that depends on the type."""
+        # By identity, since hashing is slow. The inclusion is kept alive beside the answer.
         known = self._included.get(id(inclusion))
         if known is None:
             known = self._included[id(inclusion)] = (inclusion, self._judge(inclusion))
@@ -86,7 +92,7 @@ class NodeTemplate:
         return None if 0 < both < int(self.rows.sum()) else both > 0
 
     def least(self, used: Amounts) -> LeastList | None:
-        """What a node with so much on it must list for minValues of its pool; None where it cannot be bought so."""
+        """What a node that holds this much must list for minValues of its pool; None where no list has enough values."""
         holds: Mask = np.all(self.offers.room >= used, axis=1)
         key = holds.tobytes()
         if key not in self._least:
@@ -97,12 +103,12 @@ class NodeTemplate:
         return self._least[key]
 
     def charge(self, used: Amounts, place: int) -> Resources:
-        """What a node with so much on it, that would be bought as the type at `place`, counts against its pool's limits."""
+        """What a node that holds this much and would be bought as `types[place]` counts against its pool's limits."""
         least = self.least(used) if self.offers.minimums else None
         return self.offers.capacities[int(self.types[place])] if least is None else least.largest
 
     def is_sure_of(self, inclusion: Inclusion) -> bool:
-        """Whether a spread constraint looks at nodes of it whatever they come to be."""
+        """Whether a spread constraint counts nodes of this template, whatever they are bought as."""
         if not all(key == HOSTNAME_LABEL or self._has(key) for key in inclusion.keys):
             return False
         if inclusion.tolerations is not None and not tolerated(self.offers.taints, inclusion.tolerations):
@@ -123,15 +129,19 @@ class NodeTemplate:
         return all((self.own.get(key) or ABSENT).is_within(values) for key, values in asked.entries)
 
     def cheapest(self, used: Amounts) -> Numbers:
-        """For each row of what nodes hold, the place in `types` of the cheapest that holds it; one must."""
+        """used: what nodes hold, shape (nodes, resources). Returns for each the index in `types` of the cheapest that holds it.
+
+        There must be one.
+        """
         return np.asarray((self.room[None, :, :] >= used[:, None, :]).all(axis=2).argmax(axis=1), dtype=np.int64)
 
 
 class NodeTemplates:
-    """All that came up in this placement, by number; with their types in one line, for loops over many nodes.
+    """All templates of one placement by number, with their types in one line for loops over many nodes.
 
-    spans: by blueprint where its types begin and end in the line, and its pool; line: types and rows (both numbered through all
-    pools) and prices.
+    line: types, rows (both numbered through all pools) and prices of all templates; shape (3, total types of the templates).
+    spans: where the types of a template begin and end in the line, and its pool; shape (3, templates).
+    room: of all types of all pools, shape (types, resources). type_base, row_base: by pool, the number of its first type and row.
     """
 
     def __init__(self, offers: Sequence[PoolOffers], limited: Sequence[bool], columns: int) -> None:
@@ -161,7 +171,7 @@ class NodeTemplates:
         return known
 
     def types_of(self, pools: tuple[int, ...]) -> Numbers:
-        """Their types, numbered through all pools, pool by pool as they are named here."""
+        """The types of these pools in this order, numbered through all pools."""
         known = self._types_of.get(pools)
         if known is None:
             known = self._types_of[pools] = np.concatenate([np.flatnonzero(self.pool_of == pool) for pool in pools])

@@ -1,4 +1,4 @@
-"""The catalogue as rows, one for each way to buy a type: type × operating system × zone × capacity type. Used by candidates."""
+"""The catalogue as rows, one for each way to buy an instance type: type × operating system × offering."""
 
 from __future__ import annotations
 
@@ -27,21 +27,28 @@ from reconciler.placement.problem import BackOff
 NANODOLLARS = 10**9
 RESERVED = "reserved"
 _RESERVATION_SUFFIX = "reservation-id"
-"""Every provider has a label of its own for a reservation's name; their names end so."""
+"""Every provider has a label of its own for the name of a capacity reservation. Those labels end like this."""
 
 _CORE_WEIGHT, _GIBIBYTE_WEIGHT = 400.0, 50.0
-"""What a core and a GiB of memory weigh in USD an hour where no price is known: 8 to 1, about as the large clouds' lists have it, and so
-dear (10,000 times those) that a type of known price is taken wherever one will do."""
+"""What a core and a GiB of memory count in USD an hour where no price is known.
+
+The ratio of 8 to 1 is about that of the large clouds' price lists. The amounts are 10,000 times theirs, so that a type with a
+known price is chosen wherever one will do.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Offerings:
-    """types: sorted by name. One entry a row in types_of (index into types), zones, capacity_types and prices (billionths
-    of a USD an hour, so that sums compare exactly). known: whether the price is one, or only stands in for it when choices
-    are weighed (see _weighed). reservations: by row, the name of the reservation it comes from ("" for none) and the label that says so;
-    reserved: nodes left by reservation; unavailable: labels of what cannot be bought now, or is
-    backed off from; others_may_buy: labels of what is not planned with, though a node on its way may still be launched as it.
-    left_out: sentences on what is not planned with."""
+    """What can be bought, without regard to NodePools.
+
+    types: sorted by name. table: the labels of each row. types_of: by row, an index into types.
+    zones, capacity_types: by row. prices: by row, in billionths of a USD an hour, so that sums compare exactly.
+    known: by row, whether the price is known, or only stands in for one when choices are compared.
+    reservations, reservation_keys: by row, the name of its capacity reservation and the label that says so, "" for none.
+    reserved: by reservation, how many nodes are left. left_out: sentences on what is not planned with.
+    unavailable: labels of what cannot be bought now, or is backed off from.
+    others_may_buy: labels of what is not planned with, though a NodeClaim on its way may still be launched as that.
+    """
 
     types: tuple[InstanceType, ...]
     table: LabelTable
@@ -79,11 +86,11 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
     unavailable: list[Mapping[str, str]] = []
     others_may_buy: list[Mapping[str, str]] = []
     uncounted = 0
-    for index, kind in enumerate(types):
-        own = type_labels(kind)
-        systems = [own | {OPERATING_SYSTEM_LABEL: system} for system in kind.operating_systems]
-        for offering in sorted(kind.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
-            if not offering.available or (kind.name, offering.zone, offering.capacity_type) in back_offs:
+    for index, instance_type in enumerate(types):
+        own = type_labels(instance_type)
+        systems = [own | {OPERATING_SYSTEM_LABEL: system} for system in instance_type.operating_systems]
+        for offering in sorted(instance_type.offerings, key=lambda item: (item.zone, item.capacity_type, item.price)):
+            if not offering.available or (instance_type.name, offering.zone, offering.capacity_type) in back_offs:
                 unavailable.append(own | offering_labels(offering))
                 if offering.available:
                     others_may_buy.append(unavailable[-1])
@@ -93,8 +100,8 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
                     uncounted += 1
                 if not offering.reservation_capacity:
                     continue
-                if not reserved[_reservation(kind, offering)[0]]:
-                    # Told elsewhere to be used up: which of the two is older nobody knows.
+                if not reserved[_reservation(instance_type, offering)[0]]:
+                    # Another type says that this reservation is used up, and either may be out of date.
                     others_may_buy.append(own | offering_labels(offering))
                     continue
             sold_as = offering_labels(offering)
@@ -120,33 +127,39 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
 
 
 def _reserved(types: Sequence[InstanceType]) -> dict[str, int]:
-    """Nodes left by reservation. The same may be told of in several places, some of them older: the least is sure, as Karpenter
-    has it, be it of an offering that cannot be bought."""
+    """By reservation, how many nodes are left.
+
+    Several offerings may name the same reservation, some with an older count. As in Karpenter the least counts, even that of an
+    offering that cannot be bought.
+    """
     left: dict[str, int] = {}
-    for kind in types:
-        for offering in kind.offerings:
+    for instance_type in types:
+        for offering in instance_type.offerings:
             if offering.capacity_type == RESERVED and offering.reservation_capacity is not None:
-                name, _ = _reservation(kind, offering)
+                name, _ = _reservation(instance_type, offering)
                 left[name] = min(left.get(name, offering.reservation_capacity), offering.reservation_capacity)
     return left
 
 
-def _weighed(kind: InstanceType, offering: Offering) -> int:
-    """The price, or where none is known what makes a smaller type the cheaper one, and any dearer than what has a price."""
+def _weighed(instance_type: InstanceType, offering: Offering) -> int:
+    """The price in billionths of a USD an hour.
+
+    Where none is known, a stand-in: smaller types count as cheaper, and all as dearer than types with a known price.
+    """
     if offering.price_known:
         return round(offering.price * NANODOLLARS)
-    cores, gibibytes = kind.capacity.get(CPU) / 1000, kind.capacity.get(MEMORY) / 2**30
+    cores, gibibytes = instance_type.capacity.get(CPU) / 1000, instance_type.capacity.get(MEMORY) / 2**30
     return round(min(cores * _CORE_WEIGHT + gibibytes * _GIBIBYTE_WEIGHT, MOST_PRICE) * NANODOLLARS)
 
 
-def _reservation(kind: InstanceType, offering: Offering) -> tuple[str, str]:
-    """The reservation's name and the label that holds it; without such a label each type and zone is one of its own."""
+def _reservation(instance_type: InstanceType, offering: Offering) -> tuple[str, str]:
+    """The reservation's name and the label that holds it. Without such a label each type and zone is a reservation of its own."""
     if offering.capacity_type != RESERVED:
         return "", ""
     for requirement in offering.requirements:
         if requirement.key.endswith(_RESERVATION_SUFFIX) and len(requirement.values) == 1:
             return requirement.values[0], requirement.key
-    return f"{kind.name} in {offering.zone}", ""
+    return f"{instance_type.name} in {offering.zone}", ""
 
 
 def _left_out(uncounted: int) -> tuple[str, ...]:
@@ -156,13 +169,16 @@ def _left_out(uncounted: int) -> tuple[str, ...]:
     return (f"{uncounted} reserved {verb} not planned with",)
 
 
-def type_labels(kind: InstanceType) -> dict[str, str]:
-    """What a node of this type is labelled, however it is bought."""
-    return dict(kind.labels) | {INSTANCE_TYPE_LABEL: kind.name, ARCHITECTURE_LABEL: kind.architecture}
+def type_labels(instance_type: InstanceType) -> dict[str, str]:
+    """The labels of a node of this type, however it is bought."""
+    return dict(instance_type.labels) | {
+        INSTANCE_TYPE_LABEL: instance_type.name,
+        ARCHITECTURE_LABEL: instance_type.architecture,
+    }
 
 
 def offering_labels(offering: Offering) -> dict[str, str]:
-    """What a node of this offering is labelled, whatever its type."""
+    """The labels of a node of this offering, whatever its type."""
     labels = {ZONE_LABEL: offering.zone, CAPACITY_TYPE_LABEL: offering.capacity_type}
     for requirement in offering.requirements:
         key = requirement.key

@@ -1,4 +1,4 @@
-"""NodePools and what each can make: rows of the catalogue, the room each type has after daemons, prices. Used by pack."""
+"""What each NodePool may buy: rows of the catalogue, prices, and the room that each type has left after daemon pods."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ from reconciler.placement.requirements import Requirements
 PoolType = tuple[str, str]
 """Names of a NodePool and an instance type."""
 Observed = Mapping[PoolType, Resources]
-"""What a node of a pool and type has beside what the catalogue says (see examples)."""
+"""Resources that nodes of a pool and type are seen to have beyond what the catalogue says: devices, volumes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoRows:
-    """Why a pool has nothing for a shape: the label, and whether nobody defines it (else values do not meet)."""
+    """Why a pool has nothing for a shape.
+
+    key: the label. undefined: neither the pool nor the catalogue defines it; else no value is allowed by both sides.
+    """
 
     key: str
     undefined: bool
@@ -35,13 +38,16 @@ class NoRows:
 
 @dataclass(frozen=True, slots=True)
 class PoolOffers:
-    """One NodePool that nodes may be made from.
+    """What one NodePool may buy, or one of its capacity reservations.
 
-    template: its labels and requirements; rows: what of the catalogue it may buy; room: allocatable less daemons, by type
-    and resource; daemon_load: what those daemons take; capacities: whole capacity by type, for limits; prices: by row;
-    priced: by row, whether that is known; host_ports: those daemons use; minimums: Karpenter's minValues by label;
-    reserved: rows of its capacity reservations, which are apart (see reservations), None where there are none; whole: of a
-    reservation, all that its NodePool may buy.
+    offerings: the catalogue. template: the labels and requirements of its NodeClaims.
+    rows: by row of the catalogue, whether the pool may buy it.
+    room: allocatable less daemon pods; daemon_load: what those take; both of shape (types, resources).
+    capacities: whole capacity by type, which is what counts against limits.
+    prices: by row, in billionths of a USD an hour, overlays applied; priced: by row, whether the price is known.
+    host_ports: those that daemon pods use on every node. minimums: Karpenter's minValues, by label.
+    reserved: by row, whether it is of a capacity reservation, which has offers of its own; None where there are none.
+    whole: for a reservation, the offers of its whole NodePool.
     """
 
     pool: NodePool
@@ -64,36 +70,42 @@ class PoolOffers:
         return self.pool.template.taints
 
     def rows_holding(self, used: Amounts) -> Mask:
-        """Rows of types with that much room."""
+        """By row of the catalogue, whether its type has that much room."""
         fits: Mask = np.all(self.room >= used, axis=1)
         return fits[self.offerings.types_of]
 
     def meets_minimums(self, rows: Mask) -> bool:
         """Whether a node that may be bought as any of the rows leaves enough values open for each of the pool's minValues.
 
-        Only what types have themselves is counted, as in Karpenter (InstanceTypes.SatisfiesMinValues): of a label that none of them
-        has no value is left, whatever the pool gives its nodes. Of capacity types all that the types are sold as count, reserved
-        too; a reservation itself needs no choice, but that its NodePool had one (see `has_choice`)."""
+        As in Karpenter (InstanceTypes.SatisfiesMinValues), only labels of the types themselves count. A label that the pool alone
+        gives its nodes has no value there. All capacity types that the types are sold as count, reserved among them. For a
+        reservation only `has_choice` counts.
+        """
         return self.whole is not None or all(self.values_left(key, rows) >= minimum for key, minimum in self.minimums)
 
     def values_left(self, key: str, rows: Mask) -> int:
-        """How many values of a label count for minValues, of a node that may be bought as any of the rows."""
+        """How many values of a label count for minValues if a node may be bought as any of the rows."""
         if key == CAPACITY_TYPE_LABEL and self.reserved is not None:
             rows = rows | (self.reserved & self.offerings.types_in(rows)[self.offerings.types_of])
         codes, cells = self.offerings.table.column(key)
         return sum(cells[code] is not None for code in np.unique(codes[rows]).tolist())
 
     def has_choice(self, wanted: Requirements, holds: Mask) -> bool:
-        """Whether the NodePool of a reservation has enough values open for such a node: Karpenter counts them before it narrows the
-        NodeClaim to the reservation (NodeClaim.FinalizeScheduling). holds: types that have room for it. True for others."""
+        """Whether the NodePool of a reservation leaves enough values open for such a node. Always so if this is no reservation.
+
+        Karpenter counts values before it narrows the NodeClaim to the reservation (NodeClaim.FinalizeScheduling).
+        holds: by type, whether it has room for the node's chunks.
+        """
         if self.whole is None:
             return True
         rows = self.whole.rows_for(wanted)
         return not isinstance(rows, NoRows) and self.whole.meets_minimums(rows & holds[self.offerings.types_of])
 
     def rows_for(self, wanted: Requirements) -> Mask | NoRows:
-        """The rows a node for `wanted` may be bought from. A label that neither the catalogue nor the pool defines is
-        denied, unless the node may do without it."""
+        """By row of the catalogue, whether a node for `wanted` may be bought as that.
+
+        A label that neither the catalogue nor the pool defines rules all of them out, unless the node may lack it.
+        """
         if wanted not in self._known:
             self._known[wanted] = self._rows_for(wanted)
         return self._known[wanted]
@@ -109,13 +121,13 @@ class PoolOffers:
         return self.rows & self.offerings.table.matching(wanted.only(self.offerings.table.keys))
 
     def own_labels(self, wanted: Requirements) -> Requirements:
-        """What of `wanted` the catalogue cannot judge, with what the pool says on it: to be met by the node's own labels."""
+        """The part of `wanted` that the catalogue does not decide, narrowed by the pool: labels to give to the node itself."""
         keys = self.offerings.table.keys
         return self.template.without(keys).both(wanted.without(keys))
 
 
 def usable(pool: NodePool) -> bool:
-    """Static pools (a fixed number of nodes), and those going away or not ready, take no placeholders."""
+    """Whether placeholders may be made from it: not from a static pool, one being deleted, or one that is not ready."""
     return pool.replicas is None and not pool.deleting and pool.ready
 
 
@@ -146,17 +158,17 @@ def pool_offers(
     added = added_capacity(offerings, overlays, pool, rows)
     prices, priced = adjusted_prices(offerings, overlays, pool)
     more = [
-        added.get(index, Resources()) + observed.get((pool.name, kind.name), Resources())
-        for index, kind in enumerate(offerings.types)
+        added.get(index, Resources()) + observed.get((pool.name, instance_type.name), Resources())
+        for index, instance_type in enumerate(offerings.types)
     ]
     offers = PoolOffers(
         pool=pool,
         offerings=offerings,
         template=template.without_minimums(),
         rows=rows,
-        room=columns.matrix(kind.allocatable + extra for kind, extra in zip(offerings.types, more, strict=True)),
+        room=columns.matrix(item.allocatable + extra for item, extra in zip(offerings.types, more, strict=True)),
         daemon_load=np.zeros((len(offerings.types), len(columns.names)), dtype=np.int64),
-        capacities=tuple(kind.capacity + extra for kind, extra in zip(offerings.types, more, strict=True)),
+        capacities=tuple(item.capacity + extra for item, extra in zip(offerings.types, more, strict=True)),
         prices=prices,
         priced=priced,
         host_ports=tuple(
@@ -172,7 +184,7 @@ def pool_offers(
 
 
 def _subtract_daemons(offers: PoolOffers, daemons: Sequence[Daemon]) -> None:
-    """A daemon pod is reckoned with on a type when it could run on any node of that type in this pool."""
+    """A daemon pod counts on a type if it could run on any node of that type in this pool."""
     ready_keys = frozenset(key for key, _ in READY_LABELS.entries)
     for daemon in daemons:
         if not daemon.tolerates(offers.taints):

@@ -1,6 +1,6 @@
-"""What the plan says of offerings that no price is known of. Used by place.
+"""What the plan says about offerings without a known price.
 
-It looks at what NodePools may buy: of what none of them may, or an overlay gives the price of, there is nothing to say.
+Only offerings that a NodePool may buy count, and only if no overlay gives them a price.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from reconciler.placement.offers.pool_offers import PoolOffers
 
 
 def unknown_prices(pools: Sequence[PoolOffers]) -> tuple[str, ...]:
-    """A sentence on types without any price, and one on those that have one for some of their offerings only."""
+    """A sentence on types without any known price, and one on types with a known price for some of their offerings only."""
     unknown: set[int] = set()
     known: set[int] = set()
     for offers in pools:

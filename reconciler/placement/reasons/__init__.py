@@ -1,1 +1,1 @@
-"""Why chunks found no place, in words."""
+"""Why chunks could not be placed, in words."""

@@ -1,6 +1,6 @@
-"""What volumes and allocated devices have to do with it that a chunk found no place. Used by place.
+"""How volumes and allocated devices kept a chunk from being placed.
 
-Pods that are placed alike may have claims of their own (a StatefulSet's): each is told of its own.
+Pods of one batch may have claims of their own, as those of a StatefulSet do. Each gets a reason about its own.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _DEVICE_CLAIM = "ResourceClaim"
 
 
 def obstacle_reason(shape: PodShape) -> UnplacedReason:
-    """Of a shape with an obstacle: nothing else is to be said of it."""
+    """For a shape with an obstacle, which is the only reason that counts."""
     return UnplacedReason(_reason(shape.obstacle), 1, shape.obstacle)
 
 
 def claim_reasons(shape: PodShape) -> tuple[tuple[UnplacedReason, ...], bool]:
-    """Where each claim can be used, and whether that is nowhere that the pod itself may be, so that nothing else counts."""
+    """Where each claim can be used; and whether the pod itself can be in none of those places, so that no other reason counts."""
     against = [words for claim, places in shape.attachment_places if (words := _against(shape, claim, places))]
     if against:
         return tuple(UnplacedReason(_reason(words), 1, words) for words in against), True
@@ -37,7 +37,7 @@ def claim_reasons(shape: PodShape) -> tuple[tuple[UnplacedReason, ...], bool]:
 
 
 def place_words(places: Iterable[NodeSelectorTerm]) -> str:
-    """`where topology.kubernetes.io/zone=zone-a`; alternatives that are only the lack of labels are left out."""
+    """`where topology.kubernetes.io/zone=zone-a`. Alternatives that only ask for the absence of labels are left out."""
     found = [_place_words(place) for place in places if not _is_nowhere(place)]
     return listed(dict.fromkeys(found), "or")
 
@@ -57,7 +57,7 @@ def _place_words(place: NodeSelectorTerm) -> str:
 
 
 def _against(shape: PodShape, claim: str, places: tuple[NodeSelectorTerm, ...]) -> str:
-    """Why every place of the claim is one where the pod may not be, in words; "" when some place will do."""
+    """Why the pod may be in none of the places of the claim, in words; "" if it may be in some."""
     terms = list(terms_of(shape, ()))
     asked = [Requirements.of(place.expressions, stable=False) for place in places]
     keys = [term.literal.conflict(wanted) for wanted in asked for term in terms]

@@ -1,4 +1,4 @@
-"""Why no NodePool makes a node for a chunk: one cause a pool, of the alternative that comes nearest. Used by excuses."""
+"""Why no NodePool makes a node for a chunk: for each pool the causes for the alternative of node affinity that comes nearest."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from reconciler.placement.reasons.topology import topology_words
 from reconciler.placement.requirements import WELL_KNOWN, Requirements, Values
 
 _MOST_LOOKED_AT = 32
-"""Alternatives among which the nearest is looked for; volumes may make hundreds."""
+"""How many alternatives are looked at to find the nearest. Volumes may lead to hundreds."""
 _ALLOWED = 5
-"""How far an alternative comes of which some offering would do: only rules on where chunks go are in the way."""
+"""How far an alternative comes if some offering would do, so that only topology rules are in the way."""
 _Judged = tuple[int, list[UnplacedReason]]
-"""How far an alternative came, and what stopped it there."""
+"""How far an alternative came, and the reasons why it came no further."""
 
 
 def unused(pool: NodePool) -> str:
@@ -53,7 +53,7 @@ def unused(pool: NodePool) -> str:
 def pool_reasons(state: State, batch: Batch) -> Iterable[UnplacedReason]:
     for offers in state.offers:
         if is_reservation(offers):
-            continue  # its NodePool is told of
+            continue  # its NodePool has reasons of its own
         name, tolerations = offers.pool.name, batch.needs.shape.tolerations
         taints = [taint for taint in offers.taints if not tolerated((taint,), tolerations)]
         far, found = _nearest_alternative(state, batch, offers)
@@ -65,7 +65,7 @@ def pool_reasons(state: State, batch: Batch) -> Iterable[UnplacedReason]:
 
 
 def _beside(pool: str, example: str) -> str:
-    """What else is in the way, so that nobody mends one thing to meet the next."""
+    """What else is in the way, so that whoever removes the taint is not surprised by the next reason."""
     rest = example.removeprefix(f"NodePool {pool}")
     return f", and beside that {rest.removeprefix(': ') if rest.startswith(': ') else f'it{rest}'}"
 
@@ -93,15 +93,15 @@ def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements
         return 0, [UnplacedReason("NodePool labels", 1, f"NodePool {name} {_label_words(offers, wanted, rows)}")]
     if not rows.any():
         return 1, [_no_offering(state, batch, offers, wanted)]
-    kinds = np.flatnonzero(offers.offerings.types_in(rows))
-    fits = times(offers.room[kinds], batch.needs.request) > 0
+    instance_types = np.flatnonzero(offers.offerings.types_in(rows))
+    fits = times(offers.room[instance_types], batch.needs.request) > 0
     if not fits.any():
-        small = f"NodePool {name}: {_too_small(state, batch, offers, kinds.tolist())}"
+        small = f"NodePool {name}: {_too_small(state, batch, offers, instance_types.tolist())}"
         sold_out = _sold_out(batch, offers, wanted)
         gone = [_sold_out_reason(name, sold_out)] if sold_out else []
-        return 2 + len(gone), [*gone, UnplacedReason("instance type too small", len(kinds), small)]
-    fitting = kinds[fits].tolist()
-    shortages = [state.limits.shortage(name, offers.capacities[kind]) for kind in fitting]
+        return 2 + len(gone), [*gone, UnplacedReason("instance type too small", len(instance_types), small)]
+    fitting = instance_types[fits].tolist()
+    shortages = [state.limits.shortage(name, offers.capacities[number]) for number in fitting]
     missing = [shortage for shortage in shortages if shortage is not None]
     if len(missing) == len(shortages):
         return _ALLOWED - 1, [_limit_reason(offers, missing, fitting)]
@@ -121,7 +121,7 @@ def _label_words(offers: PoolOffers, wanted: Requirements, missing: NoRows) -> s
 
 
 def _no_offering(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements) -> UnplacedReason:
-    """Offerings that would do but cannot be had now come first; else the label that none has."""
+    """Offerings that would do but are not available now come first; otherwise the label that no offering has."""
     name, sold_out = offers.pool.name, _sold_out(batch, offers, wanted)
     if sold_out:
         return _sold_out_reason(name, sold_out)
@@ -143,7 +143,7 @@ def _missing_label(offers: PoolOffers, wanted: Requirements) -> str:
         if not (offers.rows & table.allowed(key, values)).any():
             return f"no offering has {labelled(key, values)}: there {_there(offers, key)}"
     together = list(asked.entries)
-    for entry in asked.entries:  # what is in nobody's way is not told
+    for entry in asked.entries:  # leaves out what rules nothing out
         rest = [item for item in together if item is not entry]
         if not (offers.rows & table.matching(Requirements(tuple(rest)))).any():
             together = rest
@@ -167,7 +167,7 @@ def _sold_out_reason(pool: str, sold_out: Sequence[Mapping[str, str]]) -> Unplac
 
 
 def _used_up(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements) -> list[str]:
-    """Reservations that hold the chunk and have what it wants, and that other nodes have all of."""
+    """Reservations that would do for the chunk, but are used up by other nodes."""
     found = []
     for item in state.offers:
         pool, mark, reservation = item.pool.name.partition(RESERVATION_MARK)
@@ -184,20 +184,21 @@ def _sold_out(batch: Batch, offers: PoolOffers, wanted: Requirements) -> list[Ma
     keys = frozenset(key for row in rows for key in row)
     asked = wanted.only(keys).both(offers.template.only(keys))
     fits = times(offers.room, batch.needs.request) > 0
-    large = {kind.name for kind, enough in zip(offers.offerings.types, fits.tolist(), strict=True) if enough}
+    large = {item.name for item, enough in zip(offers.offerings.types, fits.tolist(), strict=True) if enough}
     return [row for row in rows if row[INSTANCE_TYPE_LABEL] in large and asked.match(row)]
 
 
-def _too_small(state: State, batch: Batch, offers: PoolOffers, kinds: Sequence[int]) -> str:
-    """How many types would do if the chunk asked for that much less, which of them is the first, and what the others lack."""
+def _too_small(state: State, batch: Batch, offers: PoolOffers, instance_types: Sequence[int]) -> str:
+    """What types lack: of those that come nearest how many there are, the first by name and its room; then what others lack."""
     names, request = state.columns.names, batch.needs.request
-    rooms = np.maximum(offers.room[list(kinds)], 0)
-    nobody = [column for column in np.flatnonzero(request).tolist() if not rooms[:, column].any()]
-    if nobody:
+    rooms = np.maximum(offers.room[list(instance_types)], 0)
+    absent = [column for column in np.flatnonzero(request).tolist() if not rooms[:, column].any()]
+    if absent:
         asked = listed(
-            f"{resource_words(names[n])} ({format_amount(names[n], int(request[n]))} asked for)" for n in nobody
+            f"{resource_words(names[n])} ({format_amount(names[n], int(request[n]))} asked for)" for n in absent
         )
-        return f"none of {len(kinds)} types has any {asked}" if len(kinds) > 1 else f"its one type has no {asked}"
+        several = len(instance_types) > 1
+        return f"none of {len(instance_types)} types has any {asked}" if several else f"its one type has no {asked}"
     row, lacking = nearest(batch, rooms)
     reduced = np.minimum(request, rooms[row])
     near: Mask = np.all(rooms >= reduced, axis=1)
@@ -205,9 +206,9 @@ def _too_small(state: State, batch: Batch, offers: PoolOffers, kinds: Sequence[i
     has = listed(amount_words(names[column], int(rooms[row][column])) for column in lacking)
     words = f"{count} {'type fits' if count == 1 else 'types fit'} but for {lack_words(state.columns, lacking)}"
     others = Counter(tuple(np.flatnonzero(request > room).tolist()) for room in rooms[~near])
-    kind = offers.offerings.types[kinds[row]].name
+    instance_type = offers.offerings.types[instance_types[row]].name
     rest = [_others_lack(state, columns, number, lacking) for columns, number in others.most_common()]
-    return ", ".join([f"{words} ({kind} has {has} for pods)", *rest])
+    return ", ".join([f"{words} ({instance_type} has {has} for pods)", *rest])
 
 
 def _others_lack(state: State, columns: Sequence[int], count: int, lacking: Mapping[int, int]) -> str:
@@ -228,7 +229,7 @@ def _rule_reason(state: State, batch: Batch, offers: PoolOffers) -> UnplacedReas
 
 
 def _min_values_reason(state: State, offers: PoolOffers, rows: Mask) -> UnplacedReason | None:
-    """Where no list of what holds the chunk has enough values, or none that the limits leave room for."""
+    """The reason where no list of types that hold the chunk has enough values, or limits leave no room for any such list."""
     if not offers.minimums:
         return None
     name, there = offers.pool.name, np.flatnonzero(rows)
@@ -250,7 +251,7 @@ def _left_for_minimums(offers: PoolOffers) -> str:
 
 
 def _short_of_values(offers: PoolOffers, rows: Mask) -> str:
-    """The first label of which what holds the chunk has too few values; "" when none is short."""
+    """The first label of which the types that hold the chunk have too few values; "" if there is none."""
     for key, minimum in offers.minimums:
         if key not in offers.offerings.table.keys:
             return f"no instance type has label {key}, of which its minValues asks for {minimum}"
@@ -276,7 +277,9 @@ def _limit_words(offers: PoolOffers, shortages: Sequence[Shortage], fitting: Seq
         return f"is at its {least.resource} limit of {limit}{so}"
     if least.used > least.limit:
         return f"is over its {least.resource} limit of {limit}: {used} used"
-    amounts = {kind: offers.capacities[kind].get(least.resource) for kind in fitting}
-    kind = min(fitting, key=lambda number: (amounts[number], offers.offerings.types[number].name))
-    smallest = f"{offers.offerings.types[kind].name}, the smallest that would do, has {format_amount(least.resource, amounts[kind])}"
+    candidates = [
+        (offers.capacities[number].get(least.resource), offers.offerings.types[number].name) for number in fitting
+    ]
+    amount, name = min(candidates)
+    smallest = f"{name}, the smallest that would do, has {format_amount(least.resource, amount)}"
     return f"has used {used} of its {least.resource} limit of {limit}, and {smallest}"

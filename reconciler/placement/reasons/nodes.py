@@ -1,6 +1,6 @@
-"""Why chunks found no place: causes counted over candidates, each with its nearest miss in words. Used by place.
+"""Why chunks could not be placed: causes counted over bins and NodePools, each with the nearest miss in words.
 
-Reckoned only for what was left over, against the bins and limits as they are in the end.
+Reasons are worked out for unplaced chunks only, against bins and limits as they are once everything else is placed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ from reconciler.placement.reasons.topology import topology_words
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the placement ran with: pools that may not be used and why, most chunks of one demand on a node."""
+    """Settings of the placement that are reasons themselves.
+
+    unused_pools: names of NodePools that may not be used, with the reason in words.
+    per_node: how many chunks of one demand a node may hold at most, None for any number.
+    """
 
     unused_pools: tuple[tuple[str, str], ...]
     per_node: int | None
 
 
 def reasons_of(state: State, batch: Batch, circumstances: Circumstances) -> tuple[UnplacedReason, ...]:
-    """Most frequent cause first, then by words."""
+    """Why the chunks of a batch could not be placed, the most frequent cause first."""
     contradiction = _contradiction(batch)
     if contradiction:
         return (UnplacedReason("contradiction", 1, contradiction),)
@@ -52,7 +56,7 @@ def reasons_of(state: State, batch: Batch, circumstances: Circumstances) -> tupl
 
 
 def _contradiction(batch: Batch) -> str:
-    """What no node whatever can be, by the selector and affinity alone; "" when some node could."""
+    """What the node selector and affinity ask for that no node at all can meet; "" if some node could."""
     terms = batch.needs.affinity_terms
     if not terms or not all(any(values.is_empty for _, values in term.literal.entries) for term in terms):
         return ""
@@ -100,7 +104,7 @@ def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterab
 
 
 def _wants_unknown_devices(state: State, batch: Batch) -> bool:
-    """Whether it asks for devices of which no new node is known to have any."""
+    """Whether the batch asks for devices that no new node is known to have."""
     columns = [number for number, name in enumerate(state.columns.names) if name.startswith(DEVICES)]
     wanted = [number for number in columns if batch.needs.request[number]]
     return any(not any((offers.room[:, number] > 0).any() for offers in state.offers) for number in wanted)

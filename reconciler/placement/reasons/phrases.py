@@ -1,4 +1,4 @@
-"""How excuses name what they are about: amounts, taints, label values, pods that are selected. Used by the excuses' modules."""
+"""How reasons name what they are about: amounts, taints, label values, selected pods."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from reconciler.placement.requirements import Values, values_of
 
 MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
 MOST_VALUES = 4
-"""Values by name in one sentence; the rest is counted."""
+"""How many values one sentence names. The rest is counted."""
 
 
 def listed(parts: Iterable[str], last: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`; of many the first, and how many more there are."""
+    """`a`, `a and b`, `a, b and c`. Of many, the first ones and how many more there are."""
     items = list(parts)
     if len(items) > MOST_VALUES + 1:
         items = [*items[:MOST_VALUES], f"{len(items) - MOST_VALUES:,} more"]
@@ -43,7 +43,7 @@ def resource_words(name: str) -> str:
 
 
 def taint_words(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> str:
-    """`has taint dedicated=batch:NoSchedule, which is not tolerated`, and what a toleration for the same key says instead."""
+    """`has taint dedicated=batch:NoSchedule, which is not tolerated`, and what a toleration of the same key is for."""
     names = listed(f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in taints)
     words = f"taint {names}, which is" if len(taints) == 1 else f"taints {names}, which are"
     near = next((item for taint in taints for item in tolerations if item.key == taint.key), None)
@@ -62,7 +62,7 @@ def ports_words(ports: Iterable[HostPort]) -> str:
 
 
 def values_words(values: Values) -> str:
-    """What may be: `zone-a or zone-b`, `anything but spot`, `9 or more`, `any value`."""
+    """The values that are allowed: `zone-a or zone-b`, `anything but spot`, `9 or more`, `any value`."""
     if not values.complement:
         return listed(sorted(values.names), "or") or ("no such label" if values.absent else "no value at all")
     bounds = (values.at_least, values.at_most)
@@ -82,7 +82,7 @@ def values_words(values: Values) -> str:
 
 
 def labelled(key: str, values: Values) -> str:
-    """The same with its label: `topology.kubernetes.io/zone=zone-a`, `topology.kubernetes.io/zone in zone-a or zone-b`."""
+    """Values with their label: `topology.kubernetes.io/zone=zone-a`, `topology.kubernetes.io/zone in zone-a or zone-b`."""
     words = values_words(values)
     if values.single is not None:
         return f"{key}={words}"
@@ -92,7 +92,7 @@ def labelled(key: str, values: Values) -> str:
 
 
 def instead_words(values: Values) -> str:
-    """What is asked for, after what is there: `not zone-b`, `where 9 or more is asked for`."""
+    """What is asked for instead of what was named before: `not zone-b`, `where 9 or more is asked for`."""
     if not values.complement and not values.names:
         return "which must not be there"
     words = values_words(values)
@@ -100,20 +100,20 @@ def instead_words(values: Values) -> str:
 
 
 def asked_at_once(key: str, selector: Sequence[tuple[str, str]], expressions: Sequence[Requirement]) -> str:
-    """What is asked of one label, each by itself: `zone-a and zone-b`."""
+    """All that is asked of one label at the same time: `zone-a and zone-b`."""
     parts = [value for name, value in selector if name == key]
     parts += [values_words(values_of(item)) for item in expressions if item.key == key]
     return " and ".join(dict.fromkeys(parts))
 
 
 def suggestion(key: str, known: Iterable[str]) -> str:
-    """`: did you mean topology.kubernetes.io/zone?`, "" when nothing is near."""
+    """`: did you mean topology.kubernetes.io/zone?`, or "" if no known key is similar."""
     near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.8)
     return f": did you mean {near[0]}?" if near else ""
 
 
 def selector_words(selector: LabelSelector | None) -> str:
-    """Pods that are selected: `pods with app=web`."""
+    """The pods that a selector selects: `pods with app=web`."""
     if selector is None:
         return "no pods"
     parts = [f"{key}={value}" for key, value in selector.match_labels]

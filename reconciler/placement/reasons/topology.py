@@ -1,4 +1,4 @@
-"""Which spread constraint or (anti-)affinity keeps chunks off a node, with the counts that it goes by. Used by excuses."""
+"""Which spread constraint or inter-pod (anti-)affinity keeps chunks off a node, with the counts that decide it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from reconciler.placement.engine.state import State
 from reconciler.placement.reasons.phrases import listed, selector_words
 
 _NEW = -1
-"""The domain of a node to be made, among hostnames: nothing counts there yet."""
+"""The hostname domain of a node to be made. No pod counts there yet."""
 
 
 def topology_words(state: State, batch: Batch, number: int | None = None) -> str:
-    """The rules that each by itself keep chunks off a bin, or off all nodes that could be made (number None); all of the rules
-    where only their combination does."""
+    """The rules that keep chunks off a bin, or with number None off all nodes that could be made.
+
+    They are the rules that each do so alone, or all rules where only their combination does.
+    """
     rules = state.constraints(batch).rules
     if not rules:
         return "no more than is there may be placed on one node"
@@ -31,7 +33,7 @@ def topology_words(state: State, batch: Batch, number: int | None = None) -> str
 
 
 def _once(state: State, rules: Sequence[Rule]) -> list[Rule]:
-    """Anti-affinity of pods that is the chunk's own too is told once."""
+    """Leaves out the anti-affinity of other pods where the chunk has the same one itself."""
     counted = {rule: state.topology.counters[rule.counter].counted for rule in rules}
     own = {(item.key, item.selections) for item in counted.values() if not item.owners}
     return [
@@ -67,7 +69,7 @@ def _keeps_off(state: State, batch: Batch, rule: Rule, domain: Domain | None) ->
 
 
 def _least(state: State, rule: SpreadRule) -> int:
-    """Of the domains that count; 0 where there are fewer than minDomains (KEP-3022), whatever they hold."""
+    """The least count of any domain that the constraint counts; 0 if there are fewer than minDomains (KEP-3022)."""
     counter, domains = state.topology.counters[rule.counter], _domains(state, rule)
     return rule.least(map(counter.count, domains), len(domains))
 
@@ -97,7 +99,7 @@ def _rule_words(state: State, rule: Rule, number: int | None) -> str:
 
 
 def _taken(counter: Counter) -> list[Domain]:
-    """Domains where anything counts."""
+    """Domains with at least one pod that counts."""
     if counter.host_row >= 0:
         found: list[Domain] = counter.hosts.table[counter.host_row].nonzero()[0].tolist()
         return found
@@ -105,7 +107,7 @@ def _taken(counter: Counter) -> list[Domain]:
 
 
 def _spread_words(state: State, rule: SpreadRule, number: int | None) -> str:
-    """`; minDomains 5, 3 zones are there`, or how many count where, the fewest first."""
+    """`; minDomains 5, 3 zones are there`, or the counts of domains, the lowest first."""
     if number is not None and state.decided(number, rule.key) is None:
         return "; it lacks that label"
     domains = _domains(state, rule)
@@ -119,7 +121,7 @@ def _spread_words(state: State, rule: SpreadRule, number: int | None) -> str:
 
 
 def _counts(state: State, counter: Counter, domains: Iterable[Domain], *, also: int | None = None) -> str:
-    """`0 in zone-b and 1 in zone-a`: of many those with the fewest, and the one that is looked at (`also`)."""
+    """`0 in zone-b and 1 in zone-a`. With `also`, only the domain with the lowest count and that of the bin `also`."""
     key = counter.counted.key
     found: Sequence[tuple[int, str]] = sorted((counter.count(item), _name(state, key, item)) for item in domains)
     if also is not None and len(found) > 2:  # noqa: PLR2004 - the fewest and this one say it all

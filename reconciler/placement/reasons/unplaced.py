@@ -1,4 +1,4 @@
-"""Chunks without a place, by demand and group, each with its reasons."""
+"""Unplaced chunks by demand and group, each with its reasons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.placement.reasons.nodes import Circumstances, reasons_of
 def unplaced_chunks(
     state: State, problem: Problem, batches: Sequence[Batch], missing: Mapping[int, int]
 ) -> list[Unplaced]:
-    """missing: by number of batch; of several members of a batch the last in order go without."""
+    """missing: how many chunks are unplaced, by number of a batch. Within a batch, the chunks of the last members are unplaced."""
     unused_pools = tuple(
         (pool.name, unused(pool)) for pool in sorted(problem.node_pools, key=lambda pool: pool.name) if not usable(pool)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
 from reconciler.model.errors import Invalid
+from reconciler.zone_data import time_zone
 from tests.fakes.embedded import node_pool
 
 NOON = "2026-11-20T12:00:00Z"
@@ -157,9 +159,35 @@ def test_local_budgets_are_told_in_the_months_for_which_they_are_compiled(reposi
     )
     assert winter == ["2026-12-01T08:00:00Z"]
     assert summer == ["2027-07-01T07:00:00Z"]
-    done = headroom(*asked, "--from", "2027-09-30T00:00:00Z")
-    assert isinstance(done.exception, Invalid)
-    assert "compiled into UTC from 2026-11-01 to 2027-10-01" in done.exception.message
+
+
+def test_budgets_in_local_time_over_years_are_compiled_again_as_often_as_they_run_out(tmp_path: Path) -> None:
+    """From before the present month to three years on: Berlin's nine o'clock at every time of the year, in one row a day."""
+    general = node_pool("general")
+    general["metadata"]["annotations"] = {"headroom.dev/timezone": "Europe/Berlin"}
+    general["spec"]["disruption"]["budgets"] = [{"nodes": "20%"}, OFFICE]
+    (tmp_path / "pools.yaml").write_text(yaml.safe_dump(general))
+    plain = node_pool("plain")
+    (tmp_path / "plain.yaml").write_text(yaml.safe_dump(plain))
+    asked = ("--repo", str(tmp_path), "--nodes", "10", "--now", NOON, "--from", "2026-05-01T00:00:00Z")
+    found = rows(*asked, "--to", "2029-05-01T00:00:00Z")
+    zone = time_zone("Europe/Berlin")
+    closed = [
+        row for row in found if row["nodePool"] == "general" and row["reason"] == "Drifted" and row["allowed"] == 0
+    ]
+    opened = {datetime.fromisoformat(row["from"]).astimezone(zone).strftime("%a %H:%M") for row in closed}
+    assert opened == {f"{day} 09:00" for day in ("Mon", "Tue", "Wed", "Thu", "Fri")}
+    first, last = date(2026, 5, 1), date(2029, 5, 1)
+    days = [first + timedelta(days=index) for index in range((last - first).days)]
+    assert len(closed) == sum(day.weekday() < 5 for day in days)
+    assert len({row["why"] for row in closed}) == 1
+    for pool, reason in {(row["nodePool"], row["reason"]) for row in found}:
+        own = [row for row in found if (row["nodePool"], row["reason"]) == (pool, reason)]
+        assert [row["from"] for row in own] == ["2026-05-01T00:00:00Z", *(row["to"] for row in own[:-1])]
+        assert own[-1]["to"] == "2029-05-01T00:00:00Z"
+    assert len([row for row in found if row["nodePool"] == "plain"]) == 3
+    text = headroom(*asked, "--to", "2028-05-01T00:00:00Z", "--time-zone", "Europe/Berlin")
+    assert text.exception is None
 
 
 def test_a_budget_in_the_cluster_with_a_duration_that_nobody_can_read_closes_its_pool(tmp_path: Path) -> None:

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from reconciler.placement.engine.kernel import plain
 from reconciler.placement.offers.compatibility import Compatibility
-from reconciler.placement.offers.node_sizes import Mix, Options, Size, mix_price
+from reconciler.placement.offers.node_sizes import Mix, NodeSize, Options, mix_price
 from reconciler.placement.offers.node_templates import NodeTemplates
 from reconciler.placement.requirements import ANYWHERE
 
 sizes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 50)), min_size=1, max_size=4).map(
-    lambda pairs: [Size(chunks, price, number) for number, (chunks, price) in enumerate(pairs)]
+    lambda pairs: [NodeSize(chunks, price, number) for number, (chunks, price) in enumerate(pairs)]
 )
 
 NOBODY = Compatibility(NodeTemplates((), (), 0), 0, ANYWHERE, able=frozenset())
 
 
-def options_of(sizes: list[Size]) -> Options:
+def options_of(sizes: list[NodeSize]) -> Options:
     """As make has it: the sizes in the order of their numbers."""
     assert [size.choice for size in sizes] == list(range(len(sizes)))
     chunks, prices = np.array([(size.chunks, size.price) for size in sizes], dtype=np.int64).T
@@ -30,11 +30,11 @@ def options_of(sizes: list[Size]) -> Options:
     return Options(np.arange(len(sizes)), chunks, prices, useful, compatibility=NOBODY)
 
 
-def cheapest_mix(count: int, sizes: list[Size]) -> Mix:
+def cheapest_mix(count: int, sizes: list[NodeSize]) -> Mix:
     return options_of(sizes).mix(count)
 
 
-def brute_force(count: int, options: list[Size]) -> int | None:
+def brute_force(count: int, options: list[NodeSize]) -> int | None:
     prices = [
         sum(size.price for size in chosen)
         for nodes in range(1, count + 1)
@@ -45,7 +45,7 @@ def brute_force(count: int, options: list[Size]) -> int | None:
 
 
 @given(st.integers(1, 7), sizes)
-def test_no_mix_is_cheaper(count: int, options: list[Size]) -> None:
+def test_no_mix_is_cheaper(count: int, options: list[NodeSize]) -> None:
     mix = cheapest_mix(count, options)
 
     expected = brute_force(count, options)
@@ -58,7 +58,7 @@ def test_no_mix_is_cheaper(count: int, options: list[Size]) -> None:
 
 
 @given(st.integers(1, 60), sizes)
-def test_the_loops_find_the_same_prices(count: int, sizes: list[Size]) -> None:
+def test_the_loops_find_the_same_prices(count: int, sizes: list[NodeSize]) -> None:
     options = options_of(sizes)
     useful = [size for size in sizes if size.choice in options.useful.tolist()]
 
@@ -73,16 +73,16 @@ def test_the_loops_find_the_same_prices(count: int, sizes: list[Size]) -> None:
         assert options.mix_prices(count, plain())[: count + 1].tolist() == prices
 
 
-def useful_by_chunks(sizes: list[Size]) -> list[Size]:
+def useful_by_chunks(sizes: list[NodeSize]) -> list[NodeSize]:
     return sorted(sizes, key=lambda size: size.chunks)
 
 
 def test_of_equal_prices_fewer_nodes_win() -> None:
-    assert cheapest_mix(4, [Size(1, 10, 0), Size(2, 20, 1), Size(4, 40, 2)]) == [(2, 4)]
+    assert cheapest_mix(4, [NodeSize(1, 10, 0), NodeSize(2, 20, 1), NodeSize(4, 40, 2)]) == [(2, 4)]
 
 
 def test_a_large_number_is_mostly_of_the_size_with_the_lowest_price_a_chunk() -> None:
-    mix = cheapest_mix(10_003, [Size(3, 31, 0), Size(10, 100, 1)])
+    mix = cheapest_mix(10_003, [NodeSize(3, 31, 0), NodeSize(10, 100, 1)])
 
     assert mix[:1000] == [(1, 10)] * 1000
     assert mix[1000:] == [(0, 3)]

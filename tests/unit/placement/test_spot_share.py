@@ -24,7 +24,7 @@ from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PreferredNo
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.spot import Crowding, most_on_one_offering
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.optimal import place_in_mode
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
@@ -161,8 +161,8 @@ def test_what_stands_stays_though_it_is_more_than_the_share() -> None:
     assert placement.crowded == (Crowding(buffer_ref(), "m1", ("zone-a",), 4, 2, 4),)
     (sentence,) = placement.assumptions
     assert sentence == (
-        "CapacityBuffer/shop/web: 4 of 4 chunks may come to stand on spot m1 in zone-a, where placement.spotShare allows 2: nodes "
-        "that are there, its pool's types and zones, its rules or its wishes leave no better choice"
+        "CapacityBuffer/shop/web: 4 of 4 chunks may come to stand on spot m1 in zone-a, where placement.spotShare allows 2: its nodes, "
+        "its constraints and the pool's types and zones leave no better choice"
     )
 
 

@@ -29,7 +29,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
-from reconciler.optimizer.optimal import place_in_mode
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.problem import PlacementOptions, Problem

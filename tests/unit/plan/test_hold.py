@@ -82,6 +82,14 @@ def test_a_node_claim_on_its_way_is_a_bin_like_any() -> None:
     assert (action.node, action.node_claim) == (None, "general-x")
 
 
+def test_a_second_node_claim_of_a_node_is_not_deleted_as_if_it_were_an_empty_machine() -> None:
+    """Both have the same providerID, and to delete either would take away the machine that holds chunks."""
+    twin = replace(claim("twin", node_name=None), provider_id="test://node-1")
+    view = with_node("node-1", HELD)
+    view = replace(view, node_claims=(*(replace(item, provider_id="test://node-1") for item in view.node_claims), twin))
+    assert held(view, occupied(node_1=[chunks()]), pool=NEVER) == Holds()
+
+
 def test_a_person_protected_it_so_there_is_nothing_to_do() -> None:
     view = with_node("node-1", A_PERSONS)
     assert held(view, occupied(node_1=[chunks()])) == Holds()

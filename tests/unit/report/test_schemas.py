@@ -1,6 +1,7 @@
 """Each JSON output is what its shipped schema says."""
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from importlib.resources import files
 from typing import Any
@@ -13,7 +14,7 @@ from reconciler.model.changes import BudgetOutcome, Plan
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import BudgetSpan
-from reconciler.report.budgets.document import budget_spans_document
+from reconciler.report.budgets.document import budget_spans_json
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.explanation.demand import explanation
@@ -24,7 +25,7 @@ from reconciler.report.status.document import daemon_status_document
 from reconciler.report.status.text import daemon_status_text
 from tests.plans import NOW, full_plan
 
-DOCUMENTS = {
+DOCUMENTS: dict[str, Callable[[], Any]] = {
     "plan.v1": lambda: plan_document(full_plan()),
     "diff.v1": lambda: difference_document(difference(Plan(None, NOW), full_plan())),
     "findings.v1": lambda: findings_document(full_plan().findings, NOW),
@@ -40,10 +41,18 @@ DOCUMENTS = {
         settled=False,
         timings={"git": 0.1},
     ),
-    "budgets.v1": lambda: budget_spans_document(
-        [BudgetSpan(NOW, NOW + timedelta(hours=1), BudgetOutcome("general", "Empty", None, None, 0, 1, 12, "why"))],
-        now=NOW,
-        findings=full_plan().findings,
+    "budgets.v1": lambda: json.loads(
+        "".join(
+            budget_spans_json(
+                [
+                    BudgetSpan(
+                        NOW, NOW + timedelta(hours=1), BudgetOutcome("general", "Empty", None, None, 0, 1, 12, "why")
+                    )
+                ],
+                now=NOW,
+                findings=full_plan().findings,
+            )
+        )
     ),
     "explain.v1": lambda: explanation_document(explanation(full_plan(), "CapacityBuffer/shop/web")),
 }

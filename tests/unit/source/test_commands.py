@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,27 @@ def test_a_command_that_hangs_is_ended_with_all_of_its_helpers() -> None:
         Commands(None, timeout=0.3).run("-c", f"alias.hang=!{helper}; true", "hang")
     assert caught.value.summary == "no answer within 0.3s"
     assert processes_with(helper) == []
+
+
+def test_what_a_command_writes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.source.commands.MOST_OUTPUT", 2**20)
+    with pytest.raises(CommandFailedError) as caught:
+        Commands(None, timeout=60).run("-c", "alias.endless=!yes", "endless")
+    assert caught.value.summary == "it writes more than 1 MiB"
+
+
+def test_many_messages_do_not_make_a_command_wait() -> None:
+    """More than a pipe holds."""
+    noisy = "alias.noisy=!head -c 1000000 /dev/zero >&2; echo done"
+    assert Commands(None, timeout=60).line("-c", noisy, "noisy") == "done"
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux limits another process")
+def test_a_command_has_a_limit_of_memory() -> None:
+    with Commands(None, timeout=60).started("hash-object", "--stdin", feed=True) as child:
+        limits = Path(f"/proc/{child._process.pid}/limits").read_text()
+    (line,) = (line for line in limits.splitlines() if line.startswith("Max data size"))
+    assert line.split()[3] == str(512 * 2**20)
 
 
 def test_secrets_and_users_of_urls_are_not_in_what_went_wrong() -> None:

@@ -13,7 +13,7 @@ import pytest
 from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.placement import Placement
-from reconciler.optimizer.optimal import place_in_mode
+from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.report.explanation.demand import explanation
 from reconciler.report.explanation.text import explanation_text
 from reconciler.settings import Settings, load_settings

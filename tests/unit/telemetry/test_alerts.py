@@ -64,5 +64,5 @@ def test_alerts_have_names_of_their_own() -> None:
 
 def test_one_fires_when_every_replica_is_gone_and_one_when_none_leads() -> None:
     expressions = {rule["alert"]: rule["expr"] for rule in rules()}
-    assert expressions["HeadroomAbsent"] == "absent(headroom_leader)"
-    assert expressions["HeadroomLeaderless"] == "sum(headroom_leader) == 0"
+    assert expressions["HeadroomGone"] == "absent(headroom_leader)"
+    assert expressions["HeadroomNoLeader"] == "max(headroom_leader) == 0"

@@ -1,4 +1,4 @@
-"""Puts chunks on planned nodes as the optimising mode chose, or back as they were. Used by packings."""
+"""Puts chunks on planned nodes as patterns say, or back to where the fast placement had them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,35 @@ from collections.abc import Sequence
 import numpy as np
 
 from reconciler.model.quantity import Resources
-from reconciler.optimizer.kinds import Movable, Pattern, contents
+from reconciler.optimizer.item_types import ItemType, PackingProblem, Pattern, entries_by_node
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import Saved, State
+from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.offers.pool_offers import PoolOffers
+from reconciler.placement.requirements import Requirements, one_of
 
 Chunks = list[tuple[Batch, int]]
 
 
-class Rebuilder:
-    """Knows the fast placement, to be able to go back to it."""
+class Reassignment:
+    """Keeps the fast placement, to be able to go back to it."""
 
-    def __init__(self, state: State, movable: Movable) -> None:
+    def __init__(self, state: State, problem: PackingProblem) -> None:
         self._state = state
-        self._movable = movable
-        self._existing = [put for put in state.entries() if put.bin < state.base]
+        self._problem = problem
+        self._places: dict[tuple[tuple[str, str], ...], Requirements] = {}
+        self._existing = [entry for entry in state.entries() if entry.bin < state.base]
         self._before: list[tuple[NodeTemplate, Chunks]] = [
-            (state.planned.of(index), [(put.batch, put.count) for put in entries])
-            for index, entries in enumerate(contents(state))
+            (state.planned.of(index), [(entry.batch, entry.count) for entry in entries])
+            for index, entries in enumerate(entries_by_node(state))
         ]
 
-    def rebuild(self, patterns: Sequence[Pattern]) -> str:
-        """Why the fast placement stands, "" when the patterns are used."""
+    def apply(self, patterns: Sequence[Pattern]) -> str:
+        """Why the fast placement stands; "" when the patterns are in its place."""
         before = self._cost()
         self._clear()
-        reason = self._fixed_and(patterns)
+        reason = self._put_all(patterns)
         if not reason and self._cost() >= before:
             reason = "nothing cheaper was found"
         if reason:
@@ -47,21 +50,21 @@ class Rebuilder:
         return int(planned.price[: planned.count].sum()), planned.count
 
     def _clear(self) -> None:
-        """All is undone, since only what came last can be; then what is on existing bins is put there again."""
+        """Undoes everything, since only the last step can be undone, and then puts on existing bins what was there."""
         self._state.put_back(Saved(0))
-        for put in self._existing:
-            self._state.put_existing(put.batch, put.bin, put.count)
+        for entry in self._existing:
+            self._state.put_existing(entry.batch, entry.bin, entry.count)
 
-    def _fixed_and(self, patterns: Sequence[Pattern]) -> str:
-        for index in self._movable.fixed:
+    def _put_all(self, patterns: Sequence[Pattern]) -> str:
+        for index in self._problem.kept:
             self._put(*self._before[index])
             self._charge()
-        waiting = [list(reversed(kind.waiting)) for kind in self._movable.kinds]
+        waiting = [list(reversed(item.chunks)) for item in self._problem.item_types]
         for pattern in patterns:
             template = self._template(pattern)
             if template is None:
                 return "chunks were thought to share a node that may not"
-            chunks = [item for kind, count in pattern.kinds for item in _next(waiting[kind], count)]
+            chunks = [found for item, count in pattern.items for found in _next(waiting[item], count)]
             used = np.array([batch.needs.request * count for batch, count in chunks], dtype=np.int64).sum(axis=0)
             if not bool((template.room >= used).all(axis=1).any()):
                 return "chunks were thought to fit on a node that do not"
@@ -75,24 +78,34 @@ class Rebuilder:
         return ""
 
     def _template(self, pattern: Pattern) -> NodeTemplate | None:
-        """What a node for all of these may be bought as."""
+        """What a node for all chunks of the pattern may be bought as."""
         state = self._state
         found: NodeTemplate | None = None
-        for number, _ in pattern.kinds:
-            kind = self._movable.kinds[number]
+        for number, _ in pattern.items:
+            item = self._problem.item_types[number]
+            compatibility = self._compatibility(item, pattern)
             if found is None:
-                rows, offers = kind.compatibility.rows(kind.pool), state.offers[kind.pool]
+                rows, offers = compatibility.rows(item.pool), state.offers[item.pool]
                 if not rows.any():
                     return None
-                found = state.templates.get(
-                    kind.pool, rows, offers.own_labels(kind.compatibility.wanted), kind.compatibility.wanted
-                )
+                own = offers.own_labels(compatibility.wanted)
+                found = state.templates.get(item.pool, rows, own, compatibility.wanted)
                 continue
-            joined = int(kind.compatibility.joined()[found.number])
+            joined = int(compatibility.joined()[found.number])
             if joined < 0:
                 return None
             found = state.templates.list[joined]
         return found
+
+    def _compatibility(self, item: ItemType, pattern: Pattern) -> Compatibility:
+        """In the domains in which the node of the pattern stands."""
+        if not item.open_keys:
+            return item.compatibility
+        chosen = dict(pattern.domains)
+        domains = tuple(sorted({**dict(item.domains), **{key: chosen[key] for key in item.open_keys}}.items()))
+        if domains not in self._places:
+            self._places[domains] = Requirements(tuple((key, one_of(value)) for key, value in domains))
+        return self._state.compatibilities.get(item.batch.needs, item.step, self._places[domains])
 
     def _put(self, template: NodeTemplate, chunks: Chunks) -> None:
         state = self._state
@@ -116,7 +129,7 @@ class Rebuilder:
 
 
 def _next(waiting: Chunks, count: int) -> Chunks:
-    """The next so many of what waits, its last first."""
+    """The next so many chunks of what waits, its last first."""
     found: Chunks = []
     while count:
         batch, there = waiting.pop()

@@ -1,5 +1,4 @@
-"""The better of the fast placement and what the optimizer makes of it, with how far from the least price it is. The entry to
-the package."""
+"""The entry to the package: a placement in the mode that is asked for, with how far it is from the least possible price."""
 
 from __future__ import annotations
 
@@ -8,15 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from reconciler.model.placement import Placement
-from reconciler.optimizer.packings import OUT_OF_TIME, Packing, optimize
+from reconciler.optimizer.repacking import OUT_OF_TIME, Outcome, repack
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import Solution, place, solve
 from reconciler.placement.problem import Problem
 
 _ROUNDING = 1e-9
+"""USD an hour: prices that differ by less are equal."""
 _LARGE_GAP = 0.05
-"""From where on the gap says more of the bound than of the placement."""
+"""From here on the gap says more of the bound than of the placement."""
 
 
 def _no_limit() -> float:
@@ -28,8 +28,8 @@ def place_in_mode(
 ) -> Placement:
     """Where each chunk goes, in the mode that the options ask for: fast, or optimal.
 
-    seconds_left: what the guard leaves for the search for something cheaper. Raises `Invalid` where the optimal mode cannot load its
-    solver.
+    memory: of the placement before, so that only what changed is worked out again; seconds_left: what the guard leaves for the
+    search, in seconds. Raises `Invalid` where the optimal mode cannot load its solver.
     """
     memory = memory or Memory()
     if not problem.options.optimal:
@@ -44,13 +44,14 @@ def _optimal(problem: Problem, solution: Solution, seconds_left: Callable[[], fl
         return fast
     if not all(node.price_known for node in fast.planned):
         return _with(fast, "placement.mode optimal: some prices are not known: the fast placement stands")
-    packing = optimize(solution.state, seconds_left=seconds_left)
-    packed = fast if packing.reason else solution.placement()
-    reason = packing.reason or _objection(packed, fast, problem)
+    outcome = repack(solution.state, seconds_left=seconds_left)
+    packed = fast if outcome.reason else solution.placement()
+    reason = outcome.reason or _objection(packed, fast, problem)
     if reason:
-        return _with(fast, _standing(fast, replace(packing, reason=reason)))
-    saved = f"new nodes cost ${_price(packed):.2f}/h instead of ${_price(fast):.2f}/h{_over(packed, packing)}"
-    late = f"; {OUT_OF_TIME} before all was tried, and another run may find more" if packing.too_slow else ""
+        price = f"${_price(fast):.2f}/h{_gap(fast, outcome)}"
+        return _with(fast, f"placement.mode optimal: {reason}: the fast placement stands, {price}")
+    saved = f"new nodes cost ${_price(packed):.2f}/h instead of ${_price(fast):.2f}/h{_gap(packed, outcome)}"
+    late = f"; {OUT_OF_TIME} before all was tried, and another run may find more" if outcome.timed_out else ""
     return replace(_with(packed, f"placement.mode optimal: {saved}{late}"), checked=True)
 
 
@@ -62,16 +63,12 @@ def _objection(packed: Placement, fast: Placement, problem: Problem) -> str:
     return "what was cheaper broke a rule" if violations(problem, packed) else ""
 
 
-def _standing(fast: Placement, packing: Packing) -> str:
-    return f"placement.mode optimal: {packing.reason}: the fast placement stands, ${_price(fast):.2f}/h{_over(fast, packing)}"
-
-
-def _over(placement: Placement, packing: Packing) -> str:
-    """The gap: the true least price lies between the bound and what was found. Rounded to the safe side."""
-    if packing.bound is None or packing.bound <= 0:
+def _gap(placement: Placement, outcome: Outcome) -> str:
+    """The true least price lies between the bound and what was found. Rounded to the safe side."""
+    if outcome.bound is None or outcome.bound <= 0:
         return ""
-    gap = math.ceil(round(max(0.0, _price(placement) / packing.bound - 1) * 1000, 3)) / 1000
-    least = math.floor(round(packing.bound * 100, 3)) / 100
+    gap = math.ceil(round(max(0.0, _price(placement) / outcome.bound - 1) * 1000, 3)) / 1000
+    least = math.floor(round(outcome.bound * 100, 3)) / 100
     doubt = ", which may be out of reach" if gap > _LARGE_GAP else ""
     return f", at most {gap:.1%} over the least possible (not under ${least:.2f}/h{doubt})"
 

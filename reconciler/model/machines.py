@@ -1,0 +1,110 @@
+"""Machines: each node joined with the NodeClaim that it came of, by the rules that Karpenter joins them by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from reconciler.model.nodes import NODEPOOL_LABEL, REGISTERED_LABEL, Node, NodeClaim
+
+_name = attrgetter("name")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One machine of the cluster. At least one of the two is there.
+
+    node: None while the machine has not joined the cluster, and once its node is gone.
+    node_claim: None where Karpenter did not make the node.
+    """
+
+    node: Node | None
+    node_claim: NodeClaim | None
+
+    @property
+    def name(self) -> str:
+        """The node's name, or the NodeClaim's while there is no node."""
+        known = self.node or self.node_claim
+        assert known is not None
+        return known.name
+
+    @property
+    def node_pool(self) -> str:
+        """The name of the NodePool that it belongs to, "" for none."""
+        return self.label(NODEPOOL_LABEL) or ""
+
+    def label(self, key: str) -> str | None:
+        """The NodeClaim's value comes first, since the node takes it over when it is registered."""
+        claimed = None if self.node_claim is None else self.node_claim.label(key)
+        return claimed if claimed is not None or self.node is None else self.node.label(key)
+
+    @property
+    def awaits_registration(self) -> bool:
+        """The node has joined the cluster, but Karpenter has not copied its NodeClaim's labels and taints to it yet."""
+        node, claim = self.node, self.node_claim
+        if node is None or claim is None or claim.node_name is not None:
+            return False
+        return claim.condition("Registered") != "True" and node.label(REGISTERED_LABEL) != "true"
+
+
+def joined_machines(nodes: Iterable[Node], node_claims: Iterable[NodeClaim]) -> tuple[Machine, ...]:
+    """Nodes by name, each with its NodeClaim, and then by name the NodeClaims that have no node.
+
+    A NodeClaim has the node with its `status.providerID`. Karpenter joins by nothing else, so two different providerIDs are
+    two machines whatever `status.nodeName` says. Where either has no providerID yet, `status.nodeName` decides.
+
+    Every node is a machine, since kube-scheduler binds pods to each of two nodes that share a providerID. Their NodeClaim goes
+    with the node that it names, else with the first by name.
+
+    Of several NodeClaims of one machine only one counts, so that the machine is not counted twice. One that matches by
+    providerID is preferred, then one being deleted, since it takes the machine along, then the first by name.
+    """
+    by_name = sorted(nodes, key=_name)
+    found = _NodeIndex(by_name)
+    claim_of: dict[str, NodeClaim] = {}
+    others: list[NodeClaim] = []
+    for claim in sorted(node_claims, key=_name):
+        node = found.node_of(claim)
+        if node is None:
+            others.append(claim)
+        elif node.name not in claim_of or _preference(claim, node) < _preference(claim_of[node.name], node):
+            claim_of[node.name] = claim
+    machines = [Machine(node, claim_of.pop(node.name, None)) for node in by_name]
+    return (*machines, *(Machine(None, claim) for claim in _one_per_machine(others)))
+
+
+class _NodeIndex:
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        """nodes: by name."""
+        self._by_name: Mapping[str, Node] = {node.name: node for node in nodes}
+        self._by_provider_id: dict[str, Node] = {}
+        for node in nodes:
+            if node.provider_id:
+                self._by_provider_id.setdefault(node.provider_id, node)
+
+    def node_of(self, claim: NodeClaim) -> Node | None:
+        named = self._by_name.get(claim.node_name or "")
+        if not claim.provider_id or (named is not None and named.provider_id == claim.provider_id):
+            return named
+        matching = self._by_provider_id.get(claim.provider_id)
+        if matching is None and named is not None and not named.provider_id:
+            return named
+        return matching
+
+
+def _preference(claim: NodeClaim, node: Node) -> tuple[bool, bool]:
+    """The NodeClaim with the least counts; of equals the first by name."""
+    matches = bool(claim.provider_id) and claim.provider_id == node.provider_id
+    return (not matches, not claim.deleting)
+
+
+def _one_per_machine(claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+    """claims: without a node, by name. Those that share a providerID are one machine."""
+    kept: dict[str, NodeClaim] = {}
+    for claim in claims:
+        key = f"id {claim.provider_id}" if claim.provider_id else f"name {claim.name}"
+        known = kept.get(key)
+        if known is None or (claim.deleting and not known.deleting):
+            kept[key] = claim
+    return sorted(kept.values(), key=_name)

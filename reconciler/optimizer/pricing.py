@@ -1,0 +1,137 @@
+"""Pricing: which patterns are worth more, at given dual prices, than their nodes cost.
+
+Nodes of all bin types are filled greedily, each in several orders. None of the patterns is sure to be the best, but each is
+sure to fit. Solving each of these knapsacks exactly takes many times as long and lowers the price by half a percent at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+
+import numpy as np
+
+from reconciler.optimizer.bin_types import BinTypes
+from reconciler.optimizer.greedy_fill import greedy_fill
+from reconciler.optimizer.item_types import PackingProblem, Pattern
+from reconciler.optimizer.solver import Floats
+from reconciler.optimizer.work_budget import WorkBudget
+from reconciler.placement.amounts import PLENTY, Amounts
+
+_GAIN = 1e-7
+"""USD an hour that a column must save; less is rounding."""
+_LONGEST_REST = 7
+"""Most rounds for which a bin type is left out after it had no column."""
+_FEW_ITEM_TYPES = 16
+"""Up to so many, nodes are also begun with part of what they hold of each type."""
+_BEGINNINGS = 128
+"""Of one node, over all item types."""
+_STEPS = 6
+"""Of a weight, from none to all of it: finer steps take longer and hardly find more."""
+
+
+class Pricing:
+    """Remembers which bin types had no column lately, so as to try the others first."""
+
+    def __init__(self, problem: PackingProblem, bin_types: BinTypes) -> None:
+        self._problem = problem
+        self._bin_types = bin_types
+        self._requests = np.concatenate([problem.requests, problem.counted], axis=1)
+        limits = np.broadcast_to(problem.limits, (len(bin_types), len(problem.limits)))
+        self._capacity = np.concatenate([bin_types.capacity, limits], axis=1)
+        self._most = problem.most_per_node
+        self._rest = np.zeros(len(bin_types), dtype=np.int64)
+        self._wait = np.zeros(len(bin_types), dtype=np.int64)
+        used = np.flatnonzero(problem.requests.any(axis=0))
+        weights = np.array(list(_weights(len(used))), dtype=np.float64)
+        shares = problem.requests[None, :, used] / np.maximum(bin_types.capacity[:, used], 1)[:, None, :]
+        self._burden: Floats = np.einsum("ow,skw->sok", weights, shares)
+        """Bin types × weights × item types: the weighted part of a node that one chunk takes."""
+
+    def columns(self, dual_prices: Floats, left: Amounts, budget: WorkBudget) -> list[Pattern]:
+        """At most one column for each bin type; none only where no bin type has any.
+
+        dual_prices: USD an hour of a chunk, and left: chunks that want a node, both by item type.
+        """
+        chosen = np.flatnonzero((dual_prices > 0) & (left > 0))
+        admitting = self._bin_types.admits[:, chosen].any(axis=1)
+        now = admitting & (self._wait == 0)
+        self._wait = np.maximum(self._wait - 1, 0)
+        for asked in (now, admitting & ~now):
+            found = self._best_of(np.flatnonzero(asked), chosen, dual_prices, left, budget)
+            if found:
+                return found
+        return []
+
+    def _best_of(
+        self, bins: Amounts, chosen: Amounts, dual_prices: Floats, left: Amounts, budget: WorkBudget
+    ) -> list[Pattern]:
+        if not len(bins):
+            return []
+        filled = self._filled(bins, chosen, dual_prices, left)
+        if len(chosen) <= _FEW_ITEM_TYPES:
+            filled = np.concatenate([filled, self._begun(bins, chosen, dual_prices, left)], axis=1)
+        budget.charge_filling(filled.size)
+        value = filled @ dual_prices[chosen]
+        best = value.argmax(axis=1)
+        gains = value[np.arange(len(bins)), best] - self._bin_types.prices[bins] / 1e9 > _GAIN
+        self._rest[bins] = np.where(gains, 0, np.minimum(2 * self._rest[bins] + 1, _LONGEST_REST))
+        self._wait[bins] = self._rest[bins]
+        found = []
+        for place in np.flatnonzero(gains).tolist():
+            counts = filled[place, best[place]]
+            held = np.flatnonzero(counts)
+            items = tuple(zip(chosen[held].tolist(), counts[held].tolist(), strict=True))
+            found.append(self._bin_types.pattern(int(bins[place]), items))
+        return found
+
+    def _filled(self, bins: Amounts, chosen: Amounts, dual_prices: Floats, left: Amounts) -> Amounts:
+        """Counts by bin type, weights and chosen item type: what is worth most for the part of the node that it takes first."""
+        orders = self._burden.shape[1]
+        admitted = np.repeat(self._bin_types.admits[np.ix_(bins, chosen)], orders, axis=0)
+        burden = self._burden[bins][:, :, chosen].reshape(len(admitted), len(chosen))
+        score = np.where(admitted, dual_prices[chosen] / np.maximum(burden, 1e-12), -1.0)
+        order = np.argsort(-score, axis=1, kind="stable")
+        most = np.minimum(self._most[chosen], left[chosen])
+        capacity = np.repeat(self._capacity[bins], orders, axis=0)
+        conflicts = self._problem.conflicts[np.ix_(chosen, chosen)]
+        filled = greedy_fill()(order, admitted, self._requests[chosen], capacity, most, conflicts)
+        return filled.reshape(len(bins), orders, len(chosen))
+
+    def _begun(self, bins: Amounts, chosen: Amounts, dual_prices: Floats, left: Amounts) -> Amounts:
+        """Counts by bin type, beginning and chosen item type: a part of what fits of one type, whatever it is worth, then the
+        others by worth. Among few types a node is often full only so."""
+        requests, types = self._requests[chosen], len(chosen)
+        steps = _BEGINNINGS // types
+        most = np.minimum(self._most[chosen], left[chosen])
+        admits = self._bin_types.admits[np.ix_(bins, chosen)]
+        whole = np.where(requests > 0, self._capacity[bins][:, None, :] // np.maximum(requests, 1), PLENTY)
+        alone = self._problem.conflicts[chosen].any(axis=1)
+        fits = np.where(admits & ~alone, np.clip(whole.min(axis=2), 0, most), 0)
+        begun = np.zeros((len(bins), types, steps, types), dtype=np.int64)
+        admitted = np.broadcast_to(admits[:, None, None, :], begun.shape).copy()
+        every = np.arange(types)
+        begun[:, every, :, every] = (fits[:, :, None] * np.arange(steps) // steps).transpose(1, 0, 2)
+        admitted[:, every, :, every] = False
+        rows = len(bins) * types * steps
+        first: Amounts = begun.reshape(rows, types)
+        capacity = np.repeat(self._capacity[bins], types * steps, axis=0) - first @ requests
+        burden = self._burden[bins][:, 0, chosen]
+        order = np.argsort(-dual_prices[chosen] / np.maximum(burden, 1e-12), axis=1, kind="stable")
+        order = np.repeat(order, types * steps, axis=0)
+        conflicts = self._problem.conflicts[np.ix_(chosen, chosen)]
+        filled = greedy_fill()(order, admitted.reshape(rows, types), requests, capacity, most, conflicts)
+        return np.asarray((filled + first).reshape(len(bins), -1, types), dtype=np.int64)
+
+
+def _weights(resources: int) -> Iterable[Floats]:
+    """What scarce may mean: all resources alike, mixes of the first three, and each of the others alone.
+
+    The number of pods is the third. The more it weighs, the sooner large chunks come, and the small ones then fill the gaps.
+    """
+    yield np.full(resources, 1 / resources)
+    mixed = min(resources, 3)
+    for parts in product(range(_STEPS + 1), repeat=mixed):
+        if sum(parts) == _STEPS:
+            yield np.array([*parts, *[0] * (resources - mixed)]) / _STEPS
+    yield from np.eye(resources)[mixed:]
