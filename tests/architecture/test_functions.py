@@ -25,7 +25,6 @@ LARGER = {
     "loops.py put_one": (26, 10),
     "loops.py take_back": (16, 11),
     "pod_spec.py shape_of": (62, 5),
-    "revision.py LocalRevision.__init__": (25, 9),
     "state.py State.__init__": (67, 7),
 }
 
