@@ -81,12 +81,8 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         stack.callback(server.close)
         server.start()
         cluster.start(on_change(cluster, daemon))
-        log.info(
-            "started",
-            cluster=cluster.name,
-            repository=settings.repository or ".",
-            look=f"http://{server.address}/status, /metrics, /readyz",
-        )
+        look = f"http://{server.address}/status, /metrics, /readyz"
+        log.info("started", cluster=cluster.name, repository=settings.repository or ".", look=look)
         span = None if at_most is None else timedelta(seconds=at_most)
         code = daemon.run(until_settled=until_settled, at_most=span)
         log.info("ended", exit_code=code)
