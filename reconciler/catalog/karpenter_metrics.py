@@ -1,7 +1,7 @@
 """A catalogue from what Karpenter's controller exports about instance types.
 
-Providers that export `karpenter_cloudprovider_instance_type_*`, such as AWS, give CPU and memory, and for every zone and
-capacity type its price and whether it is available: live, and without credentials for the cloud. Architecture, pods and
+Providers that export `karpenter_cloudprovider_instance_type_*`, such as AWS, give CPU and memory. For every zone and
+capacity type they give the price and whether it is available, without credentials for the cloud. Architecture, pods and
 overhead come from nodes of that type where the cluster has some; otherwise they are estimated, rather too small.
 """
 

@@ -174,9 +174,9 @@ def _printed(
 
 
 def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, datetime], *, zone: tzinfo | None) -> str:
-    from reconciler.manifests.local_budgets import budget_periods  # noqa: PLC0415 - only for this command
-    from reconciler.plan.budget_timeline import spans_over  # noqa: PLC0415 - numpy, where a span is asked for
-    from reconciler.plan.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
+    from reconciler.manifests.local_budgets import budget_periods  # noqa: PLC0415 - likewise
+    from reconciler.plan.budget_timeline import spans_over  # noqa: PLC0415 - likewise
+    from reconciler.plan.disruption_budgets import budget_outcomes  # noqa: PLC0415 - likewise
     from reconciler.report.budgets.chart import budget_chart  # noqa: PLC0415 - likewise
     from reconciler.report.drawing.time_axis import local_zone  # noqa: PLC0415 - likewise
 

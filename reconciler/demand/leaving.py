@@ -20,8 +20,8 @@ from reconciler.model.view import ClusterView
 def leaving_demands(view: ClusterView, now: datetime) -> tuple[Demand, ...]:
     """One demand for each bound pod that Karpenter provisions for, highest priority first.
 
-    As in Karpenter (`IsCurrentlyReschedulable`) these are left out: daemon and mirror pods, pods that cannot be evicted, and
-    terminating pods, except a StatefulSet's, which is only recreated once it is gone.
+    Daemon and mirror pods, terminating pods and pods that cannot be evicted are left out (Karpenter:
+    `IsCurrentlyReschedulable`). A StatefulSet's terminating pod stays in, since it is only recreated once it is gone.
     """
     nodes = _nodes_to_go(view)
     pods = [pod for pod in view.pods if pod.node_name in nodes and _will_move(pod, view, now)] if nodes else []

@@ -81,8 +81,8 @@ class StorageClass:
 class VolumeLimits:
     """What a node's CSINode says, by CSI driver.
 
-    limits: how many of the driver's volumes can be attached; topology: the node labels that say from where a volume can
-    be reached, () where it can be reached from every node.
+    limits: how many of the driver's volumes can be attached. topology: the node labels that say from where a volume can
+    be reached, () for from every node.
     """
 
     node: str

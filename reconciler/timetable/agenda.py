@@ -10,7 +10,7 @@ The rules, and nothing about them is anywhere else:
   `retry_at_most`), and then one starts by itself.
 - After an invalid or stalled pass nothing starts one until the next poll of the repository has succeeded.
 - After one that waits, the next change starts one.
-- A newer commit, a request or an edge ends every back-off: a commit that fails must not delay the one that repairs it, and
+- A newer commit, a request or an edge ends every back-off. A commit that fails must not delay the one that repairs it, and
   what a schedule asks for from now on has not been tried yet.
 """
 

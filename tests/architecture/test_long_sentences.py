@@ -9,17 +9,14 @@ from tests.architecture.source_tree import ROOT
 
 # By package: `python -m tests.architecture.long_sentences` shows them. Lower a number when it falls.
 LONG = {
-    "catalog": 1,
     "cli": 5,
     "cluster": 4,
-    "demand": 1,
-    "model": 6,
+    "model": 5,
     "optimizer": 20,
     "placement": 43,
     "plan": 3,
     "settings.py": 1,
     "source": 2,
-    "timetable": 2,
 }
 
 
