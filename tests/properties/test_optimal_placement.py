@@ -176,6 +176,7 @@ def test_nodes_are_filled_as_full_as_can_be_in_the_order_that_is_given(data: st.
     order = np.array([lots.permutation(items) for _ in range(nodes)], dtype=np.int64)
     admitted = lots.random((nodes, items)) < 0.8
     requests = lots.integers(0, 5, (items, resources))
+    requests[:, 0] += 1  # every pod takes a place of a node
     capacity = lots.integers(-2, 30, (nodes, resources))
     most = lots.integers(1, 6, items)
     conflicts = lots.random((items, items)) < 0.2

@@ -35,8 +35,8 @@ def test_that_loops_are_compiled_is_known_while_it_lasts() -> None:
 
 def test_the_words_say_whether_it_is_done_once() -> None:
     assert is_kept()
-    assert words_of("placement", compiling=True) == "compiling the loops that place many chunks, once on this machine"
+    assert words_of("placement", compiling=True) == "compiling the placement loops, once on this machine"
     with patch("reconciler.cli.progress.is_kept", lambda: False):
-        assert "anew each time" in words_of("placement", compiling=True)
+        assert "in each process" in words_of("placement", compiling=True)
     assert words_of("placement") == "placing chunks"
     assert words_of("plan", compiling=True) == "planning"
