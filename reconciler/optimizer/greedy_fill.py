@@ -48,7 +48,8 @@ def fill_in_order(  # noqa: C901, PLR0917 - compiled code is one loop over plain
             full = False
             for resource in range(requests.shape[1]):
                 capacity[node, resource] -= fits * requests[item, resource]
-                full |= capacity[node, resource] < smallest[resource]
+                # What some type asks nothing of may be short all along.
+                full |= smallest[resource] > 0 and capacity[node, resource] < smallest[resource]
             if full:
                 break
             for other in range(conflicts.shape[0]):
