@@ -23,7 +23,8 @@ from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, An
 from reconciler.placement.constraints.limits import RESERVATION_MARK
 from reconciler.placement.constraints.topology_rules import Rule
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.state import JournalEntry, State
+from reconciler.placement.engine.journal import JournalEntry
+from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.compatibility import Compatibility

@@ -14,7 +14,8 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.state import JournalEntry, State
+from reconciler.placement.engine.journal import JournalEntry
+from reconciler.placement.engine.state import State
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 
@@ -76,7 +77,7 @@ class OpenDomains:
         counts: dict[Domain, int] = {domain: counter.count(domain) for domain in seen}
         for entry in state.entries():
             if entry.bin >= state.base and not self._has_like(entry.batch, rule):
-                for number, domain in entry.touched.labels:
+                for number, domain in entry.counted_in.labels:
                     if number == rule.counter:
                         counts[domain] -= entry.count
         least = max(counts.values(), default=0) - rule.max_skew

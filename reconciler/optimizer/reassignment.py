@@ -9,7 +9,8 @@ import numpy as np
 from reconciler.model.quantity import Resources
 from reconciler.optimizer.item_types import ItemType, PackingProblem, Pattern, entries_by_node
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.state import Saved, State
+from reconciler.placement.engine.journal import Saved
+from reconciler.placement.engine.state import State
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.offers.pool_offers import PoolOffers

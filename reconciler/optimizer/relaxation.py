@@ -150,7 +150,7 @@ def _affinity_groups(state: State, item_types: Sequence[RelaxedItemType]) -> tup
     placed: Counter[int] = Counter()
     for entry in state.entries():
         if not entry.batch.waits:
-            for position, _ in entry.touched.labels:
+            for position, _ in entry.counted_in.labels:
                 placed[position] += entry.count
     wanting: dict[int, set[int]] = {}
     counting: dict[int, set[int]] = {}

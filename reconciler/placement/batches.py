@@ -31,12 +31,16 @@ class Member(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """Equal chunks; never changed once made (a frozen class takes three times as long to make, and there are thousands).
+    """Equal chunks. Never changed once made: a frozen class takes three times as long to make, and there are thousands.
 
-    pods: they are pending pods, which count as running once placed; keeps_minimum: counted against
-    allocatable less daemons; opens_nodes: new nodes may be made; whole: batches of one demand share the number, None when
-    each stands alone; preferences: needs with preferences made rules, firmest first, for new nodes; part, counted: as which part of what is on a node its chunks count, and the part that counts against the room for them (see
-    loops and `Recreation`)."""
+    pods: they are pending pods, which count as running once placed.
+    keeps_minimum: they count against allocatable less daemons, beside what runs (see `Recreation`).
+    opens_nodes: new nodes may be made for them.
+    whole: a number that batches of one demand share which is placed as a whole; None when the batch stands alone.
+    preferences: needs with preferences made rules, firmest first, for new nodes.
+    part: the part of a node's load that its chunks are added to.
+    counted: the part of a node's load that leaves them no room.
+    """
 
     number: int
     needs: Needs

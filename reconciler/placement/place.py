@@ -1,7 +1,7 @@
 """Places all demands of a problem: the entry to the package. Pure, so equal input gives an equal answer.
 
-Bound pods take what they take; pending pods come next and take free room only (unless new nodes are asked for); then demands by
-priority, namespace and name, on existing nodes first and then on new ones.
+Bound pods keep what they have. Pending pods come next and take free room only, unless new nodes are asked for. Then come demands by
+priority, namespace and name: on existing nodes first, and then on new ones.
 """
 
 from __future__ import annotations

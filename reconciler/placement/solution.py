@@ -45,9 +45,9 @@ def placement_of(
 def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding, ...]]:
     """What each bin holds: chunks of a batch go to its members in their order, bin by bin."""
     amounts: dict[int, dict[int, int]] = {}
-    for put in state.entries():
-        by_bin = amounts.setdefault(put.batch.number, {})
-        by_bin[put.bin] = by_bin.get(put.bin, 0) + put.count
+    for entry in state.entries():
+        by_bin = amounts.setdefault(entry.batch.number, {})
+        by_bin[entry.bin] = by_bin.get(entry.bin, 0) + entry.count
     found: dict[int, list[Holding]] = {}
     for number, by_bin in sorted(amounts.items()):
         members = iter(batches[number].members)

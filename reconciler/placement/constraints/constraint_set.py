@@ -13,24 +13,26 @@ from reconciler.placement.constraints.topology_spread import SpreadRule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstraintSet:
-    """rules: the shape's own and those of pods that keep it off; on_labels, on_hosts: those of them on labels other than the
-    hostname, and on the hostname; keys: those labels, with others on which somebody counts the chunks.
-
-    spread, host_spread: those that spread, and those of them on the hostname; affinity, host_affinity: those that ask for
-    affinity, of each; shared: whether where chunks go changes where more may go;
-    by_domain: whether any rule looks at more than whether something counts where they go.
-    """
+    """Sorted by what those ask who place by them."""
 
     rules: tuple[Rule, ...]
+    """The shape's own, and those of pods that keep it off."""
     keys: tuple[str, ...]
+    """Labels of the rules, the hostname apart, with others on which somebody counts the chunks."""
     on_labels: tuple[Rule, ...]
+    """Rules on labels other than the hostname."""
     on_hosts: tuple[Rule, ...]
+    """Rules on the hostname."""
     spread: tuple[SpreadRule, ...]
     host_spread: tuple[SpreadRule, ...]
+    """Those spread rules that are on the hostname."""
     affinity: tuple[AffinityRule, ...]
+    """On labels other than the hostname."""
     host_affinity: tuple[AffinityRule, ...]
     shared: bool
+    """Whether where chunks go changes where more may go."""
     by_domain: bool
+    """Whether any rule looks at more than whether something counts where they go."""
 
 
 def constraint_set_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -> ConstraintSet:

@@ -1,9 +1,9 @@
 """Resource claims (DRA) as countable resources: so many devices of a class asked for, so many free on a node.
 
-Counting is exact where a class selects by driver and plain attributes, its devices are taken whole, each is one node's own, and no
-two classes that are asked for share only some of their devices. Everything else is not judged, and said so. A node to be made
-has as many as every node of its instance type in its NodePool has; where those differ, or none is up, it is not known, and none is
-made for claims.
+Counting is exact under four conditions. A class selects by driver and plain attributes; its devices are taken whole; each is one node's
+own; and no two classes that are asked for share only some of their devices. Everything else is not judged, and said so. A new
+node will have as many devices as every node of its instance type in its NodePool has. Where those differ, or none is up, that is
+not known, and no node is made for claims.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Equipped:
     sentences: tuple[str, ...] = ()
 
 
-def with_devices(problem: Problem, kinds: Sequence[PoolType]) -> Equipped:
+def with_devices(problem: Problem, pool_types: Sequence[PoolType]) -> Equipped:
     """The same world with claims said in terms of resources; the very same objects when no demand has a claim. kinds: what new
     nodes there may be."""
     view, demands = problem.view, problem.demands
@@ -55,7 +55,7 @@ def with_devices(problem: Problem, kinds: Sequence[PoolType]) -> Equipped:
     sentences = tuple(sorted(judge.sentences))
     if not judge.counted:
         return Equipped(view, judged, {}, sentences)
-    observed, young = judge.observed(view, kinds), young_nodes(view)
+    observed, young = judge.observed(view, pool_types), young_nodes(view)
     nodes = tuple(judge.equipped(node, observed.get(young.get(node.name, NO_KIND))) for node in view.nodes)
     claims = with_least(view, observed, Resources())
     return Equipped(replace(view, nodes=nodes, node_claims=claims), judged, observed, sentences)
@@ -71,8 +71,8 @@ def _with_own_claims(
 ) -> tuple[Sequence[Demand], dict[tuple[str, str], str]]:
     """Claims made for a pod are like those it names; beside the demands, by namespace and name, the templates they are from.
 
-    One that is not there, or is not this pod's, Kubernetes' controller makes anew from the template, and so the template
-    counts; of a claim that is there kube-scheduler asks for no template.
+    Where the claim is absent, or another pod's, Kubernetes' controller makes it from the template, and so the template counts. Of a
+    claim that exists kube-scheduler asks for no template.
     """
     made: dict[tuple[str, str], str] = {}
     owners = {(item.namespace, item.name): item.owner for item in devices.claims}
@@ -260,13 +260,13 @@ class _Judge:
             free = to_come
         return replace(node, allocatable=node.allocatable + free)
 
-    def observed(self, view: ClusterView, kinds: Sequence[PoolType]) -> Observed:
+    def observed(self, view: ClusterView, pool_types: Sequence[PoolType]) -> Observed:
         """Of kinds of which nodes are up that all have the same number of devices of each class, taken or not."""
         seen: dict[PoolType, set[Resources]] = {}
         for example in sample_nodes(view):
             every = Resources.of((DEVICES + name, self._all[name].get(example.name, 0)) for name in self.counted)
             seen.setdefault((example.pool, example.instance_type), set()).add(every)
-        return {kind: next(iter(seen[kind])) for kind in kinds if len(seen.get(kind, ())) == 1}
+        return {pool_type: next(iter(seen[pool_type])) for pool_type in pool_types if len(seen.get(pool_type, ())) == 1}
 
 
 def _name(item: ResourceSlice, device: Device) -> DeviceName:

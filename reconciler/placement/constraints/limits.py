@@ -1,7 +1,7 @@
 """What each NodePool's limits still allow.
 
-Usage is counted by the capacities of the catalogue's types where they are known, since some providers report less than a
-node has; a NodeClaim whose type is open counts as the largest it may become. Nodes on their way out count until gone.
+Usage is counted by the capacities of the catalogue's types where they are known, since some providers report less than a node has. A
+NodeClaim whose type is open counts as the largest it may become. Nodes that are being deleted count until they are gone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PoolLimits:
         self._reserved = dict(reservations)
         self._taken = dict.fromkeys(reservations, 0)
         self._limits = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
-        types = {kind.name: kind for kind in instance_types}
+        types = {instance_type.name: instance_type for instance_type in instance_types}
         used = _usage(view, types, frozenset(self._limits))
         self._used = {name: dict(used[name].amounts) for name in self._limits}
 
@@ -137,7 +137,7 @@ def _capacity(machine: Machine, types: Mapping[str, InstanceType]) -> Resources:
 def _claim_capacity(claim: NodeClaim, types: Mapping[str, InstanceType]) -> Resources:
     asked = Requirements.of(claim.requirements).both(Requirements.labels(claim.labels)).get(INSTANCE_TYPE_LABEL)
     capacity = claim.capacity.at_least(claim.requests)
-    for kind in types.values():
-        if asked is not None and asked.allows(kind.name):
-            capacity = capacity.at_least(kind.capacity)
+    for instance_type in types.values():
+        if asked is not None and asked.allows(instance_type.name):
+            capacity = capacity.at_least(instance_type.capacity)
     return capacity

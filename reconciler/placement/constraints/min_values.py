@@ -2,8 +2,8 @@
 
 As Karpenter has it under its MinValuesPolicy Strict (the default), what would launch with fewer values is not launched. A node that
 lists several types may become the largest of them, so that is what its pool is charged for. While chunks are placed it is charged for
-the least list that will do: so a node is possible wherever the limits leave room for that, and none loses its place to
-alternatives of another. Longer lists come at last, where room is left (see offer).
+the least list that will do. So a node is possible wherever the limits leave room for that, and none loses its place to alternatives of
+another. Longer lists come last, where room is left (see launch).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reconciler.placement.offers.pool_offers import PoolOffers
 class LeastList(NamedTuple):
     """kinds: instance types, by number; largest: of them, resource by resource."""
 
-    kinds: tuple[int, ...]
+    instance_types: tuple[int, ...]
     largest: Resources
 
 
@@ -37,11 +37,15 @@ def least_list(offers: PoolOffers, rows: Mask, primary: int) -> LeastList | None
     enough = max(shares[own], _enough(offers, rows, shares))
     best: tuple[float, LeastList] | None = None
     for listed, place in listable(offers, rows, primary):
-        there, kinds = sold_in(offers, listed, place)
-        found = _shortest(offers, there, sorted(kinds, key=lambda kind: (kind != own, shares[kind])))
+        there, instance_types = sold_in(offers, listed, place)
+        found = _shortest(
+            offers,
+            there,
+            sorted(instance_types, key=lambda instance_type: (instance_type != own, shares[instance_type])),
+        )
         if found is None:
             continue
-        share = max(shares[kind] for kind in found)
+        share = max(shares[instance_type] for instance_type in found)
         if best is None or share < best[0]:
             best = (share, LeastList(found, largest_of(offers, found)))
         if share <= enough:
@@ -57,11 +61,11 @@ def can_be_met(offers: PoolOffers, rows: Mask) -> bool:
     return least_list(offers, rows, int(there[offers.prices[there].argmin()])) is not None
 
 
-def largest_of(offers: PoolOffers, kinds: Sequence[int]) -> Resources:
+def largest_of(offers: PoolOffers, instance_types: Sequence[int]) -> Resources:
     """What the pool is charged for: whichever of them the node becomes."""
     largest = Resources()
-    for kind in kinds:
-        largest = largest.at_least(offers.capacities[kind])
+    for instance_type in instance_types:
+        largest = largest.at_least(offers.capacities[instance_type])
     return largest
 
 
@@ -73,26 +77,28 @@ def _share(offers: PoolOffers, capacity: Resources) -> float:
 
 def _enough(offers: PoolOffers, rows: Mask, shares: Sequence[float]) -> float:
     """The least that any list comes to, wherever its types are sold."""
-    kinds = sorted(np.flatnonzero(offers.offerings.types_in(rows)).tolist(), key=lambda kind: shares[kind])
-    found = _shortest(offers, rows, kinds)
-    return 0.0 if found is None else max(shares[kind] for kind in found)
+    instance_types = sorted(
+        np.flatnonzero(offers.offerings.types_in(rows)).tolist(), key=lambda instance_type: shares[instance_type]
+    )
+    found = _shortest(offers, rows, instance_types)
+    return 0.0 if found is None else max(shares[instance_type] for instance_type in found)
 
 
-def _shortest(offers: PoolOffers, rows: Mask, kinds: Sequence[int]) -> tuple[int, ...] | None:
+def _shortest(offers: PoolOffers, rows: Mask, instance_types: Sequence[int]) -> tuple[int, ...] | None:
     """As many of the types, in their order, as have enough values; of these only such as are needed, of several limits' sake."""
     catalogue = offers.offerings
-    if not kinds or not offers.meets_minimums(rows & catalogue.rows_of(kinds)):
+    if not instance_types or not offers.meets_minimums(rows & catalogue.rows_of(instance_types)):
         return None
-    fewest, most = 1, len(kinds)
+    fewest, most = 1, len(instance_types)
     while fewest < most:
         half = (fewest + most) // 2
-        if offers.meets_minimums(rows & catalogue.rows_of(kinds[:half])):
+        if offers.meets_minimums(rows & catalogue.rows_of(instance_types[:half])):
             most = half
         else:
             fewest = half + 1
-    found = list(kinds[:most])
-    for kind in reversed(found[1:]):
-        others = [item for item in found if item != kind]
+    found = list(instance_types[:most])
+    for instance_type in reversed(found[1:]):
+        others = [item for item in found if item != instance_type]
         if offers.meets_minimums(rows & catalogue.rows_of(others)):
             found = others
     return tuple(found)

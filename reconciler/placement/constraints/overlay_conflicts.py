@@ -1,9 +1,9 @@
 """Which NodeOverlays are in force, and which are left out since they conflict with another of equal weight.
 
-As Karpenter's nodeoverlay controller has it (1.14): overlays are taken heaviest first, of equal weight the last by name first. One
-that sets the price of an offering which one of its weight in force sets too, or a resource that the last one in force on an instance
-type sets with equal weight, is left out everywhere, be it in a single NodePool that they meet. Offerings that cannot be bought now
-count too, and so do NodePools that take no new nodes.
+As in Karpenter's nodeoverlay controller (1.14), overlays are taken heaviest first, and of equal weight the last by name first. One
+is left out everywhere if an overlay of equal weight in force sets the price of the same offering, or a resource of the same instance
+type. A single NodePool where they meet is enough. Offerings that cannot be bought now count too, and so do NodePools that take no
+new nodes.
 """
 
 from __future__ import annotations
@@ -64,9 +64,11 @@ class _Ledger:
 
     def __init__(self, node_pools: Sequence[NodePool], instance_types: Sequence[InstanceType]) -> None:
         self._pools = sorted(node_pools, key=lambda pool: pool.name)
-        self._types = sorted(instance_types, key=lambda kind: kind.name)
-        self._table = LabelTable([labels for kind in self._types for labels in _sold_as(kind)])
-        self._types_of = np.repeat(np.arange(len(self._types)), [len(kind.offerings) for kind in self._types])
+        self._types = sorted(instance_types, key=lambda instance_type: instance_type.name)
+        self._table = LabelTable([labels for instance_type in self._types for labels in _sold_as(instance_type)])
+        self._types_of = np.repeat(
+            np.arange(len(self._types)), [len(instance_type.offerings) for instance_type in self._types]
+        )
         self._entered: list[NodeOverlay] = []
         self._prices = [_nobody(len(self._types_of)) for _ in self._pools]
         self._resources = [_nobody(len(self._types)) for _ in self._pools]
@@ -87,29 +89,29 @@ class _Ledger:
         return None
 
     def _conflict(self, overlay: NodeOverlay, number: int, mask: Mask) -> _Conflict | None:
-        kinds = self._types_of[mask]
+        instance_types = self._types_of[mask]
         if overlay.sets_price:
-            for kind, last in zip(kinds.tolist(), self._prices[number][mask].tolist(), strict=True):
+            for instance_type, last in zip(instance_types.tolist(), self._prices[number][mask].tolist(), strict=True):
                 if last != _NOBODY and self._entered[last].weight == overlay.weight:
-                    return self._on(kind, number, self._entered[last], "the price of")
+                    return self._on(instance_type, number, self._entered[last], "the price of")
         names = set(overlay.capacity.names())
-        for kind in dict.fromkeys(kinds.tolist()) if names else ():
-            last = int(self._resources[number][kind])
+        for instance_type in dict.fromkeys(instance_types.tolist()) if names else ():
+            last = int(self._resources[number][instance_type])
             if last != _NOBODY and self._entered[last].weight == overlay.weight:
                 both = names.intersection(self._entered[last].capacity.names())
                 if both:
-                    return self._on(kind, number, self._entered[last], f"{min(both)} of")
+                    return self._on(instance_type, number, self._entered[last], f"{min(both)} of")
         return None
 
-    def _on(self, kind: int, number: int, other: NodeOverlay, sets: str) -> _Conflict:
-        return _Conflict(other, sets, f"{self._types[kind].name} in NodePool {self._pools[number].name}")
+    def _on(self, instance_type: int, number: int, other: NodeOverlay, sets: str) -> _Conflict:
+        return _Conflict(other, sets, f"{self._types[instance_type].name} in NodePool {self._pools[number].name}")
 
 
 def _nobody(size: int) -> NDArray[np.int64]:
     return np.full(size, _NOBODY, dtype=np.int64)
 
 
-def _sold_as(kind: InstanceType) -> list[Mapping[str, Cell]]:
+def _sold_as(instance_type: InstanceType) -> list[Mapping[str, Cell]]:
     """Labels by offering; to an overlay an offering is one, whatever systems it runs."""
-    own: dict[str, Cell] = {**type_labels(kind), OPERATING_SYSTEM_LABEL: kind.operating_systems}
-    return [{**own, **offering_labels(item)} for item in kind.offerings]
+    own: dict[str, Cell] = {**type_labels(instance_type), OPERATING_SYSTEM_LABEL: instance_type.operating_systems}
+    return [{**own, **offering_labels(item)} for item in instance_type.offerings]

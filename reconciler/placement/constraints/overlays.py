@@ -1,8 +1,8 @@
 """NodeOverlays laid over offerings: other prices, more capacity.
 
 The heaviest overlay that matches wins, for the price and for each resource. Two of equal weight that set the same never come here
-(see overlay_conflicts). An overlay sees an instance type's own labels, its NodePool's name and the labels of the NodePool's template, and
-not what the template requires nor the node class, as in Karpenter (getOverlaidOfferings).
+(see overlay_conflicts). An overlay sees an instance type's own labels, its NodePool's name and the labels of the NodePool's template. As
+in Karpenter (getOverlaidOfferings), it sees neither the template's requirements nor the node class.
 """
 
 from __future__ import annotations

@@ -51,8 +51,13 @@ def reservations_of(catalogue: Offerings, view: ClusterView) -> Reservations:
         return Reservations(left)
     for claim in view.node_claims:
         asked = Requirements.of(claim.requirements).both(Requirements.labels(claim.labels))
-        kinds = asked.get(CAPACITY_TYPE_LABEL)
-        if kinds is None or kinds.single != RESERVED or claim.condition("Launched") == "True" or claim.deleting:
+        instance_types = asked.get(CAPACITY_TYPE_LABEL)
+        if (
+            instance_types is None
+            or instance_types.single != RESERVED
+            or claim.condition("Launched") == "True"
+            or claim.deleting
+        ):
             continue
         rows = np.flatnonzero(catalogue.table.matching(asked.only(catalogue.table.keys))).tolist()
         for name in {catalogue.reservations[row] for row in rows} & left.keys():

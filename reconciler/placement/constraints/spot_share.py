@@ -60,8 +60,10 @@ class SpotAccounts:
             self.limits[demand] = max(self.limits[demand], held.get(demand, 0) + count)
 
     def fullest(self) -> dict[ObjectRef, tuple[int, str, tuple[str, ...]]]:
-        """Of each demand, the most chunks that an offering has, the type of that offering and the zones in which that type has as many;
-        of equal types the first by name."""
+        """By demand: the most chunks that an offering has, the type of that offering, and the zones in which the type has as many.
+
+        Of equal types it is the first by name.
+        """
         found: dict[ObjectRef, tuple[int, str, tuple[str, ...]]] = {}
         for name, zone in sorted(self._held):
             for demand, count in self._held[name, zone].items():

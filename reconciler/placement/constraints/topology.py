@@ -1,7 +1,7 @@
 """Counts of pods by topology domain, for spread constraints and inter-pod (anti-)affinity.
 
-A counter holds, for one term of somebody's pod spec, how many pods count in each domain: those that the term selects, or,
-for anti-affinity seen from the other side, those that have the term. Chunks count like the pods they stand for. Shapes that
+A counter belongs to one term of some pod spec, and holds how many pods count in each domain: those that the term selects. For
+anti-affinity seen from the other side it holds those that have the term. Chunks count like the pods they stand for. Shapes that
 differ only in what they request are under the same rules: what is computed for one is kept for its whole equivalence class.
 """
 

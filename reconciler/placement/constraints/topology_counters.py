@@ -36,9 +36,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a counter counts. owners: pods having this anti-affinity term instead of pods it selects; inclusion: which nodes
-    a spread constraint leaves out by affinity, taints or missing labels, None when no node is left out;
-    chunks_only: bound pods do not count (KeepMinimum, which what runs may fill)."""
+    """What a counter counts.
+
+    owners: pods that have this anti-affinity term, instead of pods that it selects.
+    inclusion: which nodes a spread constraint looks at, by affinity, taints and labels; None for all.
+    chunks_only: bound pods do not count, since what runs may fill a KeepMinimum buffer.
+    leaving: pods that are being deleted count too.
+    """
 
     key: str
     selections: tuple[Selection, ...]

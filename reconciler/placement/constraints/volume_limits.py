@@ -21,29 +21,31 @@ _UNLIMITED = 2**40
 class VolumesToCome:
     """limits: of each NodePool and type, by driver, plenty where nothing is known; assumptions: what they were guessed from."""
 
-    def __init__(self, view: ClusterView, kinds: Sequence[PoolType], drivers: Sequence[str]) -> None:
+    def __init__(self, view: ClusterView, pool_types: Sequence[PoolType], drivers: Sequence[str]) -> None:
         self._seen: dict[tuple[str, str, str], int] = {}
         said = {item.node: dict(item.limits) for item in view.storage.limits}
         for example in sample_nodes(view):
             for driver, limit in said.get(example.name, {}).items():
-                for pool, kind in (
+                for pool, instance_type in (
                     (example.pool, example.instance_type),
                     ("", example.instance_type),
                     (example.pool, ""),
                 ):
-                    key = (driver, pool, kind)
+                    key = (driver, pool, instance_type)
                     self._seen[key] = min(self._seen.get(key, limit), limit)
         self._guesses: set[str] = set()
         self.limits: Observed = {
-            kind: Resources.of((ATTACHABLE + driver, self._limit(driver, *kind)) for driver in drivers)
-            for kind in kinds
+            instance_type: Resources.of(
+                (ATTACHABLE + driver, self._limit(driver, *instance_type)) for driver in drivers
+            )
+            for instance_type in pool_types
         }
         self.assumptions = tuple(sorted(self._guesses))
 
-    def _limit(self, driver: str, pool: str, kind: str) -> int:
-        of_its_kind = self._seen.get((driver, pool, kind), self._seen.get((driver, "", kind)))
-        if of_its_kind is not None:
-            return of_its_kind
+    def _limit(self, driver: str, pool: str, instance_type: str) -> int:
+        of_the_type = self._seen.get((driver, pool, instance_type), self._seen.get((driver, "", instance_type)))
+        if of_the_type is not None:
+            return of_the_type
         least = self._seen.get((driver, pool, ""))
         if least is None:
             self._guesses.add(

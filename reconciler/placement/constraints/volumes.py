@@ -1,9 +1,8 @@
-"""Where a pod can be for the sake of its volumes: alternatives of node requirements, or why it can be nowhere. Used by
-attachments and shared_claims.
+"""Where a pod can be for the sake of its volumes: alternatives of node requirements, or why it can be nowhere.
 
-As kube-scheduler judges it (its VolumeBinding, VolumeZone and VolumeRestrictions plugins): a bound volume holds the pod to
-the volume's node affinity and zone; a claim that waits for its first consumer to where its class may make a volume, or where
-a matching one lies ready; every other claim must be bound first.
+As kube-scheduler's plugins VolumeBinding, VolumeZone and VolumeRestrictions judge it. A bound volume holds the pod to its node
+affinity and zone. A claim that waits for its first consumer holds it to where its class may make a volume, or where a matching one
+lies ready. Every other claim must be bound first.
 """
 
 from __future__ import annotations

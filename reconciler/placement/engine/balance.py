@@ -1,9 +1,8 @@
 """Whether spread constraints hold for what has been placed, and what to expect when they come not to.
 
 A demand that is placed later may bring nodes in a domain that nobody else looked at, which is then the emptiest one. Chunks
-that count but are under no such rule may come after those that are, and may well raise the emptiest domain before: so there
-is an order in which kube-scheduler takes them all when, in each domain that is used, all but those are within maxSkew of the
-least that count anywhere in the end.
+that count but are under no such rule may come after those that are, or may raise the emptiest domain before them. So all can be
+placed in some order when, in each domain that is used, all but those are within maxSkew of the fewest in the end.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.host_caps import least_on_hosts
-from reconciler.placement.engine.state import JournalEntry, Saved, State
+from reconciler.placement.engine.journal import JournalEntry, Saved
+from reconciler.placement.engine.state import State
 
 _Family = tuple[int, int, tuple[object, ...]]
 """Most skew, least domains, and what counts, wherever."""
@@ -72,9 +72,9 @@ class Balance:
         if rule not in self._loose:
             family = self._family(rule)
             counts: dict[Domain, int] = {}
-            for put, domain in self._coming_to(rule.counter):
-                if family not in self._brought_by(put.batch):
-                    counts[domain] = counts.get(domain, 0) + put.count
+            for entry, domain in self._coming_to(rule.counter):
+                if family not in self._brought_by(entry.batch):
+                    counts[domain] = counts.get(domain, 0) + entry.count
             self._loose[rule] = counts
         return self._loose[rule]
 
@@ -95,19 +95,19 @@ class Balance:
     def _coming_to(self, counter: int) -> Sequence[tuple[JournalEntry, Domain]]:
         if self._coming is None:
             self._coming = {}
-            for put in self._state.entries():
-                for position, domain in put.touched.labels:
-                    self._coming.setdefault(position, []).append((put, domain))
-                for position in put.touched.hosts:
-                    host = self._state.decided(put.bin, HOSTNAME_LABEL)
+            for entry in self._state.entries():
+                for position, domain in entry.counted_in.labels:
+                    self._coming.setdefault(position, []).append((entry, domain))
+                for position in entry.counted_in.hosts:
+                    host = self._state.decided(entry.bin, HOSTNAME_LABEL)
                     assert host is not None
-                    self._coming.setdefault(position, []).append((put, host))
+                    self._coming.setdefault(position, []).append((entry, host))
         return self._coming.get(counter, ())
 
 
 def unbalanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> list[SpreadRule]:
     """Spread rules on other labels than the hostname that do not hold for chunks of the batch placed since then."""
-    bins = {put.bin for put in state.entries(since) if put.batch.number == batch.number}
+    bins = {entry.bin for entry in state.entries(since) if entry.batch.number == batch.number}
     return Balance(state).unbalanced(rules, bins, hosts=False)
 
 

@@ -1,9 +1,9 @@
 """The best of several placements, where there are few enough chunks to look twice.
 
-Many chunks are placed in their order, without looking back (see pack), which now and then finds no place, or a dearer one,
-where another order or another zone would do. Where few have to move, that answer is compared with every other way (see
-search); where some more have, with that of other orders (see orders). The first of equal answers stays. Large placements are
-placed once, so that nothing of this costs them anything.
+Many chunks are placed in their order, without looking back (see pack). Now and then that finds no place, or a dearer one, where another
+order or another zone would do. Where few have to move, the answer is compared with every other way (see search). Where some more have,
+it is compared with that of other orders (see orders). The first of equal answers stays. Large placements are placed once, so that
+nothing of this costs them anything.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _closed(state: State, batches: Sequence[Batch]) -> dict[int, dict[Combinatio
     """Where no node can be made, by number of batch, in a placement so small that every way will be looked at anyway; None where
     it makes no difference.
 
-    With limits the packer may use up in one zone what another zone needs, and then do without that one: better than no place,
+    With limits the packer may use up in one zone what another zone needs, and then do without that one. That is better than no place,
     but worse than any way that is as balanced as it can be.
     """
     if not state.limited or sum(batch.count for batch in batches) > MOST_CHUNKS or state.base > MOST_BINS:

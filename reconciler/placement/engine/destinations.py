@@ -29,21 +29,25 @@ from reconciler.placement.requirements import ANYWHERE, Requirements
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """bin: existing bins by their number, planned ones after them, one past the last for a new node; extra: what it adds to
-    the price, in billionths of a USD an hour; template: of the node from then on; kind: number of a new node's instance type."""
+    """Where one chunk may go.
+
+    bin: existing bins by their number, planned ones after them, one past the last for a new node.
+    extra: what it adds to the price, in billionths of a USD an hour.
+    template: of a planned or new node from then on; instance_type: number of a new node's.
+    """
 
     batch: Batch
     bin: int
     extra: int
     template: NodeTemplate | None = None
-    kind: int | None = None
+    instance_type: int | None = None
 
     def put(self, state: State) -> None:
         """Places one chunk."""
         batch = self.batch
         if self.template is None:
             state.put_existing(batch, self.bin, 1)
-        elif self.kind is None:
+        elif self.instance_type is None:
             grow(state, batch, self.bin - state.base, self.template, 1)
         else:
             state.open_planned(batch, self.template, (1,))
@@ -173,13 +177,15 @@ def _new(
 def _cheapest_of_pools(state: State, batch: Batch, options: Options) -> list[Destination]:
     cheapest: dict[int, Destination] = {}
     for place in np.flatnonzero(options.chunks).tolist():
-        kind, price = int(options.types[place]), int(options.prices[place])
-        pool = int(state.templates.pool_of[kind])
+        instance_type, price = int(options.types[place]), int(options.prices[place])
+        pool = int(state.templates.pool_of[instance_type])
         known = cheapest.get(pool)
         if known is not None and known.extra <= price:
             continue
         template = empty_node(state, pool, options)
         if most_on_new(template, batch, 1):
             number = state.base + state.planned.count
-            cheapest[pool] = Destination(batch, number, price, template, kind - state.templates.type_base[pool])
+            cheapest[pool] = Destination(
+                batch, number, price, template, instance_type - state.templates.type_base[pool]
+            )
     return list(cheapest.values())

@@ -1,7 +1,7 @@
 """Chunks over topology domains (zones and the like): which share each domain gets.
 
 Shares are first computed as if every domain had room, and then tried. A domain that takes less than its share is capped at what it
-takes, and the shares are computed again: so the skew is right for what is placed in the end.
+takes, and the shares are computed again. So the skew is right in the end.
 """
 
 from __future__ import annotations

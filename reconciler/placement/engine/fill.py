@@ -1,7 +1,7 @@
 """Chunks onto bins that are there: existing bins and nodes already planned.
 
-Held bins come before placeholders and those before others; among them as few bins as possible are taken, and of those
-that fit the fullest, so that few nodes are protected.
+Held bins come before placeholders, and those before others. Among them as few bins as possible are taken, and of those that fit the
+fullest, so that few nodes are protected.
 """
 
 from __future__ import annotations

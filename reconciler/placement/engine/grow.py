@@ -68,8 +68,11 @@ def within_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbe
 
 
 def template_within_limits(state: State, batch: Batch, growth: Growth) -> NodeTemplate:
-    """What a node is to be once it has grown: with no type that would break the pool's limits, if it would be bought as that, or
-    if minValues of the pool are to be met within the limits."""
+    """The template of a node once it has grown.
+
+    Types that would break the pool's limits are taken out if the node would be bought as one, or if the pool has minValues, which are
+    to be met within the limits.
+    """
     template, planned = growth.template, state.planned
     if template.pool not in state.limited:
         return template

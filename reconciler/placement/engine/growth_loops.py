@@ -7,7 +7,6 @@ import numpy as np
 from reconciler.placement.engine.arrays import (
     COUNTS,
     END,
-    KIND,
     NEXT_LIMITED,
     NEXT_NEW,
     NEXT_NOTE,
@@ -18,6 +17,7 @@ from reconciler.placement.engine.arrays import (
     ROUNDING,
     START,
     TEMPLATE,
+    TYPE,
     TYPE_PRICES,
     TYPES,
     USED,
@@ -50,7 +50,7 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
     """(node, chunks) of the growth that costs least a chunk, the node -1 for none below the limit; see grow.
 
     charged: what each node counts against its pool's limits, by limited resource; empty where that is its type's capacity."""
-    template, place, kind, price = marks[TEMPLATE], marks[PLACE], marks[KIND], marks[PRICE]
+    template, place, instance_type, price = marks[TEMPLATE], marks[PLACE], marks[TYPE], marks[PRICE]
     used, taken = loads[USED], loads[counted]
     starts, ends, types, prices = spans[START], spans[END], line[TYPES], line[TYPE_PRICES]
     best, best_each, best_chunks = -1, limit, 0
@@ -63,7 +63,7 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
             low = high = low + place[node]
             while low > starts[after] and prices[low - 1] == before:
                 low = high = low - 1
-            if types[low] == kind[node]:
+            if types[low] == instance_type[node]:
                 low = high = low + 1  # as it is it takes no more
         while low < high:  # the first type that is no cheaper than the present one
             middle = (low + high) // 2
@@ -92,7 +92,7 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
             if len(charged) > 0:
                 if not is_within(capacities, spare, spans[POOL, after], types[at], charged, node):
                     continue
-            elif not is_within(capacities, spare, spans[POOL, after], types[at], capacities, kind[node]):
+            elif not is_within(capacities, spare, spans[POOL, after], types[at], capacities, instance_type[node]):
                 continue
             each = growth / amount
             if each < node_each or (each == node_each and amount > node_chunks):
@@ -126,12 +126,17 @@ def serve(  # noqa: PLR0917 - as above
     prices: Numbers,
     new: Numbers,
 ) -> tuple[int, int, int]:
-    """Places up to `count` chunks: on planned nodes as they are; then on one after another that is made larger, as long as that is
-    no dearer than the price of new ones for all that is left; then on one new node, where that is known to be what to make.
+    """Places up to `count` chunks in three ways, one after the other.
 
-    joined: empty where no node is to be filled as it is; growing: `joined`, less what must not grow; prices, new: by number of
-    chunks, of new nodes and the node template of the one that takes them all (-1: not known). Returns how many nodes were filled, how
-    many took chunks in all, no node twice, and what is next: NEXT_NEW, NEXT_NOTE or NEXT_LIMITED."""
+    On planned nodes as they are. Then on one after another that is made larger, as long as that is no dearer than new nodes for all
+    that is left. Then on one new node, where it is known what to make.
+
+    joined: empty where no node is to be filled as it is. growing: `joined`, less what must not grow.
+    prices: of new nodes, by number of chunks. new: the node template of the one that takes them all, likewise (-1: not known).
+
+    Returns how many nodes were filled, how many took chunks in all, no node twice, and what is next: NEXT_NEW, NEXT_NOTE or
+    NEXT_LIMITED.
+    """
     number = 0
     if len(joined) > 0:
         number = choose(
@@ -167,10 +172,10 @@ def serve(  # noqa: PLR0917 - as above
         for position in range(number):
             if found[NODES, position] == node:
                 return filled, number, NEXT_NOTE
-        before, place, kind = marks[TEMPLATE, node], marks[PLACE, node], marks[KIND, node]
+        before, place, instance_type = marks[TEMPLATE, node], marks[PLACE, node], marks[TYPE, node]
         after = growing[before]
         put_found(found, number, node, chunks, after, request, part, marks, loads, spans, line, room)
-        if not is_within(capacities, spare, spans[POOL, after], marks[KIND, node], capacities, kind):
+        if not is_within(capacities, spare, spans[POOL, after], marks[TYPE, node], capacities, instance_type):
             take_back(node, chunks, before, place, request, part, marks, loads, spans, line, room)
             return filled, number, NEXT_LIMITED
         number += 1

@@ -21,9 +21,12 @@ from reconciler.placement.requirements import Requirements
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """One round of placing a batch; never changed. where: domains that chunks must go to; constraints: the rules they are under; bare:
-    new nodes may come up empty, so that no host can be taken for granted; single: everything on one node (the first of
-    pods that want to be together); per_node: most chunks of one demand on a node."""
+    """One round of placing a batch. Never changed.
+
+    where: domains that chunks must go to. constraints: the rules between pods that they are under.
+    bare: new nodes may come up empty, so that spread over hosts starts at none.
+    single: everything goes on one node, for the first of pods with affinity to each other.
+    """
 
     batch: Batch
     where: Requirements
@@ -34,8 +37,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class HostCaps:
-    """rules: row of the topology's host counts, kind and bound of each, as the loops take them; more: further caps by planned
-    node, empty when there are none; on_empty: most chunks that the rules allow where nothing is yet."""
+    """The most chunks that may come to planned nodes, as the loops take it.
+
+    rules: 3 × rules: row of the topology's host counts, code and bound of each.
+    more: further caps by planned node; empty when there are none.
+    on_empty: most chunks that the rules let come where nothing is yet.
+    """
 
     rules: NDArray[np.int64]
     more: Amounts

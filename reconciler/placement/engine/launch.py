@@ -1,7 +1,7 @@
 """What a planned node is asked for in the end: types, zones, capacity types, labels, requests.
 
-Whoever launches it may take any listed type in any listed zone and capacity type, so each combination must hold what the
-node is for, be available now, and stay inside the pool's limits.
+The launcher may take any listed type in any listed zone and capacity type. So each combination must hold what the node is for, be
+available now, and stay within the pool's limits.
 """
 
 from __future__ import annotations
@@ -32,8 +32,12 @@ from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values,
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What is asked for, whatever the node holds. daemons: what they take on the largest of the types; largest: resource by
-    resource, which a pool with limits is charged for; meets_minimums: whether enough is left open for the pool's minValues."""
+    """What is asked for, whatever the node holds.
+
+    daemons: what they take on the largest of the types, by resource.
+    largest: of the types, resource by resource: what a pool with limits is charged for.
+    meets_minimums: whether enough is left open for the pool's minValues.
+    """
 
     instance_types: tuple[str, ...]
     zones: tuple[str, ...]
@@ -168,30 +172,30 @@ def _offer_of(
     best: tuple[tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
     for listed_rows, (zones, capacity_types) in listable(offers, planned.rows, planned.primary):
         rows, sold = sold_in(offers, listed_rows, (zones, capacity_types))
-        kinds = _kinds(offers, rows, sold, planned.primary, allowed, most=most_types)
-        listed = rows & offers.offerings.rows_of(kinds)
-        best = best or (zones, capacity_types, kinds, listed)
+        instance_types = _types_to_list(offers, rows, sold, planned.primary, allowed, most=most_types)
+        listed = rows & offers.offerings.rows_of(instance_types)
+        best = best or (zones, capacity_types, instance_types, listed)
         if offers.meets_minimums(listed):
-            best = (zones, capacity_types, kinds, listed)
+            best = (zones, capacity_types, instance_types, listed)
             break
     assert best is not None
-    zones, capacity_types, kinds, listed = best
+    zones, capacity_types, instance_types, listed = best
     priced = bool(offers.priced[listed].all())
     return Offer(
-        instance_types=tuple(offers.offerings.types[kind].name for kind in kinds),
+        instance_types=tuple(offers.offerings.types[instance_type].name for instance_type in instance_types),
         zones=zones,
         capacity_types=capacity_types,
         price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
-        requirements=_requirements(words, _decided(offers, kinds, zones, capacity_types)),
+        requirements=_requirements(words, _decided(offers, instance_types, zones, capacity_types)),
         labels=tuple(sorted(words.labels.items())),
         price_known=priced,
-        daemons=tuple(offers.daemon_load[kinds].max(axis=0).tolist()),
-        largest=NOTHING if allowed is None else largest_of(offers, (held, *kinds)),
+        daemons=tuple(offers.daemon_load[instance_types].max(axis=0).tolist()),
+        largest=NOTHING if allowed is None else largest_of(offers, (held, *instance_types)),
         meets_minimums=offers.meets_minimums(listed),
     )
 
 
-def _kinds(
+def _types_to_list(
     offers: PoolOffers, rows: Mask, sold: Sequence[int], primary: int, allowed: Mask | None, *, most: int
 ) -> list[int]:
     """Of types that are sold in all of the places, cheapest first, those that limits allow; more than `most` only where minValues
@@ -200,7 +204,7 @@ def _kinds(
     chosen = list(sold)
     if allowed is not None:
         own = int(catalogue.types_of[primary])
-        chosen = [kind for kind in chosen if kind == own or allowed[kind]]
+        chosen = [instance_type for instance_type in chosen if instance_type == own or allowed[instance_type]]
     few = chosen[:most]
     if len(few) < len(chosen) and not offers.meets_minimums(rows & catalogue.rows_of(few)):
         return chosen
@@ -220,10 +224,10 @@ def _labels(offers: PoolOffers, own: Requirements) -> dict[str, str]:
 
 
 def _decided(
-    offers: PoolOffers, kinds: Sequence[int], zones: Sequence[str], capacity_types: Sequence[str]
+    offers: PoolOffers, instance_types: Sequence[int], zones: Sequence[str], capacity_types: Sequence[str]
 ) -> dict[str, Values]:
     return {
-        INSTANCE_TYPE_LABEL: one_of(*(offers.offerings.types[kind].name for kind in kinds)),
+        INSTANCE_TYPE_LABEL: one_of(*(offers.offerings.types[instance_type].name for instance_type in instance_types)),
         ZONE_LABEL: one_of(*zones),
         CAPACITY_TYPE_LABEL: one_of(*capacity_types),
     }

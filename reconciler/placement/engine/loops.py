@@ -4,8 +4,8 @@ Arguments, by name:
 
 - marks, loads: planned nodes, in columns: what each is, and by part and resource what is on it
 - spans, line, room: node templates: where each begins and ends in the line of their types; room by type
-- joined: by number of a node template that of the one after the chunks came, -1: they may not come; bought_as: by row, whether a node
-  that is one may take them and stay it
+- joined: by number of a node template, the number of the one that a node is of after the chunks came; -1 where they may not come
+- bought_as: by row, whether a node that is one may take the chunks and stay it
 - request, part, counted: what a chunk asks for, the part as which it counts, and the part that counts against the room for it
 - hosts, base, rules, more: on the hostname: counts, the column of the first planned node, rules; caps by node, empty for none
 - capacities, spare: by type and limited resource; what is left of each by pool
@@ -22,7 +22,6 @@ from reconciler.placement.engine.arrays import (
     EMPTY,
     FITS,
     HOST_ROW,
-    KIND,
     LEAN,
     MINIMUM,
     NODES,
@@ -37,6 +36,7 @@ from reconciler.placement.engine.arrays import (
     SPREAD_OTHERS,
     START,
     TEMPLATE,
+    TYPE,
     TYPE_PRICES,
     TYPE_ROWS,
     TYPES,
@@ -71,12 +71,12 @@ def cap_on(hosts: Numbers, column: int, rules: Numbers) -> int:
 
 
 def fits_in(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
-    room: Numbers, kind: int, taken: Numbers, node: int, request: Numbers, most: int
+    room: Numbers, instance_type: int, taken: Numbers, node: int, request: Numbers, most: int
 ) -> int:
     """As `times`, up to `most`; division only where it is called for."""
     for column in range(len(request)):
         if request[column] > 0:
-            free = room[kind, column] - taken[node, column]
+            free = room[instance_type, column] - taken[node, column]
             if free < request[column]:
                 return 0
             if most > 1:
@@ -84,9 +84,9 @@ def fits_in(  # noqa: PLR0917 - compiled code takes plain arrays, and no keyword
     return most
 
 
-def holds(room: Numbers, kind: int, used: Numbers, node: int) -> bool:
+def holds(room: Numbers, instance_type: int, used: Numbers, node: int) -> bool:
     for column in range(room.shape[1]):  # noqa: SIM110 - generators are slow once compiled
-        if room[kind, column] < used[node, column]:
+        if room[instance_type, column] < used[node, column]:
             return False
     return True
 
@@ -106,7 +106,7 @@ def set_place(  # noqa: PLR0917 - as above
     marks: Numbers, node: int, number: int, at: int, start: int, line: Numbers
 ) -> None:
     """From now on a node is of template `number`, of the type at this place in the line."""
-    marks[TEMPLATE, node], marks[PLACE, node], marks[KIND, node] = number, at - start, line[TYPES, at]
+    marks[TEMPLATE, node], marks[PLACE, node], marks[TYPE, node] = number, at - start, line[TYPES, at]
     marks[ROW, node], marks[PRICE, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at]
 
 
@@ -213,16 +213,19 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
     count: int,
     single: bool,  # noqa: FBT001 - compiled code takes no keywords
 ) -> int:
-    """Of the `planned` nodes those that take chunks as they are: the one that takes all that is left and fewest beyond, else the one
-    that takes most; the first of equals. Returns how many. single: one node at most."""
-    fits, template, kind, row, taken = found[FITS], marks[TEMPLATE], marks[KIND], marks[ROW], loads[counted]
+    """Chooses, of the `planned` nodes, those that take chunks as they are; returns how many.
+
+    First the one that takes all that is left and fewest beyond; else the one that takes most, and so on. Of equals it is the first.
+    single: one node at most.
+    """
+    fits, template, instance_type, row, taken = found[FITS], marks[TEMPLATE], marks[TYPE], marks[ROW], loads[counted]
     best, least = -1, PLENTY
     uncapped = count == 1 and rules.shape[1] == 0 and len(more) == 0
     for node in range(planned):
         fits[node] = 0
         if joined[template[node]] < 0 or not bought_as[row[node]]:
             continue
-        amount = fits_in(room, kind[node], taken, node, request, least if uncapped else PLENTY)
+        amount = fits_in(room, instance_type[node], taken, node, request, least if uncapped else PLENTY)
         if amount <= 0 or (uncapped and amount >= least):
             continue
         amount = min(amount, cap_on(hosts, base + node, rules))

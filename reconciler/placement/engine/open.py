@@ -137,8 +137,8 @@ def _open(state: State, task: Task, options: Options, mix: Mix) -> int:
     placed = 0
     for place, alike in groupby(mix, key=itemgetter(0)):
         amounts = [amount for _, amount in alike]
-        kind = int(options.types[place])
-        pool = int(state.templates.pool_of[kind])
+        instance_type = int(options.types[place])
+        pool = int(state.templates.pool_of[instance_type])
         offers = state.offers[pool]
         if pool not in state.limited:
             if pool not in options.empty_nodes:
@@ -148,7 +148,7 @@ def _open(state: State, task: Task, options: Options, mix: Mix) -> int:
                 options.note_new(amounts[0], options.empty_nodes[pool])
             placed += sum(amounts)
             continue
-        capacity = offers.capacities[kind - state.templates.type_base[pool]]
+        capacity = offers.capacities[instance_type - state.templates.type_base[pool]]
         for amount in amounts:
             if state.limits.shortage(offers.pool.name, capacity) is not None:
                 return placed

@@ -13,9 +13,10 @@ from reconciler.placement.engine.balance import Balance, expect_planned
 from reconciler.placement.engine.domains import place_over_domains
 from reconciler.placement.engine.fill import fill_existing, has_room
 from reconciler.placement.engine.host_caps import Task
+from reconciler.placement.engine.journal import Saved
 from reconciler.placement.engine.open import join_planned, make_nodes
 from reconciler.placement.engine.retainer import Staying
-from reconciler.placement.engine.state import Saved, State
+from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import ANYWHERE, Requirements
 
 _ATTEMPTS = 4
@@ -79,8 +80,10 @@ class Packer:
         return {number: count for number, count in left.items() if count}
 
     def place_rest(self, missing: Mapping[int, int]) -> dict[int, int]:
-        """Of chunks that another way to place the others left without a place, by batch number, those that have one all the same,
-        with nobody else moved; returns how many still have none."""
+        """Places chunks that another way of placing the others left over, as far as there is room; nobody else is moved.
+
+        missing: how many, by batch number. Returns how many still have no place.
+        """
         self._unplaced = dict(missing)
         self._place_refused(missing.keys())
         return self._unplaced
@@ -91,9 +94,9 @@ class Packer:
         later = [item for item in self._batches if item.needs.shape.topology_spread and not item.waits]
         spread = {item.number: constraints for item in later if (constraints := self._state.constraints(item)).spread}
         together: dict[ConstraintSet, set[int]] = {}
-        for put in self._state.entries():
-            if put.batch.number in spread:
-                together.setdefault(spread[put.batch.number], set()).add(put.bin)
+        for entry in self._state.entries():
+            if entry.batch.number in spread:
+                together.setdefault(spread[entry.batch.number], set()).add(entry.bin)
         under: dict[SpreadRule, set[int]] = {}
         for constraints, used in together.items():
             for rule in constraints.spread:
@@ -103,8 +106,8 @@ class Packer:
         if all(balance.holds(rule, used) for rule, used in under.items()):
             return {}
         bins: dict[int, set[int]] = {}
-        for put in self._state.entries():
-            bins.setdefault(put.batch.number, set()).add(put.bin)
+        for entry in self._state.entries():
+            bins.setdefault(entry.batch.number, set()).add(entry.bin)
         broken = {
             number: balance.unbalanced(constraints.spread, bins.get(number, ()), hosts=True)
             for number, constraints in spread.items()
@@ -158,11 +161,11 @@ class Packer:
         """Batches whose chunks came since then and made nodes, or are under a rule that does not hold, or count in it."""
         counters = {rule.counter for rules in broken.values() for rule in rules}
         return {
-            put.batch.number
-            for put in self._state.entries(since)
-            if put.batch.number in broken
-            or (put.bin >= self._state.base and put.was < 0)
-            or not counters.isdisjoint(self._state.topology.counts_of(put.batch.needs))
+            entry.batch.number
+            for entry in self._state.entries(since)
+            if entry.batch.number in broken
+            or (entry.bin >= self._state.base and entry.was < 0)
+            or not counters.isdisjoint(self._state.topology.counts_of(entry.batch.needs))
         }
 
     def _note(self, batch: Batch, missing: int) -> None:

@@ -1,7 +1,7 @@
 """An order in which all chunks can stay where they were, one bin of one batch after the other.
 
-A pod with affinity to its own kind may come alone only while it is the first. What came in an order that went back and forth
-between demands (one of these, then those, then the others of these beside them) can only be found again in such an order.
+A pod with affinity to its own kind may come alone only while it is the first. Chunks that came
+in an order that went back and forth between demands can only be found again in such an order.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ def stay_in_pieces(
     batches: Sequence[Batch],
     stays: Stays,
 ) -> bool:
-    """Places all chunks of these batches where they were, whole; False, with the state as it was, when no order was found or
-    none is looked for: where no pod has affinity the order of batches decides all."""
+    """Places all chunks of these batches where they were. False, with the state as it was, when no order was found.
+
+    None is looked for where no pod has affinity: then the order of the batches decides.
+    """
     pieces = [(batch, number, count) for batch in batches for number, count in stays.get(stay_key(batch), ())]
     constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
     if len(pieces) > _MOST_PIECES or any(stays_for(stays, batch) > batch.count for batch in batches):

@@ -93,9 +93,11 @@ class Staying:
         return dict.fromkeys(stayed, 0) | self._in_order(best, moving)
 
     def _is_balanced(self, rank: Sequence[Batch]) -> bool:
-        """Whether all spread constraints hold, in the end. Chunks that count may have come after those whose constraint would not
-        let these come after them, and so may those of lower priorities, which are counted in here if need be: as long as nobody
-        turned out not to stay (see Packer.place_all)."""
+        """Whether all spread constraints hold in the end.
+
+        Chunks that count may have come after those whose constraint would not let them come the other way round. So may those of lower
+        priorities, which are counted in here if need be, as long as nobody turned out not to stay (see `Packer.place_all`).
+        """
         if not self._broken():
             return True
         lower = [item for item in self._batches if rank_of(item) > rank_of(rank[-1]) and stays_for(self._stays, item)]

@@ -57,7 +57,7 @@ class Search:
             for rule in constraints.on_hosts
             if isinstance(rule, SpreadRule)
         ]
-        self._kinds = self._kinds_of_batches()
+        self._class_of = self._classes_of_batches()
         self._rate = _least_prices(state)
         self._without = packer.unplaced
         self._seen: set[tuple[object, ...]] = set()
@@ -83,17 +83,17 @@ class Search:
             and not any(constraints.affinity or constraints.host_affinity for constraints in constraint_sets)
         )
 
-    def _kinds_of_batches(self) -> dict[int, int]:
+    def _classes_of_batches(self) -> dict[int, int]:
         """By batch number that of the first whose chunks are the same to all rules."""
         known: dict[tuple[object, ...], int] = {}
-        kinds = {}
+        classes = {}
         for batch in self._batches:
             alike: tuple[object, ...] = (
                 *(batch.needs.shape, batch.pods, batch.keeps_minimum, batch.opens_nodes, batch.priority),
                 batch.number if batch.whole is not None or self._state.per_node is not None else None,
             )
-            kinds[batch.number] = known.setdefault(alike, batch.number)
-        return kinds
+            classes[batch.number] = known.setdefault(alike, batch.number)
+        return classes
 
     def _explore(self, left: Counter[int]) -> None:
         saved = self._state.save()
@@ -134,17 +134,17 @@ class Search:
     def _is_whole(self, left: Counter[int]) -> bool:
         """Whether demands that are placed as a whole are all there or not at all."""
         short = {batch.whole for batch in self._batches if batch.whole is not None and left[batch.number]}
-        there = {put.batch.whole for put in self._state.entries()}
+        there = {entry.batch.whole for entry in self._state.entries()}
         return not short & there
 
     def _following(self, left: Counter[int]) -> list[Step]:
         """One more chunk of each kind, to each destination, the cheapest first."""
         found: list[tuple[int, Step]] = []
-        kinds = set()
+        classes = set()
         for number, count in sorted(left.items()):
-            if not count or self._kinds[number] in kinds:
+            if not count or self._class_of[number] in classes:
                 continue
-            kinds.add(self._kinds[number])
+            classes.add(self._class_of[number])
             batch = self._batches[number]
             moves = destinations_of(
                 self._state,
@@ -179,16 +179,16 @@ class Search:
         for number, count in left.items():
             wanted += batches[number].needs.request * count
         # Chunks that count against what runs there take no room of their own.
-        kind = next((batch for batch in batches if batch.keeps_minimum), batches[0])
-        free = np.maximum(state.free(kind), 0)[state.bins.usable].sum(axis=0)
-        held = state.taken(kind)[: state.planned.count].sum(axis=0)
+        counted_as = next((batch for batch in batches if batch.keeps_minimum), batches[0])
+        free = np.maximum(state.free(counted_as), 0)[state.bins.usable].sum(axis=0)
+        held = state.taken(counted_as)[: state.planned.count].sum(axis=0)
         return int(((held + np.maximum(wanted - free, 0)) * self._rate).max(initial=0))
 
     def _key(self) -> tuple[object, ...]:
         """The same for ways that differ only in their order, in the names of new nodes or in alike chunks."""
         held: dict[int, Counter[int]] = {}
         for step in self._steps:
-            held.setdefault(step.destination.bin, Counter())[self._kinds[step.batch.number]] += 1
+            held.setdefault(step.destination.bin, Counter())[self._class_of[step.batch.number]] += 1
         first, planned = self._state.base, self._state.planned
         return tuple(
             sorted(

@@ -15,7 +15,8 @@ from reconciler.placement.constraints.topology_rules import allowed_in
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.combinations import Combination, combinations_of
 from reconciler.placement.engine.domain_shares import Shares
-from reconciler.placement.engine.state import JournalEntry, State
+from reconciler.placement.engine.journal import JournalEntry
+from reconciler.placement.engine.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +38,22 @@ def can_come_one_by_one(
     for it (see `closed_to`). Few chunks: the work grows with the number of ways to choose from them."""
     arrivals: list[_Arrival] = []
     domains: dict[SpreadRule, set[Domain]] = {}
-    for put in entries:
-        constraints = constraint_sets[put.batch.number]
+    for entry in entries:
+        constraints = constraint_sets[entry.batch.number]
         spread = [rule for rule in constraints.spread if rule.key != HOSTNAME_LABEL]
-        under = tuple((rule, state.decided(put.bin, rule.key)) for rule in spread)
-        arrivals += [_Arrival(put.touched.labels, under)] * put.count
+        under = tuple((rule, state.decided(entry.bin, rule.key)) for rule in spread)
+        arrivals += [_Arrival(entry.counted_in.labels, under)] * entry.count
         if spread and not domains.keys() >= set(spread):
-            combinations = combinations_of(state, put.batch, constraints.keys)
-            shares = Shares(state, spread, combinations, opening=put.batch.opens_nodes)
-            domains |= shares.domains_of(closed[put.batch.number])
+            combinations = combinations_of(state, entry.batch, constraints.keys)
+            shares = Shares(state, spread, combinations, opening=entry.batch.opens_nodes)
+            domains |= shares.domains_of(closed[entry.batch.number])
     return _Order(state, arrivals, domains).exists()
 
 
 class _Order:
     def __init__(self, state: State, arrivals: Sequence[_Arrival], domains: Mapping[SpreadRule, set[Domain]]) -> None:
-        self._kinds = list(dict.fromkeys(arrivals))
-        self._wanted = tuple(arrivals.count(kind) for kind in self._kinds)
+        self._arrivals = list(dict.fromkeys(arrivals))
+        self._wanted = tuple(arrivals.count(arrival) for arrival in self._arrivals)
         self._domains = domains
         self._before: dict[tuple[int, Domain], int] = {}
         for rule, seen in domains.items():
@@ -65,7 +66,7 @@ class _Order:
         self._seen: set[tuple[int, ...]] = set()
 
     def exists(self) -> bool:
-        return self._follows((0,) * len(self._kinds))
+        return self._follows((0,) * len(self._arrivals))
 
     def _follows(self, here: tuple[int, ...]) -> bool:
         """Whether the rest can come where so many of each kind are there."""
@@ -73,19 +74,19 @@ class _Order:
             return True
         self._seen.add(here)
         counts = dict(self._before)
-        for kind, count in zip(self._kinds, here, strict=True):
-            for position in kind.counted:
+        for arrival, count in zip(self._arrivals, here, strict=True):
+            for position in arrival.counted:
                 if position in counts:
                     counts[position] += count
-        for number, kind in enumerate(self._kinds):
+        for number, arrival in enumerate(self._arrivals):
             following = (*here[:number], here[number] + 1, *here[number + 1 :])
             fresh = here[number] < self._wanted[number] and following not in self._seen
-            if fresh and self._may_come(kind, counts) and self._follows(following):
+            if fresh and self._may_come(arrival, counts) and self._follows(following):
                 return True
         return False
 
-    def _may_come(self, kind: _Arrival, counts: Mapping[tuple[int, Domain], int]) -> bool:
-        for rule, domain in kind.under:
+    def _may_come(self, arrival: _Arrival, counts: Mapping[tuple[int, Domain], int]) -> bool:
+        for rule, domain in arrival.under:
             seen = self._domains[rule]
             if domain not in seen:
                 return False

@@ -19,13 +19,14 @@ _NOT_FILLED: Numbers = np.zeros(0, dtype=np.int64)
 def serve(
     state: State, task: Task, pools: tuple[int, ...], count: int, *, options: Options, filling: bool
 ) -> tuple[int, int]:
-    """Places up to `count` chunks: on planned nodes as they are, where `filling`; on such of the pools that are made larger for it,
-    as long as that is no dearer than new ones for all that is left, and only one where the pools have limits, since those change
-    what new ones cost; and on a new one, where `options` know which takes all that is left. Only where the kernel is there and no
-    minValues may come to stand in the way.
+    """Places up to `count` chunks in three ways, one after the other.
 
-    Returns how many chunks found a place, and what is next for the others, as the loop has it (see loops): NEXT_NOTE only where
-    the pools have limits."""
+    Where `filling`, on planned nodes as they are. Then on planned nodes of the pools that are made larger, as long as that is no dearer
+    than new ones for all that is left; only one where the pools have limits, since those change what new ones cost. Then on a new
+    node, where `options` know which takes all that is left. Not for pools with minValues.
+
+    Returns how many chunks found a place, and what is next for the others (see arrays): NEXT_NOTE only where the pools have limits.
+    """
     planned, batch, lines, placed = state.planned, task.batch, state.templates, 0
     joined = options.compatibility.joined()
     growing = within_pools(state, joined, pools)

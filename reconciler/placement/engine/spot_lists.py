@@ -26,7 +26,7 @@ from reconciler.placement.offers.pool_offers import PoolOffers
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _Alternatives:
     """Nodes that can be bought as the same. spot: rows of spot offerings that hold them, each offering once, cheapest first;
     offerings, prices: theirs; on_demand: rows that hold them on demand, cheapest first."""
 
@@ -50,7 +50,7 @@ class _Kind:
 class _Team:
     """Nodes of one kind with the same list. members: their numbers; load: of all of them."""
 
-    kind: _Kind
+    alternatives: _Alternatives
     primary: int
     types: list[str]
     zones: list[str]
@@ -58,8 +58,8 @@ class _Team:
     load: dict[ObjectRef, int]
 
     def rows(self) -> Mask:
-        catalogue = self.kind.offers.offerings
-        names = np.isin([kind.name for kind in catalogue.types], self.types)
+        catalogue = self.alternatives.offers.offerings
+        names = np.isin([item.name for item in catalogue.types], self.types)
         return np.asarray(names[catalogue.types_of] & np.isin(catalogue.zones, self.zones), dtype=np.bool_)
 
 
@@ -68,30 +68,30 @@ def narrowed_lists(
 ) -> dict[int, Narrowed]:
     """By number of planned node, for those whose list has to be shorter. planned: with the lists that they would have;
     accounts: of nodes that are there. Charges pools for nodes that become larger."""
-    kinds: dict[tuple[int, bytes], _Kind] = {}
-    waiting: list[tuple[int, int, int, Load, _Kind]] = []
+    known: dict[tuple[int, bytes], _Alternatives] = {}
+    waiting: list[tuple[int, int, int, Load, _Alternatives]] = []
     for index, node in enumerate(planned):
         load = accounts.load(node.holdings)
         if not load or SPOT not in node.capacity_types:
             continue
         rows = state.planned.rows(index)
         key = (state.planned.of(index).pool, rows.tobytes())
-        if key not in kinds:
-            kinds[key] = _kind_of(state.planned.of(index).offers, rows)
+        if key not in known:
+            known[key] = _alternatives_of(state.planned.of(index).offers, rows)
         fullest = max(round(1000 * count / accounts.limits[demand]) for demand, count in load.items())
-        waiting.append((len(kinds[key].spot), -fullest, index, load, kinds[key]))
+        waiting.append((len(known[key].spot), -fullest, index, load, known[key]))
     teams: dict[tuple[int, int], _Team] = {}
     lists: dict[int, Narrowed] = {}
     # Those with the least choice first, and of equals what fills most of an offering.
-    for _, _, index, load, kind in sorted(waiting, key=lambda item: item[:3]):
-        bought = _on_demand(state, index, load, kind, accounts)
+    for _, _, index, load, alternatives in sorted(waiting, key=lambda item: item[:3]):
+        bought = _on_demand(state, index, load, alternatives, accounts)
         if bought is not None:
             lists[index] = bought
             continue
-        row = _first_offering(state, index, load, kind, accounts)
-        name, zone = kind.offerings[kind.spot.index(row)]
+        row = _first_offering(state, index, load, alternatives, accounts)
+        name, zone = alternatives.offerings[alternatives.spot.index(row)]
         accounts.add([(name, zone)], load)
-        team = teams.setdefault((id(kind), row), _Team(kind, row, [name], [zone], [], {}))
+        team = teams.setdefault((id(alternatives), row), _Team(alternatives, row, [name], [zone], [], {}))
         team.members.append(index)
         for demand, count in load.items():
             team.load[demand] = team.load.get(demand, 0) + count
@@ -104,7 +104,7 @@ def narrowed_lists(
     }
 
 
-def _kind_of(offers: PoolOffers, rows: Mask) -> _Kind:
+def _alternatives_of(offers: PoolOffers, rows: Mask) -> _Alternatives:
     catalogue = offers.offerings
     there = [row for row in np.flatnonzero(rows).tolist() if catalogue.capacity_types[row] == SPOT]
     first: dict[SpotOffering, int] = {}
@@ -115,14 +115,18 @@ def _kind_of(offers: PoolOffers, rows: Mask) -> _Kind:
         row for row in np.flatnonzero(rows & offers.priced).tolist() if catalogue.capacity_types[row] == ON_DEMAND
     ]
     bought.sort(key=lambda row: (int(offers.prices[row]), row))
-    return _Kind(offers, tuple(first.values()), tuple(first), prices, tuple(bought))
+    return _Alternatives(offers, tuple(first.values()), tuple(first), prices, tuple(bought))
 
 
-def _on_demand(state: State, index: int, load: Load, kind: _Kind, accounts: SpotAccounts) -> Narrowed | None:
+def _on_demand(
+    state: State, index: int, load: Load, alternatives: _Alternatives, accounts: SpotAccounts
+) -> Narrowed | None:
     """All that it can be on demand, where that costs less than the cheapest spot offering with room, if any has."""
-    offers, charged = kind.offers, state.charged(index)
-    cheapest = next((price for offering, price in kind.prices.items() if accounts.takes([offering], load)), None)
-    for row in kind.on_demand:
+    offers, charged = alternatives.offers, state.charged(index)
+    cheapest = next(
+        (price for offering, price in alternatives.prices.items() if accounts.takes([offering], load)), None
+    )
+    for row in alternatives.on_demand:
         if cheapest is not None and int(offers.prices[row]) >= cheapest:
             return None
         larger = _charge(offers, row, charged)
@@ -132,11 +136,11 @@ def _on_demand(state: State, index: int, load: Load, kind: _Kind, accounts: Spot
     return None
 
 
-def _first_offering(state: State, index: int, load: Load, kind: _Kind, accounts: SpotAccounts) -> int:
+def _first_offering(state: State, index: int, load: Load, alternatives: _Alternatives, accounts: SpotAccounts) -> int:
     """The row of the cheapest with room, or of the one that is least over; within the pool's limits, which are charged."""
-    offers, charged = kind.offers, state.charged(index)
+    offers, charged = alternatives.offers, state.charged(index)
     best: tuple[int, int] | None = None
-    for row, offering in zip(kind.spot, kind.offerings, strict=True):
+    for row, offering in zip(alternatives.spot, alternatives.offerings, strict=True):
         if state.limits.shortage(offers.pool.name, _charge(offers, row, charged), charged, nodes=0):
             continue
         excess = accounts.excess(offering, load)
@@ -146,7 +150,7 @@ def _first_offering(state: State, index: int, load: Load, kind: _Kind, accounts:
             break
     assert best is not None, "its own type is among them"
     row = best[1]
-    accounts.stretch(kind.offerings[kind.spot.index(row)], load)
+    accounts.stretch(alternatives.offerings[alternatives.spot.index(row)], load)
     state.limits.charge(offers.pool.name, _charge(offers, row, charged), charged, nodes=0)
     return row
 
@@ -170,9 +174,9 @@ _Way = Callable[[_Team, SpotAccounts, int], Turns]
 
 
 def _more_zones(team: _Team, accounts: SpotAccounts, _most_types: int) -> Turns:
-    for zone in sorted({zone for _, zone in team.kind.offerings} - set(team.zones)):
+    for zone in sorted({zone for _, zone in team.alternatives.offerings} - set(team.zones)):
         added = [(name, zone) for name in team.types]
-        if all(offering in team.kind.prices for offering in added) and accounts.takes(added, team.load):
+        if all(offering in team.alternatives.prices for offering in added) and accounts.takes(added, team.load):
             accounts.add(added, team.load)
             team.zones.append(zone)
             yield True
@@ -180,8 +184,8 @@ def _more_zones(team: _Team, accounts: SpotAccounts, _most_types: int) -> Turns:
 
 def _more_types(team: _Team, accounts: SpotAccounts, most_types: int) -> Turns:
     """As many as the setting says; with minValues all there are, of which as many are listed as those ask for."""
-    most = len(team.kind.spot) if team.kind.offers.minimums else most_types
-    for name in team.kind.types(team.zones):
+    most = len(team.alternatives.spot) if team.alternatives.offers.minimums else most_types
+    for name in team.alternatives.types(team.zones):
         if len(team.types) >= most:
             return
         added = [(name, zone) for zone in team.zones]

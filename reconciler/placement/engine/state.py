@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NewType
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.constraints.topology_counters import Domain, Inclusion
 from reconciler.placement.engine.arrays import NODES
+from reconciler.placement.engine.journal import NOWHERE, CountedIn, JournalEntry, LimitCharge, Saved
 from reconciler.placement.engine.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.needs import Needs
 from reconciler.placement.nodes.existing import Bins
@@ -36,43 +36,6 @@ from reconciler.placement.offers.pool_offers import PoolOffers
 
 Asked = tuple[int, tuple[int, ...], bytes, int, bool]
 """What sizes of new nodes depend on: compatibility, NodePools, request, cap, and whether there are host ports."""
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """Where chunks count that come to a bin. labels: counters and the domain in which they do; hosts: counters on the
-    hostname, whose domain is the bin."""
-
-    labels: tuple[tuple[int, Domain], ...]
-    hosts: tuple[int, ...]
-
-
-_NOWHERE = Touched((), ())
-
-
-@dataclass(slots=True)
-class JournalEntry:
-    """Chunks that came to a bin (existing ones by their number, planned ones after them), with what it takes to undo that.
-    was, place: number of the node template that a planned node was of before (below 0: it did not exist), and which of its types."""
-
-    batch: Batch
-    bin: int
-    count: int
-    touched: Touched
-    was: int = -1
-    place: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LimitCharge:
-    pool: str
-    more: Resources
-    instead_of: Resources
-    nodes: int
-
-
-Saved = NewType("Saved", int)
-"""How many steps had been taken when an attempt began."""
 
 
 class State:
@@ -98,21 +61,10 @@ class State:
         self.limits = limits
         self.columns = columns
         names = [origin.name for origin in bins.origins]
-        placeholders = {number: words for number, words in bins.holding.items() if bins.origins[number].is_placeholder}
-        bins.node_affinity.alone = not offers
         self.resources = ResourcesFit(names, bins.room, bins.running, columns)
         self.ports = NodePorts(names, bins.ports)
         self.share = NodeShare(names, per_node)
-        self.constraints_on_nodes: tuple[Constraint, ...] = (
-            NodeUnschedulable(names, [origin.unavailable for origin in bins.origins]),
-            bins.node_affinity,
-            bins.taint_toleration,
-            self.resources,
-            Placeholders(names, placeholders),
-            self.ports,
-            self.share,
-        )
-        """In the order in which reasons are given: the first that lets no chunk come is the cause. Rules between pods come after them."""
+        self.constraints_on_nodes = self._constraints_on_nodes(names)
         limited = [limits.is_limited(item.pool.name) for item in offers]
         self.running_limits = RunningLimits(offers, limits)
         self.limited = frozenset(number for number, is_limited in enumerate(limited) if is_limited)
@@ -141,11 +93,27 @@ class State:
         """Numbers of pools by weight, once they were sorted (see make)."""
         self.per_node = per_node
         self._reserving: tuple[Constraint, ...] = (self.resources, self.ports, self.share)
-        self._steps: list[JournalEntry | LimitCharge] = []
-        self._touched: dict[tuple[int, tuple[int, ...]], Touched] = {}
+        self._journal: list[JournalEntry | LimitCharge] = []
+        self._known_counts: dict[tuple[int, tuple[int, ...]], CountedIn] = {}
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
         self._template_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
         self._fullness = bins.fullness()
+
+    def _constraints_on_nodes(self, names: Sequence[str]) -> tuple[Constraint, ...]:
+        """In the order in which reasons are given: the first that lets no chunk come is the cause. Rules between pods come after
+        them."""
+        bins = self.bins
+        bins.node_affinity.alone = not self.offers
+        placeholders = {number: words for number, words in bins.holding.items() if bins.origins[number].is_placeholder}
+        return (
+            NodeUnschedulable(names, [origin.unavailable for origin in bins.origins]),
+            bins.node_affinity,
+            bins.taint_toleration,
+            self.resources,
+            Placeholders(names, placeholders),
+            self.ports,
+            self.share,
+        )
 
     @property
     def fullness(self) -> Amounts:
@@ -163,12 +131,12 @@ class State:
         return self.planned.kernel
 
     def save(self) -> Saved:
-        return Saved(len(self._steps))
+        return Saved(len(self._journal))
 
     def put_back(self, saved: Saved) -> None:
         """Undoes, last first, what was done since."""
-        while len(self._steps) > saved:
-            step = self._steps.pop()
+        while len(self._journal) > saved:
+            step = self._journal.pop()
             if isinstance(step, LimitCharge):
                 self.limits.charge(step.pool, step.instead_of, step.more, nodes=-step.nodes)
             else:
@@ -179,23 +147,23 @@ class State:
         self.put_back(saved)
         self.topology.expected.clear()
 
-    def _undo(self, put: JournalEntry) -> None:
-        self._count(put, -1)
+    def _undo(self, entry: JournalEntry) -> None:
+        self._count(entry, -1)
         for constraint in self._reserving:
-            if constraint.concerns(put.batch):
-                constraint.unreserve(put.batch, put.bin, put.count)
-        if put.bin >= self.base:
-            self.planned.undo(put.batch, put.bin - self.base, put.count, put.was, put.place)
+            if constraint.concerns(entry.batch):
+                constraint.unreserve(entry.batch, entry.bin, entry.count)
+        if entry.bin >= self.base:
+            self.planned.undo(entry.batch, entry.bin - self.base, entry.count, entry.was, entry.place)
 
     def entries(self, since: Saved | None = None) -> list[JournalEntry]:
         """Everything that was placed, or since then, in order."""
-        return [step for step in self._steps[since:] if isinstance(step, JournalEntry)]
+        return [step for step in self._journal[since:] if isinstance(step, JournalEntry)]
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
         """Counts against the limits of a pool, if it has any."""
         if self.limits.is_limited(pool):
             self.limits.charge(pool, more, instead_of, nodes=nodes)
-            self._steps.append(LimitCharge(pool, more, instead_of, nodes))
+            self._journal.append(LimitCharge(pool, more, instead_of, nodes))
 
     def charged(self, index: int) -> Resources:
         """What a planned node counts against its pool's limits: its type, or the least that it must list for minValues."""
@@ -232,7 +200,7 @@ class State:
                 labels.append((position, domain))
             else:
                 hosts.append(position)
-        self._note(JournalEntry(batch, number, count, Touched(tuple(labels), tuple(hosts))))
+        self._note(JournalEntry(batch, number, count, CountedIn(tuple(labels), tuple(hosts))))
 
     def open_planned(self, batch: Batch, template: NodeTemplate, counts: Sequence[int]) -> None:
         """Makes as many nodes, each with so many chunks."""
@@ -264,23 +232,23 @@ class State:
         self.planned.took(number, was)
         if was < 0:
             self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
-        self._note(JournalEntry(batch, self.base + index, count, self._touched_by(batch, number, index), was, place))
+        self._note(JournalEntry(batch, self.base + index, count, self._counted_in(batch, number, index), was, place))
 
-    def _touched_by(self, batch: Batch, number: int, index: int) -> Touched:
+    def _counted_in(self, batch: Batch, number: int, index: int) -> CountedIn:
         """Computed once for a node template and shapes that count in the same counters, where all of its nodes agree."""
         positions = self.topology.counts_of(batch.needs)
         if not positions:
-            return _NOWHERE
+            return NOWHERE
         key = (number, positions)
-        known = self._touched.get(key)
+        known = self._known_counts.get(key)
         if known is None:
             counters = [self.topology.counters[item].counted for item in positions]
-            known = self._touched_now(batch, index)
+            known = self._counted_in_now(batch, index)
             if all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
-                self._touched[key] = known
+                self._known_counts[key] = known
         return known
 
-    def _touched_now(self, batch: Batch, index: int) -> Touched:
+    def _counted_in_now(self, batch: Batch, index: int) -> CountedIn:
         labels: list[tuple[int, Domain]] = []
         hosts: list[int] = []
         for position in self.topology.counts_of(batch.needs):
@@ -292,21 +260,21 @@ class State:
             domain = self.planned.decided(index, counted.key)
             if domain is not None and self.planned.is_included(index, counted.inclusion):
                 labels.append((position, domain))
-        return Touched(tuple(labels), tuple(hosts))
+        return CountedIn(tuple(labels), tuple(hosts))
 
-    def _note(self, put: JournalEntry) -> None:
-        self._count(put, 1)
+    def _note(self, entry: JournalEntry) -> None:
+        self._count(entry, 1)
         for constraint in self._reserving:
-            if constraint.concerns(put.batch):
-                constraint.reserve(put.batch, put.bin, put.count)
-        self._steps.append(put)
+            if constraint.concerns(entry.batch):
+                constraint.reserve(entry.batch, entry.bin, entry.count)
+        self._journal.append(entry)
 
-    def _count(self, put: JournalEntry, sign: int) -> None:
-        counters, more = self.topology.counters, sign * put.count
-        for position, domain in put.touched.labels:
+    def _count(self, entry: JournalEntry, sign: int) -> None:
+        counters, more = self.topology.counters, sign * entry.count
+        for position, domain in entry.counted_in.labels:
             counters[position].add(domain, more)
-        for position in put.touched.hosts:
-            counters[position].add(put.bin, more)
+        for position in entry.counted_in.hosts:
+            counters[position].add(entry.bin, more)
 
     def decided(self, number: int, key: str) -> Domain | None:
         """The domain of a bin, None while it is open or without that label."""

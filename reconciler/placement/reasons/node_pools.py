@@ -243,7 +243,7 @@ def _min_values_reason(state: State, offers: PoolOffers, rows: Mask) -> Unplaced
     resource, counts = shortage.resource, least.largest.get(shortage.resource)
     limit, used, one = (format_amount(resource, amount) for amount in (shortage.limit, shortage.used, counts))
     words = f"has used {used} of its {resource} limit of {limit}, and a node that lists enough types for its minValues counts as {one}"
-    return UnplacedReason("NodePool limit", len(least.kinds), f"NodePool {name} {words}")
+    return UnplacedReason("NodePool limit", len(least.instance_types), f"NodePool {name} {words}")
 
 
 def _left_for_minimums(offers: PoolOffers) -> str:
