@@ -15,10 +15,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 CHECKER = Path("reconciler/placement/checker")
-TESTS = tuple(
-    f"tests/unit/placement/test_{name}.py"
-    for name in ("checker", "attachment_checkers", "shared_claim_checks", "hostnames", "spot_share", "minimums", "overlay_conflicts")
-)  # fmt: skip
+TESTS = (
+    "tests/unit/placement/checker",
+    "tests/unit/placement/nodes/test_hostnames.py",
+    "tests/unit/placement/constraints/test_spot_share.py",
+    "tests/unit/placement/constraints/test_min_values.py",
+    "tests/unit/placement/constraints/test_overlay_conflicts.py",
+)
 
 
 def statements(source: str) -> Iterator[ast.Expr]:
