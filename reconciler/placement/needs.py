@@ -37,7 +37,7 @@ class RelaxationStep:
 @dataclass(slots=True, eq=False)
 class Needs:
     """A shape and what follows from it; never changed. terms: at least one must hold; equivalence_class: its number
-    (see kinship), -1 for daemons, about whom nobody asks."""
+    (see equivalence), -1 for daemons, about whom nobody asks."""
 
     shape: PodShape
     request: Amounts

@@ -19,10 +19,10 @@ from reconciler.placement.engine.fill import existing_fits, most_with_minimums
 from reconciler.placement.engine.grow import grow, growable
 from reconciler.placement.engine.host_caps import Task, host_caps
 from reconciler.placement.engine.open import by_weight, empty_node, most_on_new
-from reconciler.placement.engine.size_options import options_of
+from reconciler.placement.engine.possible_sizes import size_options_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.needs import RelaxationStep
-from reconciler.placement.offers.node_sizes import Options
+from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.requirements import ANYWHERE, Requirements
 
@@ -92,7 +92,7 @@ def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Co
         if item.makeable:
             task = Task(batch, item.where, constraints, bare=True, single=False)
             sizes = (
-                options_of(state, task, relaxation, pools)
+                size_options_of(state, task, relaxation, pools)
                 for relaxation in batch.needs.relaxations
                 for pools in state.weights
             )
@@ -167,14 +167,14 @@ def _new(
     for where in _wheres(domains):
         placed = Task(task.batch, where, task.constraints, bare=True, single=task.single)
         for pools in state.weights:
-            options = options_of(state, placed, relaxation, pools)
+            options = size_options_of(state, placed, relaxation, pools)
             found = _cheapest_of_pools(state, task.batch, options)
             yield from found
             if found:
                 break
 
 
-def _cheapest_of_pools(state: State, batch: Batch, options: Options) -> list[Destination]:
+def _cheapest_of_pools(state: State, batch: Batch, options: SizeOptions) -> list[Destination]:
     cheapest: dict[int, Destination] = {}
     for place in np.flatnonzero(options.chunks).tolist():
         instance_type, price = int(options.types[place]), int(options.prices[place])

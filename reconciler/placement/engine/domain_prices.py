@@ -16,9 +16,9 @@ from reconciler.placement.constraints.constraint_set import ConstraintSet
 from reconciler.placement.engine.combinations import Combination
 from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.open import by_weight
-from reconciler.placement.engine.size_options import options_of
+from reconciler.placement.engine.possible_sizes import size_options_of
 from reconciler.placement.engine.state import State
-from reconciler.placement.offers.node_sizes import Options, mix_price
+from reconciler.placement.offers.cheapest_sizes import SizeOptions, mix_price
 from reconciler.placement.requirements import Requirements
 
 Cost = tuple[int, int, int]
@@ -80,10 +80,10 @@ class DomainPrices:
                 return (*at, int((options.prices[able] * np.maximum(parts, 1.0)).min()))
         return NOWHERE
 
-    def _options(self, where: Requirements) -> list[tuple[tuple[int, int], Options]]:
+    def _options(self, where: Requirements) -> list[tuple[tuple[int, int], SizeOptions]]:
         task = Task(self._batch, where, self._constraints, bare=True, single=False)
         return [
-            ((number, weight), options_of(self._state, task, relaxation, pools))
+            ((number, weight), size_options_of(self._state, task, relaxation, pools))
             for number, relaxation in enumerate(self._batch.needs.relaxations)
             for weight, pools in enumerate(self._state.weights)
         ]

@@ -17,11 +17,11 @@ from reconciler.placement.engine.arrays import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.engine.fill import fill_planned, most_with_minimums
 from reconciler.placement.engine.grow import cheapest_growth, grow, template_within_limits
 from reconciler.placement.engine.host_caps import Task
+from reconciler.placement.engine.possible_sizes import size_options_of
 from reconciler.placement.engine.serve import serve
-from reconciler.placement.engine.size_options import options_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.needs import RelaxationStep
-from reconciler.placement.offers.node_sizes import Mix, Options, mix_price
+from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
 from reconciler.placement.offers.node_templates import NodeTemplate
 
 
@@ -84,7 +84,7 @@ def _in_steps(
     """filling: planned nodes of whatever pool may take chunks as they are."""
     placed = fill_planned(state, task, relaxation, count) if filling else 0
     while placed < count and not (task.single and placed):
-        options = options_of(state, task, relaxation, pools)
+        options = size_options_of(state, task, relaxation, pools)
         mix, price = _priced_mix(options, count - placed, single=task.single)
         step = _enlarge(state, task, relaxation, pools, count=count - placed, price=price)
         step = step or _open(state, task, options, mix)
@@ -100,7 +100,7 @@ def _in_strides(
     """The same, with as much at once as can be."""
     placed = 0
     while placed < count:
-        options = options_of(state, task, relaxation, pools)
+        options = size_options_of(state, task, relaxation, pools)
         step, following = serve(state, task, pools, count - placed, options=options, filling=filling)
         placed, filling = placed + step, False
         if placed == count or following == NEXT_NOTE:
@@ -116,13 +116,13 @@ def _in_strides(
     return placed
 
 
-def _priced_mix(options: Options, count: int, *, single: bool) -> tuple[Mix, int]:
+def _priced_mix(options: SizeOptions, count: int, *, single: bool) -> tuple[Mix, int]:
     """The cheapest nodes for the chunks, and what they cost together (more than anything when there are none)."""
     mix = _single(options, count) if single else options.mix(count)
     return mix, mix_price(mix, options.prices) if mix else PLENTY
 
 
-def _single(options: Options, count: int) -> Mix:
+def _single(options: SizeOptions, count: int) -> Mix:
     """One node that holds most of them, the cheapest of those."""
     amounts = np.minimum(options.chunks, count)
     most = int(amounts.max(initial=0))
@@ -132,7 +132,7 @@ def _single(options: Options, count: int) -> Mix:
     return [(int(best[options.prices[best].argmin()]), most)]
 
 
-def _open(state: State, task: Task, options: Options, mix: Mix) -> int:
+def _open(state: State, task: Task, options: SizeOptions, mix: Mix) -> int:
     """Makes the nodes of the mix until a limit stops it; returns how many chunks they hold."""
     placed = 0
     for place, alike in groupby(mix, key=itemgetter(0)):
@@ -171,7 +171,7 @@ def most_on_new(template: NodeTemplate, batch: Batch, amount: int) -> int:
     return amount
 
 
-def empty_node(state: State, pool: int, options: Options) -> NodeTemplate:
+def empty_node(state: State, pool: int, options: SizeOptions) -> NodeTemplate:
     """What a new node of the pool is to be, for chunks that have these options."""
     offers = state.offers[pool]
     compatibility = options.compatibility

@@ -11,13 +11,13 @@ from reconciler.placement.engine.arrays import NEXT_NOTE, NODES, WAS_PLACE, WAS_
 from reconciler.placement.engine.grow import charge_growth, within_pools
 from reconciler.placement.engine.host_caps import Task, host_caps
 from reconciler.placement.engine.state import State
-from reconciler.placement.offers.node_sizes import Options
+from reconciler.placement.offers.cheapest_sizes import SizeOptions
 
 _NOT_FILLED: Numbers = np.zeros(0, dtype=np.int64)
 
 
 def serve(
-    state: State, task: Task, pools: tuple[int, ...], count: int, *, options: Options, filling: bool
+    state: State, task: Task, pools: tuple[int, ...], count: int, *, options: SizeOptions, filling: bool
 ) -> tuple[int, int]:
     """Places up to `count` chunks in three ways, one after the other.
 

@@ -29,8 +29,8 @@ from reconciler.placement.engine.kernel import CHUNKS_WORTH_COMPILING, Kernel, c
 from reconciler.placement.needs import Needs
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
+from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.compatibility import Compatibilities
-from reconciler.placement.offers.node_sizes import Options
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
 from reconciler.placement.offers.pool_offers import PoolOffers
 
@@ -77,20 +77,19 @@ class State:
         self.templates = NodeTemplates(offers, limited, len(columns.names))
         self.planned = PlannedNodes(self.templates, len(columns.names), kernel)
         self.compatibilities = Compatibilities(self.templates)
-        self.options: dict[Asked, Options] = {}
-        """Sizes of new nodes that were worked out, whatever the limits are (see options)."""
-        self.limited_options: dict[tuple[Asked, bytes], Options] = {}
+        self.options: dict[Asked, SizeOptions] = {}
+        """Sizes of new nodes that were computed, whatever the limits are (see possible_sizes)."""
+        self.limited_options: dict[tuple[Asked, bytes], SizeOptions] = {}
         """Those that limits leave, by the types that these allow."""
         self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
-        """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see
-        spread)."""
+        """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see combinations)."""
         self.dear_domains: dict[tuple[int, int, int], tuple[Needs, Sequence[Any], bool]] = {}
         """Whether prices differ between combinations of domains, by identity of what is asked, which is kept beside it (see
         domain_prices)."""
         self.bare_caps: dict[tuple[ConstraintSet, tuple[AffinityRule, ...]], Any] = {}
         """What rules allow on new nodes (see host_caps)."""
         self.weights: list[tuple[int, ...]] = []
-        """Numbers of pools by weight, once they were sorted (see make)."""
+        """Numbers of pools by weight, once they were sorted (see open)."""
         self.per_node = per_node
         self._reserving: tuple[Constraint, ...] = (self.resources, self.ports, self.share)
         self._journal: list[JournalEntry | LimitCharge] = []

@@ -55,7 +55,7 @@ def mix_of(count: int, useful: Sequence[NodeSize]) -> Mix:
     return mix
 
 
-class Options:
+class SizeOptions:
     """The instance types that new nodes can have for equal chunks, and their cheapest mixes, worked out once for each count.
 
     types: numbers through all pools. chunks: how many one node of the type holds, 0 where the type cannot be had.

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.placement.engine.kernel import plain
+from reconciler.placement.offers.cheapest_sizes import Mix, NodeSize, SizeOptions, mix_price
 from reconciler.placement.offers.compatibility import Compatibility
-from reconciler.placement.offers.node_sizes import Mix, NodeSize, Options, mix_price
 from reconciler.placement.offers.node_templates import NodeTemplates
 from reconciler.placement.requirements import ANYWHERE
 
@@ -21,13 +21,13 @@ sizes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 50)), min_size=1, m
 NOBODY = Compatibility(NodeTemplates((), (), 0), 0, ANYWHERE, able=frozenset())
 
 
-def options_of(sizes: list[NodeSize]) -> Options:
+def options_of(sizes: list[NodeSize]) -> SizeOptions:
     """As make has it: the sizes in the order of their numbers."""
     assert [size.choice for size in sizes] == list(range(len(sizes)))
     chunks, prices = np.array([(size.chunks, size.price) for size in sizes], dtype=np.int64).T
     found = np.zeros(len(sizes), dtype=np.int64)
     useful = found[plain().useful(chunks, prices, found) :]
-    return Options(np.arange(len(sizes)), chunks, prices, useful, compatibility=NOBODY)
+    return SizeOptions(np.arange(len(sizes)), chunks, prices, useful, compatibility=NOBODY)
 
 
 def cheapest_mix(count: int, sizes: list[NodeSize]) -> Mix:

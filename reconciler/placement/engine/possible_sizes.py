@@ -11,11 +11,11 @@ from reconciler.placement.engine.arrays import Numbers
 from reconciler.placement.engine.host_caps import Task, rule_caps
 from reconciler.placement.engine.state import Asked, State
 from reconciler.placement.needs import RelaxationStep
+from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.compatibility import Compatibility
-from reconciler.placement.offers.node_sizes import Options
 
 
-def options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> Options:
+def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> SizeOptions:
     """Sizes a new node may have, by pool and type name, those over the pool's limits left out."""
     cap = new_node_cap(state, task)
     compatibility = state.compatibilities.get(task.batch.needs, relaxation, task.where)
@@ -27,7 +27,9 @@ def options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tupl
     return known if state.limited.isdisjoint(pools) else _within_limits(state, known, key, task.batch.needs.request)
 
 
-def _options_in(state: State, task: Task, compatibility: Compatibility, pools: tuple[int, ...], *, cap: int) -> Options:
+def _options_in(
+    state: State, task: Task, compatibility: Compatibility, pools: tuple[int, ...], *, cap: int
+) -> SizeOptions:
     """Without a look at the pools' limits, so that it holds for the whole placement."""
     types, request = state.templates.types_of(pools), task.batch.needs.request
     prices = compatibility.least_prices[types]
@@ -44,13 +46,13 @@ def _options_in(state: State, task: Task, compatibility: Compatibility, pools: t
 
 def _options(
     state: State, types: Numbers, chunks: Numbers, prices: Numbers, *, compatibility: Compatibility
-) -> Options:
+) -> SizeOptions:
     found = np.empty(len(types), dtype=np.int64)
     useful = found[state.kernel.useful(chunks, prices, found) :]
-    return Options(types, chunks, prices, useful, compatibility=compatibility)
+    return SizeOptions(types, chunks, prices, useful, compatibility=compatibility)
 
 
-def _within_limits(state: State, options: Options, key: Asked, request: Amounts) -> Options:
+def _within_limits(state: State, options: SizeOptions, key: Asked, request: Amounts) -> SizeOptions:
     """The options that pools' limits leave at the moment; the same object for as long as they leave the same."""
     allowed = [
         state.running_limits.new_types(pool) if pool in state.limited else state.every_type[pool] for pool in key[1]
