@@ -204,6 +204,12 @@ def test_a_closed_output_is_one_plain_line(words: tuple[str, ...], code: int) ->
         ("schedule", "--path", "nowhere"),
         ("budgets", "--nodes", "3", "--path", "nowhere"),
         ("plan", "--cluster", "embedded", "--path", "nowhere"),
+        ("schedule", "--repo", "nowhere"),
+        ("budgets", "--nodes", "3", "--repo", "nowhere"),
+        ("explain", "CapacityBuffer/shop/web", "--cluster", "embedded", "--repo", "nowhere"),
+        ("apply", "--yes", "--cluster", "embedded", "--repo", "nowhere"),
+        ("diff", "main..", "--cluster", "embedded", "--repo", "nowhere"),
+        ("run", "--cluster", "embedded", "--repo", "nowhere"),
     ],
 )
 def test_a_path_that_does_not_exist_is_a_usage_error(tmp_path: Path, words: tuple[str, ...]) -> None:
