@@ -89,8 +89,13 @@ def command(*, folder: str, cluster_name: str, forge: str | None, example: bool,
     else:
         from reconciler.scaffold.first_repository import next_steps, repository_files  # noqa: PLC0415 - likewise
 
-        first = _first_repository(target, cluster_name, forge, values)
+        notes: list[str] = []
+        first = _first_repository(target, cluster_name, forge, settings_from(values), notes)
         _write(target, repository_files(first, packaged_tree("config/scaffold")))
+        for note in notes:
+            click.echo(terminal(f"headroom: {note}"), err=True)
+        if first.target is not None:
+            click.echo(f"The buffer is for {first.target.ref}, the largest Deployment without one.")
         steps = next_steps(first)
     click.echo("Next:")
     for step in (*(() if folder == "." else (f"cd {shlex.quote(folder)}",)), *steps):
@@ -98,21 +103,22 @@ def command(*, folder: str, cluster_name: str, forge: str | None, example: bool,
     return 0
 
 
-def _first_repository(target: Path, cluster_name: str, forge: str | None, values: dict[str, Any]) -> FirstRepository:
-    """For the cluster and the forge that are there; what was not found is told on stderr."""
+def _first_repository(
+    target: Path, cluster_name: str, forge: str | None, settings: Settings, notes: list[str]
+) -> FirstRepository:
+    """For the cluster and the forge that are there. notes: takes what was not found, to be told once all is written."""
     from reconciler.scaffold.first_repository import FirstRepository  # noqa: PLC0415 - only for this command
 
-    settings = settings_from(values)
-    chosen = _forge(target, forge)
-    view = _view(settings)
+    chosen = _forge(target, forge, notes)
+    view = _view(settings, notes)
     if view is None:
         return FirstRepository(cluster_name, forge=chosen)
     return FirstRepository(
-        cluster_name, seen=True, target=_target(view), forge=chosen, cluster_flag=values.get("cluster") or ""
+        cluster_name, seen=True, target=_target(view, notes), forge=chosen, cluster_flag=settings.cluster
     )
 
 
-def _forge(target: Path, forge: str | None) -> str | None:
+def _forge(target: Path, forge: str | None, notes: list[str]) -> str | None:
     from reconciler.scaffold.forges import forge_of  # noqa: PLC0415 - only for this command
     from reconciler.wiring.surroundings import remote_of  # noqa: PLC0415 - likewise
 
@@ -122,11 +128,11 @@ def _forge(target: Path, forge: str | None) -> str | None:
     found = forge_of(remote) if remote else None
     if found is None:
         missing = "its remote origin names no forge that is known" if remote else "the folder has no remote origin"
-        _note(f"no CI file: {missing}; --forge github, gitlab or gitea writes one")
+        notes.append(f"no CI file: {missing}; --forge github, gitlab or gitea writes one")
     return found
 
 
-def _view(settings: Settings) -> ClusterView | None:
+def _view(settings: Settings, notes: list[str]) -> ClusterView | None:
     """What the cluster has; None for the embedded one. A cluster that was not asked for by name need not be there."""
     from reconciler.wiring.cluster import NoClusterHere  # noqa: PLC0415 - only for this command
     from reconciler.wiring.surroundings import seen_cluster  # noqa: PLC0415 - likewise
@@ -138,35 +144,30 @@ def _view(settings: Settings) -> ClusterView | None:
             progress("view")
             name, view = seen_cluster(settings)
     except NoClusterHere:
-        _note("there is no cluster here: the buffer is an example for the embedded one")
+        notes.append("there is no cluster here: the buffer is an example for the embedded one")
         return None
     except Failure as failure:
         if settings.cluster:
             raise
-        _note(f"the cluster cannot be read ({failure.message}): the buffer is an example for the embedded one")
+        notes.append(f"the cluster cannot be read ({failure.message}): the buffer is an example for the embedded one")
         return None
-    for gap in view.gaps:
-        _note(f"{name}: {gap}")
+    notes.extend(f"{name}: {gap}" for gap in view.gaps)
     return view
 
 
-def _target(view: ClusterView) -> Workload | None:
+def _target(view: ClusterView, notes: list[str]) -> Workload | None:
     from reconciler.manifests.declared import live_declared  # noqa: PLC0415 - only for this command
     from reconciler.scaffold.candidate import candidate  # noqa: PLC0415 - likewise
 
     declared = live_declared(view)
     if not declared.node_pools:
-        _note("the cluster has no NodePool: headroom makes no node before it has one")
+        notes.append("the cluster has no NodePool: headroom makes no node before it has one")
     found = candidate(declared.workloads, declared.buffers)
     if found is None:
-        _note("the cluster has no Deployment to buffer that requests CPU or memory: the buffer is for pods of one CPU")
-    else:
-        click.echo(f"The buffer is for {found.ref}, the largest Deployment without one.")
+        notes.append(
+            "the cluster has no Deployment to buffer that requests CPU or memory: the buffer is for pods of one CPU"
+        )
     return found
-
-
-def _note(message: str) -> None:
-    click.echo(terminal(f"headroom: {message}"), err=True)
 
 
 def _write(target: Path, files: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reconciler.manifests.editor_schema import EDITOR_LINE, SCHEMA_FILE, editor_schema
+from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema_text
 from reconciler.model.workloads import Workload
 from reconciler.scaffold.candidate import chunks_for
 from reconciler.scaffold.forges import CI_FILES
@@ -52,11 +52,13 @@ def repository_files(first: FirstRepository, packaged: Mapping[str, str]) -> dic
     folder = f"clusters/{first.cluster}"
     files = {path.removeprefix("every/"): text for path, text in packaged.items() if path.startswith("every/")}
     if first.target is None:
-        files[f"{folder}/buffers.yaml"] = EDITOR_LINE + packaged["buffer-of-pods.yaml"]
+        files[f"{folder}/buffers.yaml"] = editor_line(2) + packaged["buffer-of-pods.yaml"]
     else:
-        files[f"{folder}/buffers.yaml"] = EDITOR_LINE + _buffer_of(first.target, packaged["buffer-of-deployment.yaml"])
+        files[f"{folder}/buffers.yaml"] = editor_line(2) + _buffer_of(
+            first.target, packaged["buffer-of-deployment.yaml"]
+        )
     if not first.seen:
-        files[f"{folder}/nodepools.yaml"] = EDITOR_LINE + packaged["nodepools.yaml"]
+        files[f"{folder}/nodepools.yaml"] = editor_line(2) + packaged["nodepools.yaml"]
     if first.forge is not None:
         files[CI_FILES[first.forge]] = packaged[f"ci/{first.forge}.yaml"].replace(
             "PLANNED_ON", shlex.quote(first.planned_on)
@@ -65,7 +67,7 @@ def repository_files(first: FirstRepository, packaged: Mapping[str, str]) -> dic
         path: text if path.startswith(folder) else text.replace("CLUSTER", first.cluster)
         for path, text in files.items()
     }
-    return {**named, SCHEMA_FILE: json.dumps(editor_schema(), indent=2) + "\n"}
+    return {**named, SCHEMA_FILE: editor_schema_text()}
 
 
 def next_steps(first: FirstRepository) -> tuple[str, ...]:

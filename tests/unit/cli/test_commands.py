@@ -263,7 +263,7 @@ def test_init_gives_editors_the_schema_of_what_it_writes(tmp_path: Path) -> None
     assert schema == json.loads(headroom("schema", "manifests", folder=tmp_path).stdout)
     text = (tmp_path / "clusters" / "production" / "buffers.yaml").read_text()
     assert text.startswith("# yaml-language-server: $schema=../../.headroom/manifests.schema.json\n")
-    assert "1 document in 1 file: 0 errors, 0 warnings" in headroom("validate", folder=tmp_path).stdout
+    assert "3 documents in 2 files: 0 errors, 0 warnings" in headroom("validate", folder=tmp_path).stdout
 
 
 def test_the_shell_completes_commands() -> None:

@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from reconciler.manifests.editor_schema import EDITOR_LINE, SCHEMA_FILE, editor_schema
+from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema
 
 ROOT = Path(__file__).resolve().parents[3]
 VALIDATOR = jsonschema_rs.Draft7Validator(editor_schema())
@@ -62,6 +62,6 @@ def test_other_kinds_may_be_anything() -> None:
 
 
 def test_the_line_leads_from_a_clusters_folder_to_the_schema() -> None:
-    found = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)\n", EDITOR_LINE)
+    found = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)\n", editor_line(2))
     assert found is not None
     assert (Path("/r/clusters/production") / found[1]).resolve() == Path("/r") / SCHEMA_FILE
