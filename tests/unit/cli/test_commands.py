@@ -142,6 +142,9 @@ def test_init_onto_a_file_says_which_and_why(tmp_path: Path) -> None:
 def test_init_of_the_example_names_its_snapshot(tmp_path: Path) -> None:
     done = headroom("init", "--example", "capacity", folder=tmp_path)
     assert "--path clusters/production --cluster embedded:snapshots/production" in done.stdout
+    line = (tmp_path / "capacity" / "clusters" / "production" / "buffers" / "shop.yaml").read_text().partition("\n")[0]
+    assert line == "# yaml-language-server: $schema=../../../.headroom/manifests.schema.json"
+    assert (tmp_path / "capacity" / ".headroom" / "manifests.schema.json").is_file()
 
 
 @pytest.mark.parametrize(
