@@ -11,7 +11,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint import Constraint
+from reconciler.placement.constraints.constraint import Constraint, Stateless
 from reconciler.placement.constraints.constraint_set import ConstraintSet
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits
@@ -91,7 +91,9 @@ class State:
         self.weights: list[tuple[int, ...]] = []
         """Numbers of pools by weight, once they were sorted (see open)."""
         self.per_node = per_node
-        self._reserving: tuple[Constraint, ...] = (self.resources, self.ports, self.share)
+        self._reserving = tuple(item for item in self.constraints_on_nodes if not isinstance(item, Stateless))
+        self.constraints_on_planned = tuple(item for item in self._reserving if item is not self.resources)
+        """Those that planned nodes are asked for one by one. Labels and taints are judged by template, resources by the loops."""
         self._journal: list[JournalEntry | LimitCharge] = []
         self._known_counts: dict[tuple[int, tuple[int, ...]], CountedIn] = {}
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
