@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.model.errors import Invalid
+from reconciler.cli.options import options, settings_from
+from reconciler.cli.progress import Progress
+from reconciler.model.errors import Failure, Invalid
+from reconciler.report.escaping import terminal
+
+if TYPE_CHECKING:
+    from reconciler.model.view import ClusterView
+    from reconciler.model.workloads import Workload
+    from reconciler.scaffold.first_repository import FirstRepository
+    from reconciler.settings import Settings
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -39,30 +49,128 @@ class _Init(click.Command):
 @click.command("init", cls=_Init, short_help="Scaffold a capacity repository.")
 @click.argument("folder", default=".")
 @click.option(
-    "--name", "cluster", default="production", show_default=True, callback=_label, help="The first cluster's folder."
+    "--name",
+    "cluster_name",
+    default="production",
+    show_default=True,
+    callback=_label,
+    help="The first cluster's folder.",
+)
+@click.option(
+    "--forge",
+    type=click.Choice(["github", "gitlab", "gitea", "none"]),
+    help="Whose CI file to write. Default: by the remote origin.",
 )
 @click.option(
     "--example", is_flag=True, help="Write the whole example repository instead: two clusters and a snapshot of each."
 )
-def command(*, folder: str, cluster: str, example: bool) -> int:
+@options("cluster", "config")
+def command(*, folder: str, cluster_name: str, forge: str | None, example: bool, **values: Any) -> int:
     """Write a small capacity repository to FOLDER (default: here). Existing files are never overwritten.
+
+    Its first buffer is for the largest Deployment of your cluster. Without a cluster, or with --cluster embedded, it is an
+    example that plans a node on the embedded one.
 
     `headroom init schedule` writes a capacity schedule instead (a folder of that name: ./schedule).
 
     \b
-        headroom init capacity && cd capacity && git init && headroom validate
+        git init capacity && headroom init capacity && cd capacity
         headroom init schedule --window "mon-fri 9-17" --replicas 3 --default 1 --timezone Europe/Berlin
     """
     from reconciler.packaged import packaged_tree  # noqa: PLC0415 - only for this command
 
-    source = "examples-repo" if example else "config/scaffold"
-    files = {path.replace("CLUSTER", cluster): text for path, text in packaged_tree(source).items()}
-    if not example:
-        from reconciler.manifests.editor_schema import EDITOR_LINE, SCHEMA_FILE, editor_schema  # noqa: PLC0415 - likewise
-
-        files = {path: EDITOR_LINE + text if path.endswith(".yaml") else text for path, text in files.items()}
-        files[SCHEMA_FILE] = json.dumps(editor_schema(), indent=2) + "\n"
     target = Path(folder)
+    if example:
+        _write(target, packaged_tree("examples-repo"))
+        steps: tuple[str, ...] = (
+            "headroom validate",
+            "headroom plan --path clusters/production --cluster embedded:snapshots/production",
+        )
+    else:
+        from reconciler.scaffold.first_repository import next_steps, repository_files  # noqa: PLC0415 - likewise
+
+        notes: list[str] = []
+        first = _first_repository(target, cluster_name, forge, settings_from(values), notes)
+        _write(target, repository_files(first, packaged_tree("config/scaffold")))
+        for note in notes:
+            click.echo(terminal(f"headroom: {note}"), err=True)
+        if first.target is not None:
+            click.echo(f"The buffer is for {first.target.ref}, the largest Deployment without one.")
+        steps = next_steps(first)
+    click.echo("Next:")
+    for step in (*(() if folder == "." else (f"cd {shlex.quote(folder)}",)), *steps):
+        click.echo(f"  {step}")
+    return 0
+
+
+def _first_repository(
+    target: Path, cluster_name: str, forge: str | None, settings: Settings, notes: list[str]
+) -> FirstRepository:
+    """For the cluster and the forge that are there. notes: takes what was not found, to be told once all is written."""
+    from reconciler.scaffold.first_repository import FirstRepository  # noqa: PLC0415 - only for this command
+
+    chosen = _forge(target, forge, notes)
+    view = _view(settings, notes)
+    if view is None:
+        return FirstRepository(cluster_name, forge=chosen)
+    return FirstRepository(
+        cluster_name, seen=True, target=_target(view, notes), forge=chosen, cluster_flag=settings.cluster
+    )
+
+
+def _forge(target: Path, forge: str | None, notes: list[str]) -> str | None:
+    from reconciler.scaffold.forges import forge_of  # noqa: PLC0415 - only for this command
+    from reconciler.wiring.surroundings import remote_of  # noqa: PLC0415 - likewise
+
+    if forge is not None:
+        return None if forge == "none" else forge
+    remote = remote_of(target)
+    found = forge_of(remote) if remote else None
+    if found is None:
+        missing = "its remote origin names no forge that is known" if remote else "the folder has no remote origin"
+        notes.append(f"no CI file: {missing}; --forge github, gitlab or gitea writes one")
+    return found
+
+
+def _view(settings: Settings, notes: list[str]) -> ClusterView | None:
+    """What the cluster has; None for the embedded one. A cluster that was not asked for by name need not be there."""
+    from reconciler.wiring.cluster import NoClusterHere  # noqa: PLC0415 - only for this command
+    from reconciler.wiring.surroundings import seen_cluster  # noqa: PLC0415 - likewise
+
+    if settings.cluster == "embedded":
+        return None
+    try:
+        with Progress() as progress:
+            progress("view")
+            name, view = seen_cluster(settings)
+    except NoClusterHere:
+        notes.append("there is no cluster here: the buffer is an example for the embedded one")
+        return None
+    except Failure as failure:
+        if settings.cluster:
+            raise
+        notes.append(f"the cluster cannot be read ({failure.message}): the buffer is an example for the embedded one")
+        return None
+    notes.extend(f"{name}: {gap}" for gap in view.gaps)
+    return view
+
+
+def _target(view: ClusterView, notes: list[str]) -> Workload | None:
+    from reconciler.manifests.declared import live_declared  # noqa: PLC0415 - only for this command
+    from reconciler.scaffold.candidate import candidate  # noqa: PLC0415 - likewise
+
+    declared = live_declared(view)
+    if not declared.node_pools:
+        notes.append("the cluster has no NodePool: headroom makes no node before it has one")
+    found = candidate(declared.workloads, declared.buffers)
+    if found is None:
+        notes.append(
+            "the cluster has no Deployment to buffer that requests CPU or memory: the buffer is for pods of one CPU"
+        )
+    return found
+
+
+def _write(target: Path, files: Mapping[str, str]) -> None:
     place = target
     try:
         taken = [path for path in files if (target / path).exists()]
@@ -71,14 +179,10 @@ def command(*, folder: str, cluster: str, example: bool) -> int:
         for path, text in files.items():
             place = target / path
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text.replace("CLUSTER", cluster), encoding="utf-8")
+            place.write_text(text, encoding="utf-8")
             click.echo(f"  {place}")
     except OSError as error:
         raise Invalid(
             f"{place}: cannot be written ({error.strerror})", hint="name a folder that you can write to"
         ) from error
-    where = "production" if example else cluster
-    snapshot = ":snapshots/production" if example else ""
-    click.echo(f"Wrote {len(files)} files. Next, in {target}: headroom validate, then")
-    click.echo(f"  headroom plan --path clusters/{where} --cluster embedded{snapshot}")
-    return 0
+    click.echo(f"Wrote {len(files)} files.")

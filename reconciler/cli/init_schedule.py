@@ -124,8 +124,8 @@ def command(
     if output in {None, "-"}:
         click.echo(text, nl=False)
     else:
-        _write(Path(output), text)
-        click.echo(f"Wrote {output}. Next: headroom schedule {output}", err=True)
+        written = _write(Path(output), text)
+        click.echo(f"Wrote {' and '.join(map(str, written))}. Next: headroom schedule {output}", err=True)
     return 0
 
 
@@ -160,13 +160,24 @@ def _check(text: str) -> None:
         click.echo(line, err=True)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str) -> tuple[Path, ...]:
+    """What was written: the schedule and, where no folder above has it yet, the schema that editors check it with."""
+    from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema_text  # noqa: PLC0415 - likewise
+
+    folders = path.absolute().parents
+    levels = next((level for level, folder in enumerate(folders) if (folder / SCHEMA_FILE).is_file()), None)
+    schema = path.parent / SCHEMA_FILE
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+            file.write(editor_line(levels or 0) + text)
+        if levels is not None:
+            return (path,)
+        schema.parent.mkdir(exist_ok=True)
+        schema.write_text(editor_schema_text(), encoding="utf-8")
     except FileExistsError as error:
         raise Invalid(f"{path} already exists", hint="name another file, or move it away") from error
     except FileNotFoundError as error:
         raise Invalid(f"there is no folder {path.parent}", hint=f"make it first: mkdir -p {path.parent}") from error
     except OSError as error:
         raise Invalid(f"{path}: cannot be written ({error.strerror})", hint="name a file that you can write") from error
+    return path, schema

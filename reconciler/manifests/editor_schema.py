@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +13,16 @@ from reconciler.manifests.schema import schema_of
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 SCHEMA_FILE = ".headroom/manifests.schema.json"
 """Where `headroom init` puts the schema. Hidden folders are not read as manifests."""
-EDITOR_LINE = f"# yaml-language-server: $schema=../../{SCHEMA_FILE}\n"
-"""The comment by which editors find the schema, in a file of `clusters/NAME/`."""
+
+
+def editor_line(levels: int) -> str:
+    """The comment by which editors find the schema. levels: how many folders below the repository's top the file is in."""
+    return f"# yaml-language-server: $schema={'../' * levels}{SCHEMA_FILE}\n"
+
+
+def editor_schema_text() -> str:
+    """The schema as the file that `editor_line` leads to."""
+    return json.dumps(editor_schema(), indent=2) + "\n"
 
 
 def editor_schema() -> dict[str, Any]:

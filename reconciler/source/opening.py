@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock, Source
 from reconciler.source.credentials import Credentials, is_remote
@@ -36,7 +36,7 @@ def open_source(
 ) -> Source:
     """A URL is polled at its revision or default branch; a folder is read as it stands, unless a revision is named.
 
-    A bare repository on this machine is read at its HEAD. Raises `Invalid` for what is neither a folder nor a URL.
+    A bare repository on this machine is read at its HEAD. Raises `Stalled` for what is neither a folder nor a URL.
     """
     options = options or GitOptions()
     scope = Scope.of(subdirectory, options.templates)
@@ -56,7 +56,11 @@ def open_source(
             allowed_signers=options.allowed_signers or None,
         )
     if not path.is_dir():
-        raise Invalid(f"repository {repository!r} is no folder", hint="name a folder or a Git URL with --repo")
+        raise Stalled(
+            f"repository {repository!r} is no folder",
+            reason=PATH_NOT_FOUND,
+            hint="name a folder or a Git URL with --repo",
+        )
     from reconciler.source.revision import LocalRevision, is_repository  # noqa: PLC0415 - only with a revision
 
     if not revision and is_repository(path):

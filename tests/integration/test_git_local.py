@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.errors import Failure, Invalid, Stalled
 from reconciler.source.credentials import Credentials
 from reconciler.source.git import GitSource
 from reconciler.source.opening import GitOptions, open_source, tree_at
@@ -108,11 +108,11 @@ def test_a_tree_for_comparison_is_never_an_old_one(
 
 
 @pytest.mark.parametrize(
-    ("repository_name", "revision", "message"),
+    ("repository_name", "revision", "failure", "message"),
     [
-        ("no/such/folder", None, "repository 'no/such/folder' is no folder"),
-        ("{folder}", "main", "is in no Git repository, so it has no revisions"),
-        ("ext::sh -c true", None, "ext is no host"),
+        ("no/such/folder", None, Stalled, "repository 'no/such/folder' is no folder"),
+        ("{folder}", "main", Invalid, "is in no Git repository, so it has no revisions"),
+        ("ext::sh -c true", None, Invalid, "ext is no host"),
     ],
 )
 def test_what_cannot_be_opened(
@@ -120,10 +120,11 @@ def test_what_cannot_be_opened(
     clock: ManualClock,
     repository_name: str,
     revision: str | None,
+    failure: type[Failure],
     message: str,
 ) -> None:
     folder = tmp_path_factory.mktemp("plain")
-    with pytest.raises(Invalid, match=message):
+    with pytest.raises(failure, match=message):
         open_source(repository_name.format(folder=folder), clock=clock, revision=revision)
 
 

@@ -142,6 +142,9 @@ def test_init_onto_a_file_says_which_and_why(tmp_path: Path) -> None:
 def test_init_of_the_example_names_its_snapshot(tmp_path: Path) -> None:
     done = headroom("init", "--example", "capacity", folder=tmp_path)
     assert "--path clusters/production --cluster embedded:snapshots/production" in done.stdout
+    line = (tmp_path / "capacity" / "clusters" / "production" / "buffers" / "shop.yaml").read_text().partition("\n")[0]
+    assert line == "# yaml-language-server: $schema=../../../.headroom/manifests.schema.json"
+    assert (tmp_path / "capacity" / ".headroom" / "manifests.schema.json").is_file()
 
 
 @pytest.mark.parametrize(
@@ -204,6 +207,12 @@ def test_a_closed_output_is_one_plain_line(words: tuple[str, ...], code: int) ->
         ("schedule", "--path", "nowhere"),
         ("budgets", "--nodes", "3", "--path", "nowhere"),
         ("plan", "--cluster", "embedded", "--path", "nowhere"),
+        ("schedule", "--repo", "nowhere"),
+        ("budgets", "--nodes", "3", "--repo", "nowhere"),
+        ("explain", "CapacityBuffer/shop/web", "--cluster", "embedded", "--repo", "nowhere"),
+        ("apply", "--yes", "--cluster", "embedded", "--repo", "nowhere"),
+        ("diff", "main..", "--cluster", "embedded", "--repo", "nowhere"),
+        ("run", "--cluster", "embedded", "--repo", "nowhere"),
     ],
 )
 def test_a_path_that_does_not_exist_is_a_usage_error(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -257,7 +266,7 @@ def test_init_gives_editors_the_schema_of_what_it_writes(tmp_path: Path) -> None
     assert schema == json.loads(headroom("schema", "manifests", folder=tmp_path).stdout)
     text = (tmp_path / "clusters" / "production" / "buffers.yaml").read_text()
     assert text.startswith("# yaml-language-server: $schema=../../.headroom/manifests.schema.json\n")
-    assert "1 document in 1 file: 0 errors, 0 warnings" in headroom("validate", folder=tmp_path).stdout
+    assert "3 documents in 2 files: 0 errors, 0 warnings" in headroom("validate", folder=tmp_path).stdout
 
 
 def test_the_shell_completes_commands() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
 from reconciler.manifests.declared import read
+from reconciler.manifests.editor_schema import editor_schema
 from reconciler.model.errors import Invalid
 from reconciler.model.schedules import Schedule
 
@@ -46,11 +48,36 @@ def test_flags_alone_are_enough() -> None:
 def test_what_it_writes_is_accepted_and_shown(tmp_path: Path) -> None:
     file = tmp_path / "hours.yaml"
     done = init("schedule", *OFFICE, "--output", str(file))
-    assert (done.stdout, done.stderr) == ("", f"Wrote {file}. Next: headroom schedule {file}\n")
+    schema = tmp_path / ".headroom" / "manifests.schema.json"
+    assert (done.stdout, done.stderr) == ("", f"Wrote {file} and {schema}. Next: headroom schedule {file}\n")
     runner = CliRunner()
     assert runner.invoke(application, ["validate", str(file)], standalone_mode=False).return_value == 0
     shown = runner.invoke(application, ["schedule", str(file), "--now", "2026-11-23T10:00:00Z"]).stdout
     assert "3 now, 2026-11-23 11:00 CET (10:00 UTC); 1 from Mon 2026-11-23 17:00 CET (16:00 UTC)" in shown
+
+
+@pytest.mark.parametrize(
+    ("folder", "way"),
+    [("", ""), ("clusters", "../"), ("clusters/west", "../../"), ("clusters/west/hours", "../../../")],
+)
+def test_editors_find_the_schema_that_the_repository_has(tmp_path: Path, folder: str, way: str) -> None:
+    assert init(str(tmp_path), "--cluster", "embedded", "--name", "west").exit_code == 0
+    file = tmp_path / folder / "hours.yaml"
+    file.parent.mkdir(exist_ok=True)
+    done = init("schedule", *OFFICE, "-o", str(file))
+    assert done.stderr == f"Wrote {file}. Next: headroom schedule {file}\n"
+    line = file.read_text().partition("\n")[0]
+    assert line == f"# yaml-language-server: $schema={way}.headroom/manifests.schema.json"
+    assert (file.parent / line.partition("=")[2]).is_file()
+
+
+def test_where_there_is_no_schema_it_is_written_beside_the_schedule(tmp_path: Path) -> None:
+    init("schedule", *OFFICE, "-o", str(tmp_path / "hours.yaml"))
+    text = (tmp_path / "hours.yaml").read_text()
+    assert text.startswith("# yaml-language-server: $schema=.headroom/manifests.schema.json\napiVersion: ")
+    assert json.loads((tmp_path / ".headroom" / "manifests.schema.json").read_text()) == editor_schema()
+    again = init("schedule", *OFFICE, "-o", str(tmp_path / "hours.yaml"))
+    assert isinstance(again.exception, Invalid)
 
 
 def test_a_dash_is_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

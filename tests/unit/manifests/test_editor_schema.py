@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from reconciler.manifests.editor_schema import EDITOR_LINE, SCHEMA_FILE, editor_schema
+from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema, editor_schema_text
 
 ROOT = Path(__file__).resolve().parents[3]
 VALIDATOR = jsonschema_rs.Draft7Validator(editor_schema())
@@ -62,6 +63,22 @@ def test_other_kinds_may_be_anything() -> None:
 
 
 def test_the_line_leads_from_a_clusters_folder_to_the_schema() -> None:
-    found = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)\n", EDITOR_LINE)
+    found = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)\n", editor_line(2))
     assert found is not None
     assert (Path("/r/clusters/production") / found[1]).resolve() == Path("/r") / SCHEMA_FILE
+
+
+def test_the_example_repository_has_the_schema_that_init_writes() -> None:
+    """Renew with HEADROOM_GOLDEN=write."""
+    file = ROOT / "examples-repo" / SCHEMA_FILE
+    if os.environ.get("HEADROOM_GOLDEN") == "write":
+        file.write_text(editor_schema_text())
+    assert file.read_text() == editor_schema_text()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_each_example_leads_to_it(path: Path) -> None:
+    line = path.read_text().partition("\n")[0]
+    assert (path.parent / line.removeprefix("# yaml-language-server: $schema=")).resolve() == (
+        ROOT / "examples-repo" / SCHEMA_FILE
+    )

@@ -1,0 +1,171 @@
+"""`headroom init`: what it looks at, and what it says when there is nothing to look at."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+DEPLOYMENT: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "checkout", "namespace": "shop"},
+    "spec": {
+        "replicas": 10,
+        "selector": {"matchLabels": {"app": "checkout"}},
+        "template": {
+            "metadata": {"labels": {"app": "checkout"}},
+            "spec": {"containers": [{"name": "main", "image": "a:1", "resources": {"requests": {"cpu": "1"}}}]},
+        },
+    },
+}
+
+
+def headroom(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    base = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "PYTHONPATH": str(ROOT),
+        "KUBECONFIG": str(folder / "none"),
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "reconciler", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**base, **environment},
+    )
+
+
+def snapshot(folder: Path, *workloads: dict[str, Any], pools: bool = True) -> str:
+    """A snapshot with a NodePool and these workloads; what `--cluster` calls it."""
+    kept = folder / "kept"
+    kept.mkdir()
+    scaffolded = yaml.safe_load((ROOT / "config" / "scaffold" / "nodepools.yaml").read_text())
+    for name, items in (("workloads", list(workloads)), ("nodepools", [scaffolded] if pools else [])):
+        (kept / f"{name}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    (kept / "namespaces.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace]}))
+    shutil.copy(ROOT / "examples-repo" / "snapshots" / "staging" / "instance_types.json", kept)
+    return f"snapshot:{kept}"
+
+
+def test_the_first_plan_shows_a_node_and_its_price_for_the_largest_deployment(tmp_path: Path) -> None:
+    cluster = snapshot(tmp_path, {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "replicas": 40}})
+    made = headroom(tmp_path, "init", "capacity", "--cluster", cluster, "--forge", "none")
+    assert made.returncode == 0, made.stderr
+    assert "The buffer is for Deployment/shop/checkout, the largest Deployment without one." in made.stdout
+    plan = next(line.strip() for line in made.stdout.splitlines() if line.startswith("  headroom plan "))
+    done = headroom(tmp_path / "capacity", *plan.split()[1:])
+    assert done.returncode == 1, done.stderr
+    assert "CapacityBuffer/shop/checkout  8 chunks: " in done.stdout
+    assert "/h\n      in NodePool general, for " in done.stdout
+
+
+def test_without_anything_to_buffer_or_to_make_nodes_with_it_says_so(tmp_path: Path) -> None:
+    made = headroom(tmp_path, "init", "capacity", "--cluster", snapshot(tmp_path, pools=False), "--forge", "none")
+    assert made.returncode == 0, made.stderr
+    assert "the cluster has no NodePool" in made.stderr
+    assert "the cluster has no Deployment to buffer" in made.stderr
+    assert "podTemplateRef" in (tmp_path / "capacity" / "clusters" / "production" / "buffers.yaml").read_text()
+
+
+def test_a_cluster_that_cannot_be_reached_is_told_of_and_the_example_is_written(tmp_path: Path) -> None:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "gone",
+        "contexts": [{"name": "gone", "context": {"cluster": "gone", "user": "me"}}],
+        "clusters": [{"name": "gone", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "me", "user": {}}],
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    reached = {"KUBECONFIG": str(tmp_path / "kubeconfig")}
+    made = headroom(tmp_path, "init", "capacity", **reached)
+    assert made.returncode == 0, made.stderr
+    assert "the cluster cannot be read (" in made.stderr
+    assert "the buffer is an example for the embedded one" in made.stderr
+    assert "headroom plan --path clusters/production --cluster embedded" in made.stdout
+    assert (tmp_path / "capacity" / "clusters" / "production" / "nodepools.yaml").exists()
+
+
+def test_a_cluster_that_was_named_must_be_there(tmp_path: Path) -> None:
+    made = headroom(tmp_path, "init", "capacity", "--cluster", "snapshot:nowhere")
+    assert made.returncode == 1
+    assert "nowhere" in made.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("remote", "file"),
+    [
+        ("git@github.com:example/capacity.git", ".github/workflows/headroom.yaml"),
+        ("https://gitlab.example.com/platform/capacity.git", ".gitlab-ci.yml"),
+        ("https://codeberg.org/example/capacity.git", ".gitea/workflows/headroom.yaml"),
+    ],
+)
+def test_the_remote_decides_whose_ci_file_is_written_and_its_commands_work(
+    tmp_path: Path, remote: str, file: str
+) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    git(tmp_path, "remote", "add", "origin", remote)
+    made = headroom(tmp_path, "init")
+    assert made.returncode == 0, made.stderr
+    assert "CI" not in made.stderr
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "A first buffer")
+    base = git(tmp_path, "rev-parse", "HEAD")
+    git(tmp_path, "update-ref", "refs/remotes/origin/main", base)
+    buffers = tmp_path / "clusters" / "production" / "buffers.yaml"
+    buffers.write_text(buffers.read_text().replace("replicas: 3", "replicas: 30"))
+    git(tmp_path, "commit", "--quiet", "--all", "--message", "More")
+    script = "\n".join(commands(yaml.safe_load((tmp_path / file).read_text())))
+    assert script.count("headroom ") == 3
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+        "GITHUB_BASE_REF": "main",
+        "GITHUB_STEP_SUMMARY": "/dev/stdout",
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
+    }
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "CapacityBuffer/default/web" in done.stdout
+    assert "30" in done.stdout
+
+
+def commands(pipeline: dict[str, Any]) -> list[str]:
+    """What the pipeline runs, but for installing headroom."""
+    job = (pipeline.get("jobs") or pipeline)["capacity"]
+    steps = [step["run"] for step in job["steps"] if "run" in step] if "steps" in job else job["script"]
+    return [step for step in steps if not step.startswith("pip ")]
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ("-c", "user.name=test", "-c", "user.email=test@example.invalid", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_without_a_remote_it_says_how_to_get_a_ci_file(tmp_path: Path) -> None:
+    made = headroom(tmp_path, "init", "capacity")
+    assert "no CI file: the folder has no remote origin; --forge github, gitlab or gitea writes one" in made.stderr
+    assert "there is no cluster here" in made.stderr
+    named = headroom(tmp_path, "init", "other", "--forge", "gitlab")
+    assert "no CI file" not in named.stderr
+    assert (tmp_path / "other" / ".gitlab-ci.yml").exists()
+    git(tmp_path, "init", "--quiet", "third")
+    git(tmp_path / "third", "remote", "add", "origin", "git@git.example.com:platform/capacity.git")
+    assert "its remote origin names no forge that is known" in headroom(tmp_path, "init", "third").stderr

@@ -1,0 +1,80 @@
+"""The files of a first repository: what they hold, and what their CI does."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from reconciler.manifests.declared import read
+from reconciler.packaged import packaged_tree
+from reconciler.scaffold.first_repository import FirstRepository, next_steps, repository_files
+from reconciler.scaffold.forges import CI_FILES
+from tests.builders import deployment
+
+PACKAGED = packaged_tree("config/scaffold")
+
+
+def files_of(first: FirstRepository) -> dict[str, str]:
+    return repository_files(first, PACKAGED)
+
+
+def test_without_a_cluster_there_is_a_node_pool_too() -> None:
+    assert set(files_of(FirstRepository("west"))) == {
+        "README.md",
+        ".sourceignore",
+        ".headroom/manifests.schema.json",
+        "clusters/west/buffers.yaml",
+        "clusters/west/nodepools.yaml",
+    }
+
+
+@pytest.mark.parametrize(("namespace", "name"), [("shop", "web"), ("123", "true"), ("1e3", "1.5"), ("cluster", "name")])
+def test_the_buffer_is_the_deployments_whatever_that_is_called(namespace: str, name: str) -> None:
+    target = deployment(name, namespace=namespace, replicas=40)
+    files = files_of(FirstRepository("west", seen=True, target=target))
+    assert "clusters/west/nodepools.yaml" not in files
+    declared = read({"buffers.yaml": files["clusters/west/buffers.yaml"].encode()})
+    (buffer,) = declared.buffers
+    assert (buffer.target, buffer.replicas) == (target.ref, 8)
+    assert (buffer.ref.namespace, buffer.ref.name) == (namespace, name)
+    assert f"8 more pods of the Deployment `{name}`" in files["clusters/west/buffers.yaml"]
+
+
+@pytest.mark.parametrize("forge", CI_FILES)
+@pytest.mark.parametrize(
+    ("first", "planned_on"),
+    [
+        (FirstRepository("west"), "embedded"),
+        (FirstRepository("west", seen=True), "snapshot:snapshots/west"),
+        (FirstRepository("west", seen=True, cluster_flag="kubeconfig:a"), "snapshot:snapshots/west"),
+        (FirstRepository("west", seen=True, cluster_flag="snapshot:kept"), "snapshot:kept"),
+    ],
+)
+def test_ci_validates_strictly_and_plans_without_a_cluster(forge: str, first: FirstRepository, planned_on: str) -> None:
+    text = files_of(FirstRepository("west", seen=first.seen, forge=forge, cluster_flag=first.cluster_flag))[
+        CI_FILES[forge]
+    ]
+    assert yaml.safe_load(text)
+    assert "headroom validate --strict" in text
+    assert text.count(f"--path clusters/west --cluster {planned_on} --output markdown") == 2
+    assert "CLUSTER" not in text
+
+
+def test_no_word_of_the_scaffold_is_left_over() -> None:
+    for first in (FirstRepository("west"), FirstRepository("west", seen=True, target=deployment())):
+        for text in files_of(first).values():
+            assert not {"CLUSTER", "PLANNED_ON", "CHUNKS", "TARGET", "NAMESPACE"} & set(text.replace("/", " ").split())
+
+
+def test_the_next_steps_name_the_cluster_that_was_given() -> None:
+    steps = next_steps(FirstRepository("west", seen=True, cluster_flag="kubeconfig:my west"))
+    assert "headroom plan --path clusters/west --cluster 'kubeconfig:my west'" in steps
+    assert "headroom snapshot -o snapshots/west --cluster 'kubeconfig:my west'" in steps
+    assert not any("--cluster" in step for step in next_steps(FirstRepository("west", seen=True)))
+
+
+def test_a_snapshot_is_planned_and_not_run() -> None:
+    assert next_steps(FirstRepository("west", seen=True, cluster_flag="snapshot:kept")) == (
+        "headroom validate --strict",
+        "headroom plan --path clusters/west --cluster snapshot:kept",
+    )
