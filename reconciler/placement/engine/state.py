@@ -91,9 +91,11 @@ class State:
         self.weights: list[tuple[int, ...]] = []
         """Numbers of pools by weight, once they were sorted (see open)."""
         self.per_node = per_node
-        self._reserving: tuple[Constraint, ...] = (self.resources, self.ports, self.share)
+        self._reserving: tuple[Constraint, ...] = (self.ports,) if per_node is None else (self.ports, self.share)
+        """Rules that keep account of chunks on all bins; of resources the planned nodes themselves do."""
         self._journal: list[JournalEntry | LimitCharge] = []
-        self._known_counts: dict[tuple[int, tuple[int, ...]], CountedIn] = {}
+        self._known_counts: dict[tuple[int, int], CountedIn] = {}
+        """By node template and equivalence class."""
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
         self._template_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
         self._fullness = bins.fullness()
@@ -122,7 +124,7 @@ class State:
     def expect_work(self, chunks: int) -> None:
         """So many chunks are about to be placed on planned and new nodes: loads the compiled loops where they pay."""
         work = chunks * (self.planned.count + chunks // 16)
-        if self.planned.kernel is plain() and work > CHUNKS_WORTH_COMPILING:
+        if work > CHUNKS_WORTH_COMPILING and self.planned.kernel is plain():
             self.planned.kernel = compiled()
 
     @property
@@ -151,7 +153,9 @@ class State:
         for constraint in self._reserving:
             if constraint.concerns(entry.batch):
                 constraint.unreserve(entry.batch, entry.bin, entry.count)
-        if entry.bin >= self.base:
+        if entry.bin < self.base:
+            self.resources.unreserve(entry.batch, entry.bin, entry.count)
+        else:
             self.planned.undo(entry.batch, entry.bin - self.base, entry.count, entry.was, entry.place)
 
     def entries(self, since: Saved | None = None) -> list[JournalEntry]:
@@ -234,15 +238,13 @@ class State:
         self._note(JournalEntry(batch, self.base + index, count, self._counted_in(batch, number, index), was, place))
 
     def _counted_in(self, batch: Batch, number: int, index: int) -> CountedIn:
-        """Computed once for a node template and shapes that count in the same counters, where all of its nodes agree."""
-        positions = self.topology.counts_of(batch.needs)
-        if not positions:
-            return NOWHERE
-        key = (number, positions)
+        """Computed once for a node template and an equivalence class, where all nodes of the template agree."""
+        key = (number, batch.needs.equivalence_class)
         known = self._known_counts.get(key)
         if known is None:
+            positions = self.topology.counts_of(batch.needs)
             counters = [self.topology.counters[item].counted for item in positions]
-            known = self._counted_in_now(batch, index)
+            known = self._counted_in_now(batch, index) if positions else NOWHERE
             if all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
                 self._known_counts[key] = known
         return known
@@ -266,6 +268,8 @@ class State:
         for constraint in self._reserving:
             if constraint.concerns(entry.batch):
                 constraint.reserve(entry.batch, entry.bin, entry.count)
+        if entry.bin < self.base:
+            self.resources.reserve(entry.batch, entry.bin, entry.count)
         self._journal.append(entry)
 
     def _count(self, entry: JournalEntry, sign: int) -> None:
