@@ -177,7 +177,7 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
 
 
 def _seed_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
-    """Under the names of the CapacityBuffer proposal for Karpenter (seed 001, questions, 6): what stands or is on its way."""
+    """Under the names of the Karpenter RFC "CapacityBuffer": what stands or is on its way."""
     buffers = [outcome for outcome in outcomes if outcome.demand.ref.kind in _BUFFER_KINDS]
     for name, text, resource, unit in (
         ("karpenter_buffer_capacity_cpu_cores", "CPU kept ready for a buffer", CPU, 1000),

@@ -1,6 +1,6 @@
 """What each schedule is worth at the very moment of a scrape. Registered with metrics by wiring; Prometheus' client collects.
 
-The name and labels are seed 004's, so that a HorizontalAutoscaler's or KEDA's query finds what the proposal promised.
+The name and labels are those of the Karpenter design "Scheduled Capacity", so that a HorizontalAutoscaler's or KEDA's query finds what the proposal promised.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _without_secrets(value: Json) -> Json:
-    """Pod specs, wherever they stand (seed 000's Buffer has one inside), reduced to what scheduling looks at."""
+    """Pod specs, wherever they stand (a Buffer has one inside), reduced to what scheduling looks at."""
     if isinstance(value, list):
         return [_without_secrets(item) for item in value]
     if not isinstance(value, Mapping):

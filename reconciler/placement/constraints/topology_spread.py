@@ -1,4 +1,4 @@
-"""Topology spread: kube-scheduler's plugin PodTopologySpread. The one place where maxSkew and minDomains are judged.
+"""Topology spread: kube-scheduler's plugin PodTopologySpread. The one place where placing judges maxSkew and minDomains.
 
 A pod may come to a domain when no more would count there than maxSkew above the fewest that count in any domain. minDomains
 (KEP-3022) makes that fewest 0 while there are too few domains.

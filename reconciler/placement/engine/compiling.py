@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pickle import UnpicklingError
 from typing import Any
 
 
@@ -15,9 +16,24 @@ def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
 
     def jitted(loop: Callable[..., Any]) -> Callable[..., Any]:
         try:
-            found: Callable[..., Any] = njit(cache=True, nogil=True)(loop)
+            found: Any = njit(cache=True, nogil=True)(loop)
         except RuntimeError:  # there is no folder that the cache can be written to
             found = njit(cache=False, nogil=True)(loop)
-        return found
+        else:
+            found._cache.load_overload = _whole(found._cache.load_overload)  # noqa: SLF001 - numba has no setting for it
+        compiled: Callable[..., Any] = found
+        return compiled
 
     return jitted
+
+
+def _whole(load: Callable[..., Any]) -> Callable[..., Any]:
+    """What was cut off while it was written counts as not there: it is compiled again, and written whole."""
+
+    def load_whole(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except (UnpicklingError, EOFError, ValueError, AttributeError, ImportError, IndexError):
+            return None
+
+    return load_whole

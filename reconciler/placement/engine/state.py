@@ -11,7 +11,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint import Constraint
+from reconciler.placement.constraints.constraint import Constraint, Stateless
 from reconciler.placement.constraints.constraint_set import ConstraintSet
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits
@@ -91,8 +91,9 @@ class State:
         self.weights: list[tuple[int, ...]] = []
         """Numbers of pools by weight, once they were sorted (see open)."""
         self.per_node = per_node
-        self._reserving: tuple[Constraint, ...] = (self.ports,) if per_node is None else (self.ports, self.share)
-        """Rules that keep account of chunks on all bins; of resources the planned nodes themselves do."""
+        self._reserving = tuple(item for item in self.constraints_on_nodes if not isinstance(item, Stateless))
+        self.constraints_on_planned = tuple(item for item in self._reserving if item is not self.resources)
+        """Those that planned nodes are asked for one by one. Labels and taints are judged by template, resources by the loops."""
         self._journal: list[JournalEntry | LimitCharge] = []
         self._known_counts: dict[tuple[int, int], CountedIn] = {}
         """By node template and equivalence class."""
@@ -150,12 +151,10 @@ class State:
 
     def _undo(self, entry: JournalEntry) -> None:
         self._count(entry, -1)
-        for constraint in self._reserving:
+        for constraint in self._reserving if entry.bin < self.base else self.constraints_on_planned:
             if constraint.concerns(entry.batch):
                 constraint.unreserve(entry.batch, entry.bin, entry.count)
-        if entry.bin < self.base:
-            self.resources.unreserve(entry.batch, entry.bin, entry.count)
-        else:
+        if entry.bin >= self.base:
             self.planned.undo(entry.batch, entry.bin - self.base, entry.count, entry.was, entry.place)
 
     def entries(self, since: Saved | None = None) -> list[JournalEntry]:
@@ -265,11 +264,9 @@ class State:
 
     def _note(self, entry: JournalEntry) -> None:
         self._count(entry, 1)
-        for constraint in self._reserving:
+        for constraint in self._reserving if entry.bin < self.base else self.constraints_on_planned:
             if constraint.concerns(entry.batch):
                 constraint.reserve(entry.batch, entry.bin, entry.count)
-        if entry.bin < self.base:
-            self.resources.reserve(entry.batch, entry.bin, entry.count)
         self._journal.append(entry)
 
     def _count(self, entry: JournalEntry, sign: int) -> None:

@@ -14,7 +14,7 @@ from reconciler.model.findings import Finding, Severity
 from tests.unit.manifests.admission_cases import Case, cases
 
 TRANSLATED = {"reasons-lowercase", "nodes-integer-type"}
-"""Refused by the API server, but written in seed 003: read, rendered right, and told."""
+"""Refused by the API server, but written in the design "Disruption Controls By Reason": read, rendered right, and told."""
 SCHEMAS = {"CapacityBuffer": "capacity_buffer", "ProvisioningRequest": "provisioning_request", "NodePool": "node_pool"}
 
 

@@ -1,4 +1,4 @@
-"""What headroom says of budgets that do not do what they seem to, case by case; and seed 003's own examples."""
+"""What headroom says of budgets that do not do what they seem to, case by case; and the design's own examples."""
 
 from __future__ import annotations
 

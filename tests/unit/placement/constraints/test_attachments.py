@@ -75,7 +75,7 @@ def nodes_of(placement: Placement) -> dict[str, str | None]:
     return {holding.demand.name: item.node for item in placement.occupied for holding in item.holdings}
 
 
-def excuses_of(placement: Placement) -> list[str]:
+def reasons_of(placement: Placement) -> list[str]:
     return [reason.example for left in placement.unplaced for reason in left.reasons]
 
 
@@ -88,14 +88,14 @@ def test_each_pod_counts_its_own_volumes() -> None:
     two = (pending("one", using("data")), pending("two", using("data", cpu="200m")))
     placement = placed(SHARED, *two, nodes=(node(),))
     assert len(nodes_of(placement)) == 1
-    assert excuses_of(placement) == [FULL]
+    assert reasons_of(placement) == [FULL]
 
 
 def test_a_volume_that_a_pod_on_the_node_uses_counts_again() -> None:
     there = pod("old", node="node-1", pod_shape=using("data"))
     placement = placed(SHARED, pending("new", using("data")), nodes=(node(),), pods=(there,))
     assert nodes_of(placement) == {}
-    assert excuses_of(placement) == [f"{FULL} even without the pods on it"]
+    assert reasons_of(placement) == [f"{FULL} even without the pods on it"]
 
 
 def test_where_drivers_limit_nothing_pods_share_volumes_freely() -> None:
@@ -134,7 +134,7 @@ def test_while_its_volume_is_made_for_a_node_a_claim_holds_its_pods_to_that() ->
     two = (pending("one", using("data", cpu="400m")), pending("two", using("data", cpu="500m")))
     assert set(nodes_of(placed(storage, *two, nodes=RISING)).values()) == {"b-2"}
     none = replace(WAITING, provisioner=NO_PROVISIONER)
-    words = excuses_of(placed(replace(storage, classes=(none,)), two[0], nodes=RISING))
+    words = reasons_of(placed(replace(storage, classes=(none,)), two[0], nodes=RISING))
     assert words == [
         "PersistentVolumeClaim/shop/data waits for a volume for node b-2, and its storage class makes none"
     ]
@@ -148,13 +148,13 @@ def test_a_claim_for_one_pod_is_had_by_one_pod() -> None:
     two = (pending("db-0", using("data")), pending("db-1", using("data")))
     placement = placed(ALONE, *two, nodes=(node(),))
     assert nodes_of(placement) == {"db-0": "node-1"}
-    assert excuses_of(placement) == [TAKEN]
+    assert reasons_of(placement) == [TAKEN]
 
 
 def test_a_claim_for_one_pod_that_runs_is_not_to_be_had() -> None:
     there = pod("old", node="node-1", pod_shape=using("data"))
     placement = placed(ALONE, pending("db-0", using("data")), nodes=(node(), node("node-2")), pods=(there,))
-    assert excuses_of(placement) == [TAKEN]
+    assert reasons_of(placement) == [TAKEN]
 
 
 def test_a_claim_for_one_pod_goes_to_the_first_by_priority_and_name() -> None:
@@ -179,4 +179,4 @@ def test_what_shares_nothing_is_left_as_it_is(count: int) -> None:
     demands = [pending(f"db-{number}", using(f"data-{number}")) for number in range(count)]
     placement = placed(storage, *demands, nodes=(node(),))
     assert len(nodes_of(placement)) == 1
-    assert set(excuses_of(placement)) <= {"node-1 lacks 1 volume of ebs.csi.aws.com"}
+    assert set(reasons_of(placement)) <= {"node-1 lacks 1 volume of ebs.csi.aws.com"}

@@ -87,7 +87,7 @@ def test_no_chunk_of_high_priority_loses_its_place_to_others(low: int) -> None:
     ]
 
 
-def test_the_excuse_says_what_one_more_node_would_count_as() -> None:
+def test_the_reason_says_what_one_more_node_would_count_as() -> None:
     """Of a limit of 11 CPUs two nodes leave 3: room for the smallest type, but not for a list of two."""
     placement = placed(demand(count=3, pod_shape=NEARLY_TWO), pools=[two_types(cpu="11")])
 

@@ -82,7 +82,7 @@ def placed(
     return placement
 
 
-def excuse_of(placement: Placement) -> str:
+def reason_of(placement: Placement) -> str:
     (left,) = placement.unplaced
     (reason,) = left.reasons
     return reason.example
@@ -141,7 +141,7 @@ def test_two_volumes_of_one_pod_must_have_a_place_in_common() -> None:
     (planned,) = placed(Storage(volumes, claims), pending("db", with_claims("data", "logs"))).planned
     assert planned.zones == ("zone-b",)
     apart = (volume("one", where(ZONE_LABEL, "zone-a")), volume("two", where(ZONE_LABEL, "zone-b")))
-    words = excuse_of(placed(Storage(apart, claims), pending("db", with_claims("data", "logs"))))
+    words = reason_of(placed(Storage(apart, claims), pending("db", with_claims("data", "logs"))))
     assert words == (
         "its volumes are in places that have no node in common:"
         f" PersistentVolumeClaim/shop/data where {ZONE_LABEL}=zone-a; PersistentVolumeClaim/shop/logs where {ZONE_LABEL}=zone-b"
@@ -171,7 +171,7 @@ def test_a_class_without_a_provisioner_needs_a_volume_that_lies_ready() -> None:
     assert placement.planned[0].zones == ("zone-c",)
     assert "volumes of storage class local lie ready in a fixed number" in placement.assumptions[0]
     small = replace(ready, capacity=2**20)
-    words = excuse_of(
+    words = reason_of(
         placed(Storage((small,), (waiting("data", "local"),), (local,)), pending("db", with_claims("data")))
     )
     assert words == ("PersistentVolumeClaim/shop/data: no volume of storage class local is free that is large enough")
@@ -202,10 +202,10 @@ def test_a_class_without_a_provisioner_needs_a_volume_that_lies_ready() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_claim_that_no_node_can_satisfy_is_the_excuse(storage: Storage, words: str) -> None:
+def test_a_claim_that_no_node_can_satisfy_is_the_reason(storage: Storage, words: str) -> None:
     placement = placed(storage, pending("db", with_claims("data")), nodes=(node(),))
     assert not placement.occupied
-    assert excuse_of(placement) == words
+    assert reason_of(placement) == words
 
 
 @pytest.mark.parametrize(("controller", "fits"), [("uid-1", True), ("uid-0", False), ("", False)])
@@ -215,7 +215,7 @@ def test_the_claim_of_an_ephemeral_volume_must_have_been_made_for_the_pod(*, con
     placement = placed(storage, pending("db", ephemeral), nodes=(node(),))
     assert bool(placement.occupied) == fits
     if not fits:
-        assert excuse_of(placement) == (
+        assert reason_of(placement) == (
             "PersistentVolumeClaim/shop/db-tmp was not made for the pod, though its ephemeral volume's claim has that name"
         )
 
@@ -322,7 +322,7 @@ def test_a_volume_that_no_node_reaches_keeps_nobody_from_another() -> None:
     assert planned.zones == ("zone-c",)
 
     nowhere = placed(replace(storage, volumes=(lost,)), pending("db", with_claims("data")))
-    assert "no volume of storage class local is free" in excuse_of(nowhere)
+    assert "no volume of storage class local is free" in reason_of(nowhere)
 
 
 def test_what_a_node_claim_promises_adds_no_volumes_to_its_node() -> None:

@@ -1,0 +1,34 @@
+"""Loops that are kept compiled, whatever became of what was kept."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from reconciler.placement.engine.compiling import jit
+
+
+def loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("length", [0, 20, 400])
+def test_a_compiled_loop_that_was_cut_off_is_compiled_again(tmp_path: Path, length: int) -> None:
+    source = tmp_path / "adding.py"
+    source.write_text("def add(one, other):\n    return one + other\n")
+    jitted = jit()
+    assert jitted is not None, "numba is one of the dependencies"
+    assert jitted(loaded(source).add)(1, 2) == 3
+    (kept,) = tmp_path.rglob("*.nbc")
+    kept.write_bytes(kept.read_bytes()[:length])
+
+    assert jitted(loaded(source).add)(1, 2) == 3
+    assert kept.stat().st_size > 400
