@@ -111,31 +111,27 @@ def batches_of(demands: Sequence[Demand], needs: Callable[[PodShape], Needs], *,
 def _pending_batches(
     pending: Iterable[Demand], needs: Callable[[PodShape], Needs], *, include_pending: bool
 ) -> list[Batch]:
-    together: dict[tuple[int, int, bool], tuple[PodShape, list[Member]]] = {}
-    equal: dict[PodShape, PodShape] = {}
-    same: dict[int, PodShape] = {}  # by identity, since hashing a shape is slow
+    together: dict[tuple[int, PodShape, bool], list[Member]] = {}
+    same: dict[tuple[int, int, bool], list[Member]] = {}  # by identity, since looking a shape up is slow
     for demand in sorted(pending, key=_BY_NAME):
         opens = include_pending and demand.opens_nodes
         for index, group in enumerate(demand.groups):
-            shape = same.get(id(group.shape))
-            if shape is None:
-                shape = same[id(group.shape)] = equal.setdefault(group.shape, group.shape)
-            key = (demand.priority, id(shape), opens)
-            alike = together.get(key)
-            if alike is None:
-                alike = together[key] = (shape, [])
-            alike[1].append(Member(demand.ref, index, group.count))
+            key = (demand.priority, id(group.shape), opens)
+            members = same.get(key)
+            if members is None:
+                members = same[key] = together.setdefault((demand.priority, group.shape, opens), [])
+            members.append(Member(demand.ref, index, group.count))
     # Of equals the one whose first member comes first by name comes first, as they stand here.
     order = sorted(
         together.items(),
-        key=lambda item: (-item[0][0], -item[1][0].requests.get(CPU), -item[1][0].requests.get(MEMORY)),
+        key=lambda item: (-item[0][0], -item[0][1].requests.get(CPU), -item[0][1].requests.get(MEMORY)),
     )
     return [
         Batch(
             *(number, needs(shape), tuple(members), True, False, opens, priority, None),
             _preferences(shape, needs) if opens else (),
         )
-        for number, ((priority, _, opens), (shape, members)) in enumerate(order)
+        for number, ((priority, shape, opens), members) in enumerate(order)
     ]
 
 

@@ -62,7 +62,10 @@ def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding
                 held.append(Holding(demand, group, taken))
                 waiting -= taken
                 left -= taken
-    return {number: tuple(sorted(holdings, key=_order)) for number, holdings in found.items()}
+    for holdings in found.values():
+        if len(holdings) > 1:
+            holdings.sort(key=_order)
+    return {number: tuple(holdings) for number, holdings in found.items()}
 
 
 def _order(holding: Holding) -> tuple[str, str, str, str, int, int]:

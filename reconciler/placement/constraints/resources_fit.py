@@ -44,8 +44,6 @@ class ResourcesFit:
         return times(self.room[bins] - self._empty[bins] - taken, batch.needs.request)
 
     def reserve(self, batch: Batch, number: int, count: int) -> None:
-        if number >= len(self._names):
-            return
         amounts = batch.needs.request * count
         if batch.pods:
             self.running[number] += amounts

@@ -53,6 +53,8 @@ class Topology:
         """Numbers of the counters of pods that have an anti-affinity term."""
         self._selecting_known: dict[tuple[str, tuple[tuple[str, str], ...]], list[Any]] = {}
         """How many counters were looked at, and those that select pods of this namespace with these labels."""
+        self._others_known: dict[tuple[str, tuple[tuple[str, str], ...], bool], tuple[Rule, ...]] = {}
+        """Rules of others for pods of this namespace with these labels, with and without chunks only; forgotten as the above."""
         self.assumptions: set[str] = set()
         self.expected: dict[int, set[Domain]] = {}
         """Domains by counter that are not there but turned out to come with nodes for other demands (see balance)."""
@@ -119,11 +121,15 @@ class Topology:
 
     def _others_rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
         """Anti-affinity of pods and chunks that select this shape: it must stay out of their domains."""
-        return tuple(
-            AntiAffinityRule(number, counted.key, counts_itself=False)
-            for number in self._selecting(shape)
-            if (counted := self.counters[number].counted).owners and counted.chunks_only == chunks_only
-        )
+        key = (shape.namespace, shape.labels, chunks_only)
+        rules = self._others_known.get(key)
+        if rules is None:
+            rules = self._others_known[key] = tuple(
+                AntiAffinityRule(number, counted.key, counts_itself=False)
+                for number in self._selecting(shape)
+                if (counted := self.counters[number].counted).owners and counted.chunks_only == chunks_only
+            )
+        return rules
 
     def _selecting(self, shape: PodShape) -> list[int]:
         """Counters whose selections the shape is in; which depends on its namespace and labels only, so that few are asked."""
@@ -192,6 +198,7 @@ class Topology:
             row = self.hosts.add_row() if counted.key == HOSTNAME_LABEL else -1
             self.counters.append(Counter(counted, self.hosts, row, included=self._included(counted.inclusion)))
             self._equivalence_classes.clear()
+            self._others_known.clear()
         return number
 
     def _included(self, inclusion: Inclusion | None) -> Mask | None:

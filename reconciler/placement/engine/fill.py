@@ -78,7 +78,7 @@ def _within(constraints: Sequence[Constraint], batch: Batch, bins: Numbers) -> t
 
 def has_room(state: State, batch: Batch) -> bool:
     """Whether some existing bin could take a chunk, were it not for rules between pods."""
-    return bool(len(_within(state.constraints_on_nodes, batch, np.arange(state.base))[0]))
+    return state.base > 0 and len(_within(state.constraints_on_nodes, batch, np.arange(state.base))[0]) > 0
 
 
 def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, single: bool) -> list[tuple[int, int]]:

@@ -244,7 +244,7 @@ class Packer:
         if saved is not None and placed:
             state.put_back(saved)
             placed = 0
-        else:
+        elif batch.preferences:
             placed += self._place_preferred(batch, count - placed)
         placed += self._place_on(batch, constraints, count - placed, opening=True)
         step = 1 if constraints.host_spread else 0

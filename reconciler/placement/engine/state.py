@@ -95,7 +95,8 @@ class State:
         self.constraints_on_planned = tuple(item for item in self._reserving if item is not self.resources)
         """Those that planned nodes are asked for one by one. Labels and taints are judged by template, resources by the loops."""
         self._journal: list[JournalEntry | LimitCharge] = []
-        self._known_counts: dict[tuple[int, tuple[int, ...]], CountedIn] = {}
+        self._known_counts: dict[tuple[int, int], CountedIn] = {}
+        """By node template and equivalence class."""
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
         self._template_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
         self._fullness = bins.fullness()
@@ -124,7 +125,7 @@ class State:
     def expect_work(self, chunks: int) -> None:
         """So many chunks are about to be placed on planned and new nodes: loads the compiled loops where they pay."""
         work = chunks * (self.planned.count + chunks // 16)
-        if self.planned.kernel is plain() and work > CHUNKS_WORTH_COMPILING:
+        if work > CHUNKS_WORTH_COMPILING and self.planned.kernel is plain():
             self.planned.kernel = compiled()
 
     @property
@@ -150,7 +151,7 @@ class State:
 
     def _undo(self, entry: JournalEntry) -> None:
         self._count(entry, -1)
-        for constraint in self._reserving:
+        for constraint in self._reserving if entry.bin < self.base else self.constraints_on_planned:
             if constraint.concerns(entry.batch):
                 constraint.unreserve(entry.batch, entry.bin, entry.count)
         if entry.bin >= self.base:
@@ -236,15 +237,13 @@ class State:
         self._note(JournalEntry(batch, self.base + index, count, self._counted_in(batch, number, index), was, place))
 
     def _counted_in(self, batch: Batch, number: int, index: int) -> CountedIn:
-        """Computed once for a node template and shapes that count in the same counters, where all of its nodes agree."""
-        positions = self.topology.counts_of(batch.needs)
-        if not positions:
-            return NOWHERE
-        key = (number, positions)
+        """Computed once for a node template and an equivalence class, where all nodes of the template agree."""
+        key = (number, batch.needs.equivalence_class)
         known = self._known_counts.get(key)
         if known is None:
+            positions = self.topology.counts_of(batch.needs)
             counters = [self.topology.counters[item].counted for item in positions]
-            known = self._counted_in_now(batch, index)
+            known = self._counted_in_now(batch, index) if positions else NOWHERE
             if all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
                 self._known_counts[key] = known
         return known
@@ -265,7 +264,7 @@ class State:
 
     def _note(self, entry: JournalEntry) -> None:
         self._count(entry, 1)
-        for constraint in self._reserving:
+        for constraint in self._reserving if entry.bin < self.base else self.constraints_on_planned:
             if constraint.concerns(entry.batch):
                 constraint.reserve(entry.batch, entry.bin, entry.count)
         self._journal.append(entry)

@@ -7,7 +7,7 @@ listed together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def _places(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
     has minValues, every other set of zones and capacity types comes last.
     """
     seen = set[Place]()
-    for place in (*_around(offers, rows, primary), *_alone(offers, rows)):
+    for place in chain(_around(offers, rows, primary), _alone(offers, rows)):
         if place not in seen:
             seen.add(place)
             yield place

@@ -185,7 +185,9 @@ class NodeTemplates:
         order = order[np.sort(first)]
         types = offers.offerings.types_of[order]
         if not self._limited[pool] and len(types) > 1:
-            holds = (offers.room[types][:, None, :] >= offers.room[types][None, :, :]).all(axis=2)
+            holds = np.ones((len(types), len(types)), dtype=np.bool_)
+            for room in offers.room[types].T:
+                holds &= room[:, None] >= room[None, :]
             order = order[~np.triu(holds, 1).any(axis=0)]
             types = offers.offerings.types_of[order]
         made = NodeTemplate(

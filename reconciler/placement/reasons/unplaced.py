@@ -18,6 +18,8 @@ def unplaced_chunks(
     state: State, problem: Problem, batches: Sequence[Batch], missing: Mapping[int, int]
 ) -> list[Unplaced]:
     """missing: how many chunks are unplaced, by number of a batch. Within a batch, the chunks of the last members are unplaced."""
+    if not missing:
+        return []
     unused_pools = tuple(
         (pool.name, unused(pool)) for pool in sorted(problem.node_pools, key=lambda pool: pool.name) if not usable(pool)
     )
