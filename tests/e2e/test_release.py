@@ -61,6 +61,5 @@ def test_released_nodes_are_consolidated_by_karpenter(
 
     assert set(told) == {f"NodeClaim/{name} released" for name in claims} | {f"Node/{name} released" for name in nodes}
     assert not marked(shop.claims()) | marked(shop.api.list("v1", "Node"))
-    assert release_all(kubeconfig) == ["Nothing is held."]
     shop.scale(0)
     eventually(lambda: shop.claims() == [], within=120, what="Karpenter has removed every empty node", every=0.5)
