@@ -2,7 +2,8 @@
 
 The times are the conventional ones. A lease lasts 35 s, its holder steps down when it could not renew it for 30 s, and every
 candidate tries every 5 s. Another's lease has expired when it was not renewed for its duration by our own clock: the times
-in it come from another machine, and clocks differ (as in client-go's leaderelection).
+in it come from another machine, and clocks differ (as in client-go's leaderelection). Unlike there, a deleted lease is its
+last holder's until it would have expired: only a holder that has ended gives it up.
 """
 
 from __future__ import annotations
@@ -83,24 +84,34 @@ class LeaderElection:
 
     def step(self) -> None:
         """Takes the lease if it is free or ran out, renews it if it is ours. Never raises: a try that fails is repeated."""
-        began = self._monotonic()
         try:
-            record = self._leases.read()
-            if record != self._observed:
-                self._observed, self._observed_at = record, began
-            ours = record.holder == self._identity
-            if not ours and record.holder and began - self._observed_at < record.seconds:
-                self._renewed = None
-                return
-            if self._stopping.is_set():
-                return
-            written = self._leases.write(self._claim(record, ours=ours))
+            # Who was faster may have taken the lease, and until the next step is too long not to know that.
+            if not self._attempt():
+                self._attempt()
         except Failure:
             return
+
+    def _attempt(self) -> bool:
+        """Whether nobody else wrote the lease between our reading and our writing it."""
+        began = self._monotonic()
+        record = self._leases.read()
+        if not record.version:
+            # Whoever deleted it did not give it up for its holder, who goes on until it looks again.
+            record = replace(self._observed, version="")
+        elif record != self._observed:
+            self._observed, self._observed_at = record, began
+        ours = record.holder == self._identity
+        if not ours and record.holder and began - self._observed_at < record.seconds:
+            self._renewed = None
+            return True
+        if self._stopping.is_set():
+            return True
+        written = self._leases.write(self._claim(record, ours=ours))
         if written is None:
             self._renewed = None if not ours else self._renewed
-            return
+            return False
         self._observed, self._observed_at, self._renewed = written, began, began
+        return True
 
     def start(self) -> None:
         """Tries until `close`."""

@@ -7,12 +7,13 @@ Written by the API server with the policy below, read through `ControlPlane.audi
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -41,6 +42,8 @@ def policy(quiet_users: tuple[str, ...]) -> dict[str, Any]:
         "rules": [
             {"level": "None", "users": list(quiet_users), "resources": leases},
             {"level": "None", "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*"]},
+            # Who leads, and until when, stands in the object only.
+            {"level": "RequestResponse", "resources": leases},
             {"level": "Metadata"},
         ],
     }
@@ -50,6 +53,8 @@ def policy(quiet_users: tuple[str, ...]) -> dict[str, Any]:
 class AuditEvent:
     """One request to the API server that has been answered (a watch: that has begun)."""
 
+    # The server's clock, RFC 3339 with microseconds: when the request came in, and when it was answered.
+    received: str
     at: str
     user: str
     verb: str
@@ -62,6 +67,8 @@ class AuditEvent:
     dry_run: bool
     uri: str
     user_agent: str
+    # What was answered, for Leases only.
+    body: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_write(self) -> bool:
@@ -111,6 +118,7 @@ def _event(item: dict[str, Any]) -> AuditEvent:
         resource += f"/{target['subresource']}"
     acting = item.get("impersonatedUser") or item["user"]
     return AuditEvent(
+        received=item["requestReceivedTimestamp"],
         at=item["stageTimestamp"],
         user=acting.get("username", ""),
         verb=item["verb"],
@@ -122,4 +130,5 @@ def _event(item: dict[str, Any]) -> AuditEvent:
         dry_run="dryRun" in parse_qs(urlsplit(item["requestURI"]).query),
         uri=item["requestURI"],
         user_agent=item.get("userAgent", ""),
+        body=item.get("responseObject") or {},
     )

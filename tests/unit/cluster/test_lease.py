@@ -160,3 +160,51 @@ def test_a_candidate_that_was_closed_takes_the_lease_no_more() -> None:
     first.close()
     first.step()
     assert (first.is_leader(), world.record.holder) == (False, "")
+
+
+def test_a_deleted_lease_is_its_holders_until_it_would_have_run_out() -> None:
+    world = World()
+    first, second = world.candidate("a"), world.candidate("b")
+    first.step()
+    second.step()
+    world.seconds += 5
+    world.record = LeaseRecord()
+    second.step()
+    assert (first.is_leader(), second.is_leader(), second.holder) == (True, False, "a")
+    first.step()
+    second.step()
+    assert (first.is_leader(), second.is_leader(), world.record.holder) == (True, False, "a")
+
+
+def test_the_lease_of_a_leader_that_is_gone_runs_out_though_it_was_deleted() -> None:
+    world = World()
+    first, second = world.candidate("a"), world.candidate("b")
+    first.step()
+    second.step()
+    world.record = LeaseRecord()
+    world.seconds += 34
+    second.step()
+    assert second.is_leader() is False
+    world.seconds += 2
+    second.step()
+    assert (first.is_leader(), second.is_leader(), world.record.holder) == (False, True, "b")
+
+
+def test_who_was_faster_is_known_at_once() -> None:
+    world = World()
+    first = world.candidate("a")
+    first.step()
+    world.seconds += 5
+    world.faster = "b"
+    first.step()
+    assert (first.is_leader(), first.holder) == (False, "b")
+
+
+def test_a_lease_that_was_lost_in_a_race_and_then_deleted_is_not_free() -> None:
+    world = World(faster="b")
+    first = world.candidate("a")
+    first.step()
+    world.record = LeaseRecord()
+    world.seconds += 5
+    first.step()
+    assert first.is_leader() is False
