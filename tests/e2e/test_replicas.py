@@ -163,6 +163,7 @@ def plane(empty_api_server: ControlPlane) -> Iterator[ControlPlane]:
     install_rbac(empty_api_server)
     empty_api_server.api.delete(*LEASE, namespace=NAMESPACE)
     yield empty_api_server
+    empty_api_server.api.delete(*LEASE, namespace=NAMESPACE)
     for name in (*NAMES, "headroom"):
         empty_api_server.api.delete(RBAC, "ClusterRoleBinding", name)
     empty_api_server.api.delete(RBAC, "ClusterRole", "headroom")
