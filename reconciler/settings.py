@@ -235,7 +235,6 @@ def _read_file(path: str) -> Mapping[str, Any]:
 
     try:
         text = Path(path).read_text(encoding="utf-8")
-        _refuse_repeated_keys(path, yaml.compose(text, Loader=yaml.SafeLoader))
         document = yaml.safe_load(text)
     except OSError as error:
         raise Invalid(
@@ -250,20 +249,6 @@ def _read_file(path: str) -> Mapping[str, Any]:
             f"{path}: a config file is a mapping of settings", hint="see config/headroom.yaml for all of them"
         )
     return document
-
-
-def _refuse_repeated_keys(path: str, document: Any) -> None:
-    """YAML readers take the last of two values, and whoever wrote the first would never know. document: PyYAML's node."""
-    if document is None or document.id != "mapping":
-        return
-    # Settings are two levels deep.
-    for mapping in (document, *(value for _, value in document.value if value.id == "mapping")):
-        seen: set[str] = set()
-        for key, _ in mapping.value:
-            name = str(key.value)
-            if name in seen:
-                raise Invalid(f"{path}:{key.start_mark.line + 1}: {name} is set twice", hint="remove one of the two")
-            seen.add(name)
 
 
 def _overlay(settings: Settings, document: Mapping[str, Any], where: str, prefix: str = "") -> Settings:
