@@ -1,4 +1,4 @@
-"""Programs that some tests run and that Python packages do not bring: a browser, node. In CI an absent one is a failure."""
+"""Programs that some tests run and that Python packages do not bring: a browser, node, kubectl. In CI an absent one is a failure."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import yaml
 from reconciler.manifests.crds import crds, to_yaml
 from reconciler.settings import load_settings, variable_of
 from reconciler.telemetry.metrics import Metrics
+from tests.programs import program
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 DEFINITIONS = {definition["metadata"]["name"]: definition for definition in crds()}
@@ -92,14 +93,12 @@ def test_the_inventory_is_in_the_namespace_of_the_pod() -> None:
     assert settings.inventory.namespace == "platform"
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not there")
 def test_an_overlay_moves_everything_into_its_namespace(tmp_path: Path) -> None:
+    kubectl = program("kubectl", install="kubectl")
     shutil.copytree(CONFIG, tmp_path / "config")
     (tmp_path / "overlay").mkdir()
     (tmp_path / "overlay" / "kustomization.yaml").write_text("namespace: capacity\nresources: [../config/deploy]\n")
-    done = subprocess.run(
-        ["kubectl", "kustomize", str(tmp_path / "overlay")], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([kubectl, "kustomize", str(tmp_path / "overlay")], capture_output=True, text=True, check=True)
     documents = list(yaml.safe_load_all(done.stdout))
     assert "headroom-system" not in done.stdout
     assert {document["metadata"].get("namespace", "capacity") for document in documents} == {"capacity"}
