@@ -7,7 +7,6 @@ install; in CI they fail instead.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,6 +16,7 @@ import pytest
 
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.programs import ProgramsMissingError, find_all
+from tests.programs import fail_or_skip
 
 
 @pytest.fixture(scope="session")
@@ -33,9 +33,7 @@ def control_plane_programs(request: pytest.FixtureRequest) -> None:
             missing = str(error)
         else:
             return
-    if os.environ.get("CI", "").lower() in {"true", "1"}:
-        pytest.fail(missing, pytrace=False)
-    pytest.skip(missing)
+    fail_or_skip(missing)
 
 
 @pytest.fixture(scope="session")
