@@ -31,7 +31,11 @@ def test_what_does_not_fit_together_is_not_found_and_makes_no_node() -> None:
     shop = with_nodes()
     shop.cluster.apply(request(count=4))
     shop.settle()
-    assert shop.conditions() == {"Accepted": ("True", "Accepted"), "CapacityAvailable": NOT_FOUND, "Provisioned": NOT_FOUND}
+    assert shop.conditions() == {
+        "Accepted": ("True", "Accepted"),
+        "CapacityAvailable": NOT_FOUND,
+        "Provisioned": NOT_FOUND,
+    }
     assert shop.claims() == ["free-0"]
     assert shop.held() == []
 
@@ -106,3 +110,13 @@ def test_pods_that_wait_have_the_room_before_a_request() -> None:
     shop.cluster.apply(request(count=1))
     shop.settle()
     assert shop.conditions()["Provisioned"] == NOT_FOUND
+
+
+def test_two_at_once_do_not_count_the_same_room_and_the_older_has_it() -> None:
+    shop = with_nodes()
+    shop.cluster.apply(request("younger-by-name", count=2))
+    shop.sandbox.wait(1)
+    shop.cluster.apply(request("a-first-by-name", count=3))
+    shop.settle()
+    assert shop.conditions("younger-by-name")["Provisioned"] == FOUND
+    assert shop.conditions("a-first-by-name")["Provisioned"] == NOT_FOUND
