@@ -110,13 +110,3 @@ def test_pods_that_wait_have_the_room_before_a_request() -> None:
     shop.cluster.apply(request(count=1))
     shop.settle()
     assert shop.conditions()["Provisioned"] == NOT_FOUND
-
-
-def test_two_at_once_do_not_count_the_same_room_and_the_older_has_it() -> None:
-    shop = with_nodes()
-    shop.cluster.apply(request("younger-by-name", count=2))
-    shop.sandbox.wait(1)
-    shop.cluster.apply(request("a-first-by-name", count=3))
-    shop.settle()
-    assert shop.conditions("younger-by-name")["Provisioned"] == FOUND
-    assert shop.conditions("a-first-by-name")["Provisioned"] == NOT_FOUND
