@@ -104,7 +104,8 @@ class TestAPartThatCannotBeLaunched:
 
     @pytest.fixture
     def shop(self) -> BatchShop:
-        shop = BatchShop()
+        """Nobody else would remove an empty node within the hour."""
+        shop = BatchShop(pool=node_pool(consolidate_after="1h"))
         out_of_stock(shop, "zone-b")
         shop.cluster.apply(pod_template("far", nodeSelector={"topology.kubernetes.io/zone": "zone-b"}))
         document = asked(6, parameters={"ValidUntilSeconds": "1800"})
