@@ -60,7 +60,7 @@ class Cycle:
             Prepare(rules.placement, memory),
         )
         self._planning: tuple[Stage, ...] = (
-            FindDemand(rules.dialect),
+            FindDemand(rules.dialect, rules.fulfilment),
             Place(rules, memory),
             MakePlan(rules, catalog, templates),
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.pending import pending_demands
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
@@ -22,6 +24,8 @@ def demands(
     include_pending: bool = False,
     leaving: Sequence[Demand] = (),
     instance_types: Sequence[InstanceType] = (),
+    fulfilment: Fulfilment = Fulfilment.PLACEHOLDER,
+    now: datetime | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
     """Pending pods first, then buffers by priority, namespace, name and kind: a total order. And the findings on buffers.
 
@@ -29,8 +33,11 @@ def demands(
     include_pending: new nodes may be planned for pending pods.
     leaving: pods of nodes that are being deleted, which come after those that wait.
     instance_types: what a chunk of a node class buffer without a size of its own must fit; without them it is one core.
+    fulfilment: of buffers that ask for none. now: by the cluster's clock, to which the age of a status is compared.
     """
-    buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types)
+    buffers, findings = buffer_demands(
+        declared, view, dialect=dialect, instance_types=instance_types, fulfilment=fulfilment, now=now
+    )
     pods = pending_demands(view, include_pending=include_pending)
     return (*pods, *leaving, *sorted(buffers, key=_order)), findings
 

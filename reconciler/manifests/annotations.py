@@ -37,6 +37,7 @@ _KNOWN: dict[str, tuple[Callable[[str], bool], str]] = {
     "drift": _one_of("correct", "report"),
     "fulfilment": _one_of(*(fulfilment.value for fulfilment in Fulfilment)),
     "lead-time": (_is_duration, 'write a duration such as "10m"'),
+    "one-shot": _one_of("true", "false"),
     "prune": _one_of("disabled", "enabled", "true"),
     "replicas-from": _ANY,
     "requestedAt": _ANY,

@@ -69,8 +69,6 @@ class Buffer:
     generation: int | None = None
     created: str = ""
     """`metadata.creationTimestamp`, RFC 3339; "" while the buffer is only in Git."""
-    status_manager: str | None = None
-    """The field manager other than headroom that writes its status; headroom stands down for it."""
     status_conditions: tuple[Condition, ...] = field(default=())
     sized_by: str = ""
     """The schedule that `replicas` come from, in words; "": the buffer's own number."""

@@ -13,10 +13,12 @@ from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.one_shots import ONE_SHOTS_KEY
 from reconciler.model.placement import Placement
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
 from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
+from reconciler.plan.balloons import priority_class_changes, with_balloons
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
@@ -29,6 +31,7 @@ from reconciler.plan.limits import Capped, PlanCaps, cap_notes, within_caps
 from reconciler.plan.names import creations
 from reconciler.plan.nominated import nominated_notes
 from reconciler.plan.objects import object_changes
+from reconciler.plan.one_shots import one_shot_memory
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import Pruning, prune
 from reconciler.plan.prune_hour import PRUNES_KEY
@@ -46,7 +49,7 @@ class PlanInputs:
     price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a
     rewound branch or a stalled source (gaps of the view are added here). replaced: bins that must hold no more chunks, from
     `unavailable_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
-    ApplySet, "" for none. suspended: the plan will not be applied.
+    ApplySet, "" for none. suspended: the plan will not be applied. balloon_image: of balloon pods.
     """
 
     revision: str | None
@@ -70,6 +73,7 @@ class PlanInputs:
     suspended: bool = False
     applyset_id: str = ""
     drift: Drift = Drift.CORRECT
+    balloon_image: str = ""
 
     @property
     def cluster_now(self) -> datetime:
@@ -81,14 +85,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
     """The plan: a function of its inputs alone, whatever order their parts come in."""
     view, placement = inputs.view, inputs.placement
     blocked = _blocked(inputs)
-    bins = all_bins(view, placement.occupied)
+    watched = frozenset(demand.ref for demand in inputs.demands if not demand.holds_nodes)
+    bins = all_bins(view, placement.occupied, watched)
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
     created = creations(capped.kept, (claim.name for claim in view.node_claims))
     held = _held(inputs, bins, created, prices, blocked=bool(blocked))
-    objects = object_changes(inputs.declared, view, inputs.applyset_id, inputs.drift)
+    declared = with_balloons(inputs.declared, inputs.demands, view, inputs.balloon_image)
+    objects = object_changes(declared, view, inputs.applyset_id, inputs.drift)
     pruning = prune(
-        inputs.declared,
+        declared,
         view,
         applyset_id=inputs.applyset_id,
         share=inputs.caps.prune_share,
@@ -96,7 +102,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         now=inputs.cluster_now,
     )
     outcomes = _outcomes(inputs, bins, created, capped)
-    applied = (*objects.changes, *pruning.changes)
+    applied = (*priority_class_changes(inputs.demands, view), *objects.changes, *pruning.changes)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
@@ -125,7 +131,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         include_pending=inputs.include_pending,
         blocked=blocked,
         notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts))),
-        memory=_memory(inputs, created, held, pruning),
+        memory=_memory(inputs, created, held, pruning) | one_shot_memory(outcomes, bins, view, inputs.cluster_now),
     )
 
 
@@ -214,7 +220,7 @@ def _finding_order(finding: Finding) -> tuple[tuple[str, int, int, str, str, str
 
 def _memory(inputs: PlanInputs, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
     """The inventory's memory with this package's own entries replaced; what others remember stays."""
-    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY}
+    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY, ONE_SHOTS_KEY}
     others = {key: value for key, value in inputs.view.inventory.memory.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = inputs.launches.memory(created, deleted, inputs.cluster_now)

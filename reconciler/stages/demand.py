@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from reconciler.demand.balloons import leaving_balloons, without_balloons, without_waiting_balloons
 from reconciler.demand.combine import demands
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import follow_schedules
+from reconciler.model.buffers import Fulfilment
 from reconciler.outlook import Outlook
 from reconciler.stages.state import PassState
 
@@ -17,6 +19,7 @@ class FindDemand:
     phase: ClassVar[str] = "demand"
 
     dialect: Dialect
+    fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
 
     def run(self, state: PassState) -> PassState:
         followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
@@ -27,12 +30,17 @@ class FindDemand:
             include_pending=state.include_pending,
             leaving=state.prepared.leaving,
             instance_types=state.instance_types,
+            fulfilment=self.fulfilment,
+            now=state.now - state.view.clock_skew,
         )
+        leaving = leaving_balloons(found)
+        prepared = replace(state.prepared, room=without_balloons(state.prepared.room, leaving))
         return replace(
             state,
+            prepared=prepared,
             effective=followed.effective,
             repository=followed.repository,
             outlook=Outlook(state.now, followed.effective, state.view, self.dialect, state.instance_types),
-            demands=found,
+            demands=without_waiting_balloons(found, state.view, leaving),
             findings=(*state.findings, *followed.findings, *findings),
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from reconciler.cycle import Cycle
 from reconciler.demand.dialect import Dialect
+from reconciler.model.buffers import Fulfilment
 from reconciler.packaged import packaged_texts
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.drift import Drift
@@ -48,6 +49,8 @@ def make_cycle(
             suspend=settings.suspend,
             allow_empty=settings.allow_empty,
             drift=Drift(settings.drift),
+            fulfilment=Fulfilment(settings.buffers.fulfilment),
+            balloon_image=settings.buffers.balloon_image,
         ),
         packaged_templates=packaged_texts("templates", suffix=".j2"),
         progress=progress,

@@ -1,0 +1,71 @@
+"""Whether the capacity that a buffer asks for is there, as its conditions say it: for all who may keep it.
+
+The reasons are Karpenter's (controllers/provisioning/buffers.go). Otherwise than there, chunks on a node that is still on
+its way are not capacity that fits: the condition becomes true when the capacity is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.model.buffers import Fulfilment
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.demand import Demand
+
+PROVISIONING = "Provisioning"
+FULFILMENT = "Fulfilment"
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Chunks of one demand by where they are. on_its_way: those of `existing` whose node takes no pods yet; cap: what holds
+    chunks back, in words."""
+
+    existing: int = 0
+    on_its_way: int = 0
+    new: int = 0
+    unplaced: int = 0
+    cap: str = ""
+
+
+def provisioning(demand: Demand, where: Whereabouts) -> tuple[Condition, ...]:
+    """The demand's conditions, with Provisioning, and with what the placement means for who keeps it."""
+    if demand.fulfilment == Fulfilment.NATIVE and not demand.holds_nodes:
+        return tuple(_missing(item, demand, where) for item in demand.conditions)
+    if any(item.type == PROVISIONING for item in demand.conditions):
+        return demand.conditions
+    return (*demand.conditions, _provisioning(demand, where))
+
+
+def _missing(condition: Condition, demand: Demand, where: Whereabouts) -> Condition:
+    """Headroom takes back what a silent autoscaler does not keep; until then the condition says that it is missing."""
+    if condition.type != FULFILMENT or not demand.silent or not where.unplaced or demand.autoscaler is None:
+        return condition
+    message = f"{demand.autoscaler.name} has not written for long, and not all of the capacity is there"
+    return Condition(FULFILMENT, ConditionStatus.FALSE, "CapacityMissing", message)
+
+
+def _provisioning(demand: Demand, where: Whereabouts) -> Condition:
+    if demand.desired is None:
+        return _condition(ConditionStatus.FALSE, "NotReadyForProvisioning", "the buffer is not ready")
+    if demand.desired == 0:
+        return _condition(ConditionStatus.FALSE, "BufferEmpty", "the buffer asks for nothing")
+    missing = [
+        f"{count:,} {words}"
+        for count, words in (
+            (where.on_its_way, "on nodes that are on their way"),
+            (where.new, "on nodes to be made"),
+            (where.unplaced, "without a place"),
+        )
+        if count
+    ]
+    if missing:
+        message = f"of {demand.desired:,} chunks, {', '.join(missing)}"
+        if where.cap:
+            message = f"{message}; {where.cap}"
+        return _condition(ConditionStatus.FALSE, "RequiresNewCapacity", message)
+    return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"all {demand.desired:,} chunks have room")
+
+
+def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:
+    return Condition(PROVISIONING, status, reason, message)
