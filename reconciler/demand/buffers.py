@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -13,6 +13,7 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
 from reconciler.demand.fulfilment import FULFILMENT_ANNOTATION, Keeping, Situation, asked_for, keeping
 from reconciler.demand.one_shot import once, uid_of
+from reconciler.demand.priorities import Priorities, declared_priority
 from reconciler.demand.quota import Allowance, Request, within_quotas
 from reconciler.demand.resolve import RESOLUTION_FAILED, RESOLVED, workload_index
 from reconciler.model.balloons import balloon_ref, standing_balloons
@@ -24,10 +25,9 @@ from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import SUSPEND_ANNOTATION
 from reconciler.model.nodes import InstanceType
 from reconciler.model.one_shots import remembered_one_shots
-from reconciler.model.pods import PodShape
+from reconciler.model.precedence import NO_PRIORITY_CLASS
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.model.workloads import PriorityClass
 
 READY = "ReadyForProvisioning"
 LIMITED = "LimitedByQuotas"
@@ -55,13 +55,12 @@ def buffer_demands(
     *,
     dialect: Dialect,
     instance_types: Sequence[InstanceType] = (),
-    fulfilment: Fulfilment = Fulfilment.PLACEHOLDER,
     now: datetime | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
     """A demand for every buffer, sorted by namespace, name and kind, and what is wrong with any of them.
 
     declared: the repository merged over the cluster. instance_types: what a chunk without a size of its own must fit.
-    fulfilment: of buffers that ask for none. now: by the cluster's clock; None: how old a status is does not matter.
+    now: by the cluster's clock; None: how old a status is does not matter.
     A buffer that is not ready has `desired` None, and its condition says why.
     """
     context = Context(
@@ -74,7 +73,7 @@ def buffer_demands(
     buffers = sorted(declared.buffers, key=lambda item: (item.ref.namespace, item.ref.name, item.ref.kind))
     drafts = [draft(buffer, context) for buffer in buffers]
     allowances = _allowances(drafts, view)
-    priorities = _Priorities(declared.priority_classes)
+    priorities = Priorities(declared.priority_classes, without_class=NO_PRIORITY_CLASS)  # chunks yield to every pod
     balloons = standing_balloons(view.pods)
     filled = remembered_one_shots(view.inventory.memory)
     demands: list[Demand] = []
@@ -83,7 +82,7 @@ def buffer_demands(
         answer = _answer(item, allowances.get(item.buffer.ref), dialect)
         live = view.objects.get(item.buffer.ref)
         standing = balloons[balloon_ref(item.buffer.ref)]
-        kept = keeping(Situation(item.buffer, live, fulfilment, now, standing, answer.count))
+        kept = keeping(Situation(item.buffer, live, now, standing, answer.count))
         kept_demand = _kept(_demand(item, answer, dialect, priorities), item, kept)
         demand = once(kept_demand, item.buffer, uid_of(live), filled)
         demands.append(_suspended(demand) if _is_suspended(item.buffer, live) else demand)
@@ -96,18 +95,6 @@ MOST_CHUNKS = 150_000
 
 No more chunks of one buffer are placed, so that a mistyped number cannot hold up every pass."""
 _SHOWN_IN_FULL = 10**15
-
-
-class _Priorities:
-    """PriorityClasses by name. Chunks yield to every pod; among buffers, the workload of higher priority goes first."""
-
-    def __init__(self, classes: Iterable[PriorityClass]) -> None:
-        known = tuple(classes)
-        self._values = {item.name: item.value for item in known}
-        self._default = max((item.value for item in known if item.global_default), default=0)
-
-    def of(self, shape: PodShape) -> int:
-        return self._values.get(shape.priority_class_name, self._default)
 
 
 def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, Allowance]:
@@ -146,7 +133,7 @@ def _is_suspended(buffer: Buffer, live: LiveObject | None) -> bool:
     return "true" in {buffer.annotation(SUSPEND_ANNOTATION), annotations.get(SUSPEND_ANNOTATION)}
 
 
-def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: _Priorities) -> Demand:
+def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Priorities) -> Demand:
     """The buffer's size and rules, whoever keeps it; without its chunks."""
     buffer, size = item.buffer, item.sizes.get(dialect)
     explanation = (*(size.facts if size is not None else ()), *item.facts)
@@ -156,7 +143,9 @@ def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: _Priorit
         ref=buffer.ref,
         desired=answer.count,
         source=buffer.position,
-        priority=0 if item.shape is None else priorities.of(item.shape),
+        priority=NO_PRIORITY_CLASS if item.shape is None else priorities.of(item.shape),
+        declared_priority=declared_priority(buffer.annotations),
+        created=buffer.created,
         recreation=Recreation.KEEP_EMPTY if is_dedicated_minimum(buffer) else buffer.recreation,
         conditions=_conditions(item, answer, dialect),
         explanation=explanation,

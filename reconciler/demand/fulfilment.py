@@ -6,13 +6,14 @@ Nothing is let go before the one that comes after has it. How far that is, is re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from reconciler.model.autoscalers import ServingAutoscaler, condition_of, serving_autoscaler, time_of
 from reconciler.model.buffers import Buffer, Fulfilment
 from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.declared import Declared
 from reconciler.model.marks import is_own
 from reconciler.model.view import LiveObject
 
@@ -49,16 +50,23 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is known of one buffer. live: its object; default: for a buffer without the annotation; now: the cluster's time,
-    None where ages do not matter. balloons: pods of its balloon that have a node; desired: its size.
+    """What is known of one buffer. live: its object; now: the cluster's time, None where ages do not matter.
+
+    balloons: pods of its balloon that have a node; desired: its size.
     """
 
     buffer: Buffer
     live: LiveObject | None = None
-    default: Fulfilment = Fulfilment.PLACEHOLDER
     now: datetime | None = None
     balloons: int = 0
     desired: int | None = None
+
+
+def with_default_fulfilment(declared: Declared, default: Fulfilment) -> Declared:
+    """Every buffer with who keeps it where it does not say so itself."""
+    if default is Fulfilment.PLACEHOLDER:
+        return declared
+    return replace(declared, buffers=tuple(replace(item, default_fulfilment=default) for item in declared.buffers))
 
 
 def asked_for(buffer: Buffer) -> Fulfilment | None:
@@ -74,9 +82,9 @@ def keeping(situation: Situation) -> Keeping:
     """
     asked = asked_for(situation.buffer)
     autoscaler = serving_autoscaler(situation.live)
-    wanted = asked or (Fulfilment.NATIVE if autoscaler is not None else situation.default)
+    wanted = asked or (Fulfilment.NATIVE if autoscaler is not None else situation.buffer.default_fulfilment)
     if wanted is Fulfilment.NATIVE:
-        may_take_back = asked is None and situation.default is not Fulfilment.NATIVE
+        may_take_back = asked is None and situation.buffer.default_fulfilment is not Fulfilment.NATIVE
         return _native(situation, autoscaler, may_take_back=may_take_back)
     if wanted is Fulfilment.BALLOON:
         return _balloon(situation, autoscaler)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome
 from reconciler.model.demand import Demand
-from reconciler.model.placement import Unplaced, UnplacedReason
+from reconciler.model.placement import ALL_OR_NOTHING, Unplaced, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.bins import Bin
 from reconciler.plan.limits import Cut
-from reconciler.plan.provisioning import Whereabouts, provisioning
+from reconciler.plan.provisioning import provisioning
+from reconciler.plan.request_decisions import Whereabouts
 
 BEYOND_A_CAP = "beyond a cap"
 MOST_OF_A_REASON = 5
@@ -92,6 +93,10 @@ class Tallies:
     def _of(self, ref: ObjectRef) -> _Tally:
         return self._tallies.setdefault(ref, _Tally())
 
+    def whereabouts(self, ref: ObjectRef) -> Whereabouts:
+        """Of a provisioning request."""
+        return _whereabouts(self._of(ref))
+
     def outcome(self, demand: Demand) -> DemandOutcome:
         tally = self._tallies.get(demand.ref, _Tally())
         beyond = (demand.desired or 0) - sum(group.count for group in demand.groups) if demand.groups else 0
@@ -99,16 +104,28 @@ class Tallies:
             tally = replace(tally, unplaced=tally.unplaced + beyond)
         if demand.fulfilment == Fulfilment.BALLOON:
             tally = _with_balloons(tally, demand)
-        where = Whereabouts(tally.existing, tally.on_its_way, tally.new, tally.unplaced, tally.cap)
+        told_elsewhere = demand.is_pending_pod or demand.request is not None
         return DemandOutcome(
             demand,
             on_existing=tally.existing,
             on_new=tally.new,
             unplaced=tally.unplaced,
             unplaced_reasons=tally.rows(),
-            conditions=demand.conditions if demand.is_pending_pod else provisioning(demand, where),
+            conditions=demand.conditions if told_elsewhere else provisioning(demand, _whereabouts(tally)),
             on_its_way=tally.on_its_way,
         )
+
+
+def _whereabouts(tally: _Tally) -> Whereabouts:
+    rows = [row for row in tally.rows() if row.cause != ALL_OR_NOTHING]
+    return Whereabouts(
+        ready=tally.existing - tally.on_its_way,
+        coming=tally.on_its_way,
+        new=tally.new,
+        unplaced=tally.unplaced,
+        cut=tally.cap,
+        why=(rows[0].example or rows[0].cause) if rows else "",
+    )
 
 
 def _with_balloons(tally: _Tally, demand: Demand) -> _Tally:

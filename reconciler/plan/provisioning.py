@@ -6,26 +6,13 @@ its way are not capacity that fits: the condition becomes true when the capacity
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
+from reconciler.plan.request_decisions import Whereabouts
 
 PROVISIONING = "Provisioning"
 FULFILMENT = "Fulfilment"
-
-
-@dataclass(frozen=True, slots=True)
-class Whereabouts:
-    """Chunks of one demand by where they are. on_its_way: those of `existing` whose node takes no pods yet; cap: what holds
-    chunks back, in words."""
-
-    existing: int = 0
-    on_its_way: int = 0
-    new: int = 0
-    unplaced: int = 0
-    cap: str = ""
 
 
 def provisioning(demand: Demand, where: Whereabouts) -> tuple[Condition, ...]:
@@ -53,7 +40,7 @@ def _provisioning(demand: Demand, where: Whereabouts) -> Condition:
     missing = [
         f"{count:,} {words}"
         for count, words in (
-            (where.on_its_way, "on nodes that are on their way"),
+            (where.coming, "on nodes that are on their way"),
             (where.new, "on nodes to be made"),
             (where.unplaced, "without a place"),
         )
@@ -61,8 +48,8 @@ def _provisioning(demand: Demand, where: Whereabouts) -> Condition:
     ]
     if missing:
         message = f"of {demand.desired:,} chunks, {', '.join(missing)}"
-        if where.cap:
-            message = f"{message}; {where.cap}"
+        if where.cut:
+            message = f"{message}; {where.cut}"
         return _condition(ConditionStatus.FALSE, "RequiresNewCapacity", message)
     return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"all {demand.desired:,} chunks have room")
 

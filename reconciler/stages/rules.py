@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.dialect import Dialect
 from reconciler.model.buffers import Fulfilment
+from reconciler.model.provisioning_requests import RequestRules
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.drift import Drift
 from reconciler.plan.limits import PlanCaps
@@ -33,3 +34,4 @@ class Rules:
     drift: Drift = Drift.CORRECT
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
     balloon_image: str = ""
+    requests: RequestRules = field(default_factory=RequestRules)

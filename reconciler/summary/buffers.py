@@ -56,8 +56,9 @@ def buffer_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Ap
 def _own_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Status:
     before = live.body.get("status") or {}
     generation = (live.body.get("metadata") or {}).get("generation")
+    conditions = before.get("conditions") or ()
     after: Status = {
-        "conditions": [_condition(condition, generation, live, now) for condition in outcome.conditions],
+        "conditions": [condition_document(item, generation, conditions, now) for item in outcome.conditions],
     }
     if outcome.demand.desired is not None:
         after["replicas"] = outcome.demand.desired
@@ -132,16 +133,21 @@ def _buffer(outcome: DemandOutcome, before: Mapping[str, Any], generation: int |
     return fields
 
 
-def _condition(condition: Condition, generation: int | None, live: LiveObject, now: datetime) -> dict[str, Any]:
+def condition_document(
+    condition: Condition,
+    generation: int | None,
+    before: Iterable[Mapping[str, Any]],
+    now: datetime,
+) -> dict[str, Any]:
     """lastTransitionTime: when the status last became another one, as the API conventions have it."""
-    before = condition_of(live, condition.type)
-    unchanged = before.get("status") == condition.status
+    live: Mapping[str, Any] = next((item for item in before if item.get("type") == condition.type), {})
+    unchanged = live.get("status") == condition.status
     document: dict[str, Any] = {
         "type": condition.type,
         "status": condition.status.value,
         "reason": condition.reason,
         "message": condition.message[:_LONGEST_MESSAGE],
-        "lastTransitionTime": before.get("lastTransitionTime") if unchanged else time_text(now),
+        "lastTransitionTime": live.get("lastTransitionTime") if unchanged else time_text(now),
     }
     if generation is not None:
         document["observedGeneration"] = generation

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from reconciler.cycle import Cycle
 from reconciler.demand.dialect import Dialect
 from reconciler.model.buffers import Fulfilment
+from reconciler.model.provisioning_requests import RequestRules
 from reconciler.packaged import packaged_texts
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.drift import Drift
@@ -51,6 +52,12 @@ def make_cycle(
             drift=Drift(settings.drift),
             fulfilment=Fulfilment(settings.buffers.fulfilment),
             balloon_image=settings.buffers.balloon_image,
+            requests=RequestRules(
+                booked_for=settings.requests.booked_for,
+                valid_for=settings.requests.valid_for,
+                first_retry=settings.requests.first_retry,
+                kept_for=settings.requests.kept_for,
+            ),
         ),
         packaged_templates=packaged_texts("templates", suffix=".j2"),
         progress=progress,

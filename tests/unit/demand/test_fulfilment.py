@@ -50,12 +50,12 @@ def live(
 def ask(
     item: LiveObject, *, asked: str = "", default: Fulfilment = Fulfilment.PLACEHOLDER
 ) -> tuple[Demand, tuple[Finding, ...]]:
-    one = replace(buffer(), ref=item.ref)
+    one = replace(buffer(), ref=item.ref, default_fulfilment=default)
     if asked:
         one = replace(one, annotations=(("headroom.dev/fulfilment", asked),))
     declared = Declared(buffers=(one,), workloads=(deployment(),))
     view = ClusterView(objects={item.ref: item})
-    demands, findings = buffer_demands(declared, view, dialect=Dialect.KARPENTER, fulfilment=default, now=NOON)
+    demands, findings = buffer_demands(declared, view, dialect=Dialect.KARPENTER, now=NOON)
     return demands[0], findings
 
 
