@@ -60,7 +60,7 @@ class Cycle:
             Prepare(rules.placement, memory),
         )
         self._planning: tuple[Stage, ...] = (
-            FindDemand(rules.dialect, rules.requests),
+            FindDemand(rules.dialect, rules.requests, rules.fulfilment),
             Place(rules, memory),
             MakePlan(rules, catalog, templates),
         )

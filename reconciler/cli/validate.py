@@ -58,11 +58,8 @@ def command(
     declared = read(files, one_cluster=False)
     present = now or SystemClock().now()
     told = (
-        *declared.findings,
-        *left_out,
-        *schedule_findings(declared.schedules, present),
-        *_template_findings(files, declared),
-        *_changes_refused(base, places, files),
+        *(*declared.findings, *left_out, *schedule_findings(declared.schedules, present)),
+        *(*_template_findings(files, declared), *_changes_refused(base, places, files)),
     )
     if strict:
         told = tuple(_strict(finding) for finding in told)

@@ -160,11 +160,16 @@ class ViewStore:
         if values.get(key) == decoded.value:
             return problem
         values[key] = decoded.value
+        if isinstance(decoded.value, LiveObject):
+            self._changed("objects")
         return self._changed(_part_of(resource))
 
     def _drop(self, resource: Resource, key: Key) -> bool:
-        if self._values.get(resource.key, {}).pop(key, None) is None:
+        gone = self._values.get(resource.key, {}).pop(key, None)
+        if gone is None:
             return False
+        if isinstance(gone, LiveObject):
+            self._changed("objects")
         return self._changed(_part_of(resource))
 
     def _set_gap(self, topic: tuple[str, ...], text: str) -> bool:

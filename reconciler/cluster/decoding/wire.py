@@ -251,6 +251,7 @@ class ConfigMapWire(Wire, frozen=True):
 
 class ManagerWire(Wire, frozen=True):
     manager: str = ""
+    time: str = ""
     fields: dict[str, dict[str, msgspec.Raw]] | None = msgspec.field(default=None, name="fieldsV1")
 
 
