@@ -31,7 +31,7 @@ def command(
 
     Templates in folders called templates are rendered too, with made-up objects and with the NodePools that are declared.
 
-    With --base, what the API server will refuse to change is found too: a provisioning request must not be edited.
+    With --base, changes that the API server will refuse are found too: those of a provisioning request.
 
     Exits 1 when there is an error; warnings alone exit 0, unless --strict makes them errors.
 
