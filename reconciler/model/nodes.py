@@ -46,7 +46,8 @@ class NodeClassRef:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the cluster. annotations: only those that headroom acts on."""
+    """A node of the cluster. annotations: only those that headroom acts on. ready_changed: when it last became ready, or
+    ceased to be."""
 
     name: str
     allocatable: Resources
@@ -60,6 +61,7 @@ class Node:
     unschedulable: bool = False
     deleting: bool = False
     created: datetime | None = None
+    ready_changed: datetime | None = None
 
     def label(self, key: str) -> str | None:
         """The label's value; None where the node has none of that name."""
@@ -75,6 +77,7 @@ class NodeClaim:
     """A NodeClaim, ours (label `headroom.dev/placeholder`) or Karpenter's.
 
     node_name: set at registration; conditions: type and status; capacity, allocatable: of its status, empty before launch.
+    last_pod_event: when a pod last came to its node or left it (`status.lastPodEventTime`), at first its initialization.
     """
 
     name: str
@@ -94,6 +97,7 @@ class NodeClaim:
     created: datetime | None = None
     deleting: bool = False
     expire_after: timedelta | None = None
+    last_pod_event: datetime | None = None
 
     def label(self, key: str) -> str | None:
         """The label's value; None where the NodeClaim has none of that name."""

@@ -146,7 +146,7 @@ def _held(
 def _outcomes(
     inputs: PlanInputs, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], capped: Capped
 ) -> list[DemandOutcome]:
-    tallies = Tallies(bins, created, inputs.placement.unplaced, capped.cuts)
+    tallies = Tallies(bins, created, inputs.placement.unplaced, capped.cuts, inputs.replaced)
     domains = domain_counts(topology_keys(inputs.demands), bins, created)
     return [
         replace(tallies.outcome(demand), domains=domains[demand.ref])

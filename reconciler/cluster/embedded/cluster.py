@@ -202,6 +202,11 @@ class EmbeddedCluster:
         with self._acting():
             self._karpenter.lose(node)
 
+    def set_ready(self, node: str, *, ready: bool) -> None:
+        """Whether the node's kubelet reports, and with it the taints that Kubernetes gives a node that is not ready."""
+        with self._acting():
+            self._karpenter.set_ready(node, ready=ready)
+
     @contextmanager
     def _acting(self) -> Iterator[None]:
         """Plays what is due, lets the caller act, plays what follows from it, and tells."""

@@ -30,10 +30,15 @@ Stays = dict[tuple[str, int], list[tuple[int, int]]]
 
 
 def stays_of(state: State) -> Stays:
+    """Bins where pods run come first, then those that hold most. So a demand that has become smaller gives up whole nodes that
+    hold nothing else."""
     stays: Stays = {}
     for number, words in state.bins.holding.items():
         for key, count in read_holdings(words).items():
             stays.setdefault(key, []).append((number, count))
+    for places in stays.values():
+        if len(places) > 1:
+            places.sort(key=lambda place: (not state.bins.running[place[0]].any(), -place[1], place[0]))
     return stays
 
 

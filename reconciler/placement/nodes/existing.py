@@ -63,8 +63,11 @@ class BinOrigin:
 
     @property
     def held_for(self) -> str:
-        """The value of its `headroom.dev/holds` annotation. The node's is newer than the NodeClaim's."""
-        sides = (self.node, self.claim)
+        """What it holds, by its `headroom.dev/holds` annotation. The node's is newer than the NodeClaim's.
+
+        Nothing once it is released, whatever is still written there: chunks that have left it must not be drawn back.
+        """
+        sides = (self.node, self.claim) if self.is_held else ()
         found = (side.annotation(HOLDS_ANNOTATION) for side in sides if side is not None)
         return next((words for words in found if words), "")
 
