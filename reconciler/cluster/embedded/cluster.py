@@ -153,6 +153,11 @@ class EmbeddedCluster:
     # What else a test, a demo or a simulation may do
 
     @property
+    def room_taken(self) -> int:
+        """How often held room was taken so far. Cheap."""
+        return self._world.views.room_taken
+
+    @property
     def events(self) -> tuple[RecordedEvent, ...]:
         """The oldest first."""
         with self._lock:
