@@ -27,6 +27,7 @@ NODEPOOL_HASH = "karpenter.sh/nodepool-hash"
 NODEPOOL_HASH_VERSION = "karpenter.sh/nodepool-hash-version"
 DISRUPTED_TAINT = "karpenter.sh/disrupted"
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"
+NOT_READY_TAINTS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 PLACEHOLDER_LABEL = "headroom.dev/placeholder"
 """On every NodeClaim that headroom made; Karpenter copies it to the node. The value is always "true"."""
 HELD_ANNOTATION = "headroom.dev/held"

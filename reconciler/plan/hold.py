@@ -73,7 +73,8 @@ def holds(
 
 def _is_held_well(item: Bin) -> bool:
     """It is protected, and where that is headroom's doing it also says what for."""
-    return item.is_protected and (item.says_what_it_holds or not item.is_marked)
+    is_own = all(is_marked(side) for side in item.sides)
+    return item.is_protected and (item.says_what_it_holds or not is_own)
 
 
 def _hold(item: Bin, price_of: PriceOf) -> NodeClaimAction:

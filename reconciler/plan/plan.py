@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from reconciler.model.changes import DemandOutcome, NodeClaimChanges, NodeClaimCreation, Plan, new_node_pools
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
+from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType, NodePool
@@ -71,6 +73,7 @@ class PlanInputs:
     replaced: frozenset[str] = frozenset()
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     local_budgets: tuple[PoolBudgets, ...] = ()
+    edges: tuple[Edge, ...] = ()
     include_pending: bool = False
     suspended: bool = False
     applyset_id: str = ""
@@ -140,7 +143,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         blocked=blocked,
         notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts))),
         memory=_memory(inputs, created, held, pruning) | records_memory(requests.records),
-        edges=requests.edges,
+        edges=tuple(sorted((*inputs.edges, *requests.edges), key=attrgetter("at"))),
     )
 
 

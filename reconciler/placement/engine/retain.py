@@ -80,7 +80,7 @@ def stay(
             amount = min(count, batch.count - placed - step, _allowed(state, batch, rules, number))
             if amount > 0:
                 first = _bootstrapping(state, rules)
-                task = Task(batch, Requirements(), constraints, bare=False, single=bool(first))
+                task = Task(batch, Requirements(), constraints, bare=False, single=bool(first), stays=True)
                 stayed = fill_existing(state, task, amount, only)
                 left[number] -= stayed
                 step += stayed
