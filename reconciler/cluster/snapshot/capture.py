@@ -89,7 +89,9 @@ def _cleaned(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
         kept["managedFields"] = managers
     if resource == NODES:
         status = body.get("status") or {}
-        conditions = [_only(condition, ("type", "status")) for condition in status.get("conditions") or ()]
+        conditions = [
+            _only(condition, ("type", "status", "lastTransitionTime")) for condition in status.get("conditions") or ()
+        ]
         return {
             **kind,
             "metadata": kept,
