@@ -6,7 +6,6 @@ Nothing watches them, but their pods are watched: when such a workload changes i
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -18,11 +17,6 @@ from reconciler.cluster.view import ViewStore
 from reconciler.manifests.declared import read_live
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef
-
-_KNOWN_KINDS = frozenset(resource.kind for resource in BY_KIND.values())
-_SET_BASED = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s+\((?P<values>[^)]*)\)")
-_EQUALITY = re.compile(r"(?P<key>[^=!\s]+)\s*(?P<operator>==|!=|=)\s*(?P<value>\S*)")
-_COMMA_OUTSIDE = re.compile(r",(?![^(]*\))")
 
 
 class _ScaleSpec(msgspec.Struct):
@@ -78,7 +72,7 @@ class Scales:
         ]
         found: dict[ObjectRef, Served] = {}
         for buffer in read_live(buffers).buffers:
-            if buffer.target is None or buffer.target.kind in _KNOWN_KINDS:
+            if buffer.target is None or (buffer.target.group, buffer.target.kind) in BY_KIND:
                 continue
             served = self._discovery.find(buffer.target.group, buffer.target.kind)
             if served is not None and served.scalable and served.namespaced:
@@ -99,26 +93,6 @@ class Scales:
             raise Transient(f"it is no Scale ({error})") from error
         return {
             "metadata": {"name": ref.name, "namespace": ref.namespace},
-            "spec": {
-                "replicas": scale.spec.replicas,
-                "selector": selector_from(scale.status.selector) if scale.status.selector else None,
-            },
-            "status": {"replicas": scale.status.replicas},
+            "spec": {"replicas": scale.spec.replicas},
+            "status": {"replicas": scale.status.replicas, "selector": scale.status.selector},
         }
-
-
-def selector_from(text: str) -> dict[str, Any]:
-    """A LabelSelector from its written form (`app=web,tier in (a,b),!legacy`), as apimachinery's labels.Parse reads it."""
-    return {"matchExpressions": [_requirement(part.strip()) for part in _COMMA_OUTSIDE.split(text) if part.strip()]}
-
-
-def _requirement(part: str) -> dict[str, Any]:
-    if match := _SET_BASED.fullmatch(part):
-        values = sorted(value.strip() for value in match["values"].split(","))
-        return {"key": match["key"], "operator": "In" if match["operator"] == "in" else "NotIn", "values": values}
-    if match := _EQUALITY.fullmatch(part):
-        operator = "NotIn" if match["operator"] == "!=" else "In"
-        return {"key": match["key"], "operator": operator, "values": [match["value"]]}
-    if part.startswith("!"):
-        return {"key": part[1:].strip(), "operator": "DoesNotExist"}
-    return {"key": part, "operator": "Exists"}

@@ -9,7 +9,9 @@ from itertools import groupby
 from reconciler.demand import codes
 from reconciler.demand.chunk import virtual_pod
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.dialect_difference import difference_of_shapes
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
+from reconciler.demand.live_pods import LivePods
 from reconciler.demand.quota import Allowance, Request, within_quotas
 from reconciler.demand.resolve import RESOLUTION_FAILED, RESOLVED, workload_index
 from reconciler.model.buffers import Buffer, Fulfilment, Recreation
@@ -39,10 +41,14 @@ _FOUND_BY_SCHEDULES = frozenset({codes.SCHEDULE_NOT_FOUND})
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The size of a draft in the dialect asked for. other: the count in the other dialect."""
+    """The size of a draft in the dialect asked for.
+
+    quotas: those that cut it; compared: some quota bounds it, whether it cuts or not; other: the count in the other dialect.
+    """
 
     count: int | None
     quotas: tuple[str, ...]
+    compared: bool
     other: int | None
 
 
@@ -61,6 +67,7 @@ def buffer_demands(
     context = Context(
         workloads=workload_index(declared.workloads, view.workloads),
         pods=view.pods,
+        live_pods=LivePods(view.pods),
         node_pools=declared.node_pools,
         instance_types=instance_types,
         runtime_classes=view.runtime_classes,
@@ -106,9 +113,10 @@ def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, A
     allowances: dict[ObjectRef, Allowance] = {}
     for namespace, quotas in groupby(view.resource_quotas, key=lambda quota: quota.namespace):
         asking = [
-            (item.buffer, Request(item.shape, count))
+            (item.buffer, Request(shape, count))
             for item in sorted(by_namespace.get(namespace, ()), key=_age)
-            if item.shape is not None and (count := item.sizes[Dialect.CLUSTER_AUTOSCALER].count) is not None
+            if (shape := item.shapes.get(Dialect.CLUSTER_AUTOSCALER)) is not None
+            and (count := item.sizes[Dialect.CLUSTER_AUTOSCALER].count) is not None
         ]
         answers = within_quotas((request for _, request in asking), tuple(quotas))
         allowances |= {buffer.ref: answer for (buffer, _), answer in zip(asking, answers, strict=True)}
@@ -124,8 +132,8 @@ def _answer(item: Draft, allowance: Allowance | None, dialect: Dialect) -> _Answ
     if allowance is not None:
         counts[Dialect.CLUSTER_AUTOSCALER] = allowance.count
     other = next(kind for kind in Dialect if kind is not dialect)
-    limiting = allowance.quotas if allowance is not None and dialect is Dialect.CLUSTER_AUTOSCALER else ()
-    return _Answer(counts.get(dialect), limiting, counts.get(other))
+    told = allowance if allowance is not None and dialect is Dialect.CLUSTER_AUTOSCALER else Allowance(0)
+    return _Answer(counts.get(dialect), told.quotas, told.compared, counts.get(other))
 
 
 def _fulfilment(buffer: Buffer) -> Fulfilment:
@@ -153,7 +161,7 @@ def _demand(
     *,
     suspended: bool,
 ) -> Demand:
-    buffer, size = item.buffer, item.sizes.get(dialect)
+    buffer, size, shape = item.buffer, item.sizes.get(dialect), item.shapes.get(dialect)
     if _stands_down(buffer):
         message = f"{buffer.status_manager} writes its status, so headroom stands down"
         condition = Condition(READY, ConditionStatus.FALSE, "StatusOfAnother", message)
@@ -173,7 +181,7 @@ def _demand(
         ref=buffer.ref,
         desired=answer.count,
         source=buffer.position,
-        priority=0 if item.shape is None else priorities.of(item.shape),
+        priority=0 if shape is None else priorities.of(shape),
         recreation=Recreation.KEEP_EMPTY if is_dedicated_minimum(buffer) else buffer.recreation,
         conditions=_conditions(item, answer, dialect),
         explanation=explanation,
@@ -183,9 +191,9 @@ def _demand(
     )
     if fulfilment is not Fulfilment.PLACEHOLDER:
         return _left_to_others(demand, buffer, fulfilment)
-    if item.shape is not None and answer.count:
+    if shape is not None and answer.count:
         placed = min(answer.count, MOST_CHUNKS)
-        demand = replace(demand, groups=(ChunkGroup(virtual_pod(item.shape, buffer), placed),))
+        demand = replace(demand, groups=(ChunkGroup(virtual_pod(shape, buffer), placed),))
     if suspended:
         message = f"{SUSPEND_ANNOTATION}: it keeps what it holds, and no node is created for it"
         condition = Condition(SUSPENDED, ConditionStatus.TRUE, SUSPENDED, message)
@@ -219,7 +227,7 @@ def _conditions(item: Draft, answer: _Answer, dialect: Dialect) -> tuple[Conditi
         problem = item.sizes[dialect].problem
         return (Condition(READY, ConditionStatus.FALSE, RESOLUTION_FAILED, "" if problem is None else problem[1]),)
     ready = Condition(READY, ConditionStatus.TRUE, RESOLVED, _told(answer.count))
-    if dialect is Dialect.KARPENTER:
+    if not answer.compared:
         return (ready,)
     if not answer.quotas:
         return (ready, Condition(LIMITED, ConditionStatus.FALSE, "WithinQuotas"))
@@ -257,17 +265,27 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
     if buffer.percentage is not None and buffer.pod_template is not None:
         message = "a PodTemplate has no replicas to take a percentage of: the percentage is ignored"
         found.append(_finding(buffer, codes.PERCENTAGE_IGNORED, message, "use replicas, or a scalableRef"))
-    if answer.count != answer.other:
-        other = next(kind for kind in Dialect if kind is not dialect)
-        message = (
-            f"{dialect.spoken} reads this buffer as {_told(answer.count)}, {other.spoken} as {_told(answer.other)}"
-        )
-        found.append(_finding(buffer, codes.DIALECTS_DIFFER, message, f"--dialect {other} gives the other reading"))
+    found += [_finding(buffer, note.code, note.message, note.hint) for note in item.notes]
+    found += _dialects_differ(item, answer, dialect)
     if _fulfilment(buffer) is Fulfilment.BALLOON:
         message = "headroom creates no balloon pods: no capacity is kept for this buffer"
         hint = f"annotate it {FULFILMENT_ANNOTATION}: {Fulfilment.PLACEHOLDER}, or remove the annotation"
         found.append(_finding(buffer, codes.BALLOON_NOT_MADE, message, hint))
     return found
+
+
+def _dialects_differ(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
+    other = next(kind for kind in Dialect if kind is not dialect)
+    parts = []
+    if answer.count != answer.other:
+        parts.append(
+            f"{dialect.spoken} reads this buffer as {_told(answer.count)}, {other.spoken} as {_told(answer.other)}"
+        )
+    shapes = difference_of_shapes(item.shapes, dialect, pod=item.live_pod)
+    if shapes:
+        parts.append(shapes)
+    hint = f"--dialect {other} gives the other reading"
+    return [_finding(item.buffer, codes.DIALECTS_DIFFER, "; ".join(parts), hint)] if parts else []
 
 
 _SIZE_HINTS: Mapping[Code, str] = {

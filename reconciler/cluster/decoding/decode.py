@@ -22,7 +22,7 @@ from reconciler.cluster.decoding.shapes import ShapePool
 from reconciler.cluster.decoding.storage import DECODERS as STORAGE_DECODERS
 from reconciler.cluster.decoding.storage import StorageValue
 from reconciler.cluster.decoding.workloads import DECODERS as WORKLOAD_DECODERS
-from reconciler.cluster.decoding.workloads import workload_of
+from reconciler.cluster.decoding.workloads import scaled_workload_of, workload_of
 from reconciler.cluster.inventory import InventoryRecord, memory_of
 from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, NODE_POOLS, PODS, Resource, group_of
 from reconciler.manifests.kind import Origin
@@ -57,7 +57,7 @@ class Decoded:
 def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> Decoded:
     """One object. Never raises: one odd object must not spoil the others. shapes: where pods share theirs."""
     data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
-    decoder, read = _READERS.get(resource.key) or _OTHERS[resource.declared]
+    decoder, read = _READERS.get(resource.key) or _OTHERS[resource.declared, resource.builtin]
     try:
         document = decoder.decode(data)
         value = pod_of(document, shapes or ShapePool()) if read is None else read(resource, document, data)
@@ -144,7 +144,11 @@ _READERS: Mapping[tuple[str, str], _Reader] = {
     **STORAGE_DECODERS,
     **DEVICE_DECODERS,
 }
-_OTHERS: Mapping[bool, _Reader] = {
-    True: (msgspec.json.Decoder(wire.NamespaceWire), _declared),
-    False: (msgspec.json.Decoder(wire.WorkloadWire), workload_of),
+_DECLARED: _Reader = (msgspec.json.Decoder(wire.NamespaceWire), _declared)
+_OTHERS: Mapping[tuple[bool, bool], _Reader] = {
+    (True, True): _DECLARED,
+    (True, False): _DECLARED,
+    (False, True): (msgspec.json.Decoder(wire.WorkloadWire), workload_of),
+    (False, False): (msgspec.json.Decoder(wire.ScaledWire), scaled_workload_of),
 }
+"""By whether the kind is declared, and whether it is Kubernetes' own."""
