@@ -24,7 +24,7 @@ from reconciler.cluster.decoding.storage import StorageValue
 from reconciler.cluster.decoding.workloads import DECODERS as WORKLOAD_DECODERS
 from reconciler.cluster.decoding.workloads import scaled_workload_of, workload_of
 from reconciler.cluster.inventory import InventoryRecord, memory_of
-from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, NODE_POOLS, PODS, Resource, group_of
+from reconciler.cluster.resources import CONFIG_MAPS, NODE_POOLS, PODS, Resource
 from reconciler.manifests.kind import Origin
 from reconciler.manifests.node_pool import read as read_node_pool
 from reconciler.model.errors import Invalid
@@ -93,13 +93,6 @@ def _pool_problem(pool: LiveObject) -> str:
     return f"{pool.ref} cannot be read: {why}" if why else ""
 
 
-def resource_in(body: Body) -> Resource | None:
-    """The kind that an object says it is; None when headroom has no use for it."""
-    data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
-    kind = _TYPE.decode(data)
-    return BY_KIND.get((group_of(kind.api_version), kind.kind))
-
-
 def list_items(data: bytes) -> wire.ListWire:
     """A page of a list, its items unread. Raises `Invalid`."""
     try:
@@ -112,7 +105,6 @@ def list_items(data: bytes) -> wire.ListWire:
 
 
 _LIST = msgspec.json.Decoder(wire.ListWire)
-_TYPE = msgspec.json.Decoder(wire.TypeWire)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _NAMED = msgspec.json.Decoder(wire.NamespaceWire)
 

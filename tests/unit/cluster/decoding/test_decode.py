@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.cluster.decoding.decode import decode, resource_in
+from reconciler.cluster.decoding.decode import decode
 from reconciler.cluster.decoding.policies import NamespaceLabels
 from reconciler.cluster.resources import (
     CAPACITY_BUFFERS,
@@ -355,11 +355,3 @@ def test_a_pod_that_asks_for_less_than_nothing_cannot_be_read() -> None:
     decoded = decode(PODS, pod(cpu="-3"))
     assert decoded.value is None
     assert decoded.problem == "Pod/shop/web-1 cannot be read: resources of container main: cpu is -3, which is negative"
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [(("apps/v1", "Deployment"), DEPLOYMENTS), (("v1", "Pod"), PODS), (("v1", "Secret"), None)],
-)
-def test_what_an_item_of_a_mixed_list_is(kind: tuple[str, str], expected: Resource | None) -> None:
-    assert resource_in({"apiVersion": kind[0], "kind": kind[1]}) is expected
