@@ -24,11 +24,8 @@ from tests.unit.cli.buffer_documents import (
     demand_of,
     in_cluster,
     in_repository,
-    limiting,
     placed_and_not,
-    pod_spec,
     pod_template,
-    quota,
     readiness,
 )
 
@@ -192,45 +189,6 @@ def _expected_requests(case: Case) -> Resources:
     return Resources.of(dict(containers) | dict(Resources.parse(expected.get("pod"))))
 
 
-@parametrized(CA, "quota")
-def test_quotas_cap_buffers_oldest_first(case: Case, tmp_path: Path) -> None:
-    """Named against the alphabet, so that only their ages put them in order."""
-    given = case["input"]
-    names = [f"b{9 - index}" for index in range(len(given["buffers"]))]
-    world = World(tmp_path).add("resourcequotas", *map(quota, given["quotas"]))
-    for item in given["podTemplates"]:
-        extra = {key: value for key, value in item.items() if key not in {"name", "podSpec"}}
-        world.add("podtemplates", pod_template(item["name"], item["podSpec"] | extra))
-    for index, (name, item) in enumerate(zip(names, given["buffers"], strict=True)):
-        spec = {"podTemplateRef": {"name": item["podTemplate"]}, "replicas": item["replicas"]}
-        world.add("capacitybuffers", buffer(spec, name, f"2026-01-{index + 1:02}T00:00:00Z"))
-    plan = world.plan(Dialect.CLUSTER_AUTOSCALER)
-    rows = [demand_of(plan, name) for name in names]
-    assert [row["desired"] for row in rows] == case["expect"]["replicas"]
-    assert [limiting(row) for row in rows] == case["expect"]["limitedBy"]
-    karpenter = world.plan(Dialect.KARPENTER)
-    for name, item in zip(names, given["buffers"], strict=True):
-        row = demand_of(karpenter, name)
-        assert row["desired"] == item["replicas"], "Karpenter does not look at quotas"
-        assert condition(row, "LimitedByQuotas") is None
-
-
-@parametrized(CA, "quota_scope")
-def test_a_quota_counts_only_pods_in_its_scope(case: Case, tmp_path: Path) -> None:
-    """The pod also asks for a resource that the quota forbids; of no more than CPU and memory is its class of service."""
-    given = case["input"]
-    scarce = {"example.com/scarce": "1"}
-    spec = dict(given["podSpec"])
-    spec["containers"] = [*spec["containers"], {"requests": scarce}]
-    scopes = {key: given[key] for key in ("scopes", "scopeSelector") if key in given}
-    world = World(tmp_path).add("resourcequotas", quota({"hard": {"requests.example.com/scarce": "0"}, **scopes}))
-    world.add("podtemplates", pod_template("t", spec))
-    world.add("capacitybuffers", buffer({"podTemplateRef": {"name": "t"}, "replicas": 3}))
-    row = demand_of(world.plan(Dialect.CLUSTER_AUTOSCALER))
-    assert row["desired"] == (0 if case["expect"]["matches"] else 3)
-    assert (condition(row, "LimitedByQuotas") is not None) == case["expect"]["matches"], "only where it was compared"
-
-
 @parametrized(CA, "filter_strategy")
 def test_other_strategies_are_not_provisioned(case: Case, tmp_path: Path) -> None:
     """Cluster Autoscaler ignores them without a word; here the condition and a finding say so."""
@@ -258,19 +216,6 @@ def test_a_buffer_that_is_deleted_asks_for_nothing(case: Case, tmp_path: Path) -
     ]
     counts = [sum(map(placed_and_not, plan["demands"])) for plan in plans]
     assert counts == [step["virtualPods"] for step in case["expect"]["after"]]
-
-
-@parametrized(CA, "steps")
-def test_a_buffer_that_is_not_ready_takes_nothing_from_a_quota(case: Case, tmp_path: Path) -> None:
-    (step,), (after,) = case["input"]["steps"], case["expect"]["after"]
-    buffers = [buffer(spec, name, step["creationTimes"][name]) for name, spec in step["buffers"].items()]
-    world = in_cluster(tmp_path, step["apply"], *buffers).add("resourcequotas", quota(step["quota"]))
-    plan = world.plan(Dialect.CLUSTER_AUTOSCALER)
-    for name, expected in after.items():
-        row = demand_of(plan, name)
-        limited = condition(row, "LimitedByQuotas")
-        shown = None if limited is None else limited["status"] == "True"
-        assert {"replicas": row["desired"], "limited": shown} == expected
 
 
 @parametrized(KARPENTER, "provisioning_condition")
@@ -389,10 +334,3 @@ def test_every_case_is_run_or_named_with_a_reason() -> None:
     named = {case["name"] for file in run for case in cases(file)}
     assert set(DECIDED_OTHERWISE) | ONLY_IN_A_CLUSTER | set(NOTHING_TO_SHOW) <= named
     assert set(WITHOUT_COUNTERPART) <= {case["kind"] for file in run for case in cases(file)}
-
-
-def test_reduced_pod_specs_become_whole_ones() -> None:
-    assert pod_spec({"containers": [{"requests": {"cpu": "1"}}], "priorityClassName": "x"}) == {
-        "containers": [{"name": "containers-0", "resources": {"requests": {"cpu": "1"}}}],
-        "priorityClassName": "x",
-    }
