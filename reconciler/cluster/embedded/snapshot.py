@@ -25,8 +25,8 @@ _FINISHED = {"Succeeded", "Failed"}
 class Beginning:
     """What an embedded cluster begins with.
 
-    objects: in an order in which they may be made; scaled: kinds of which only the scale is known; instance_types: the
-    catalogue, () where there is none; findings: what was not read.
+    objects: in an order in which they may be made. scaled: kinds of which only the scale is known. instance_types: the
+    catalogue, () where there is none. findings: what was not read.
     """
 
     objects: tuple[tuple[ObjectRef, Body], ...]

@@ -1,7 +1,7 @@
 """Kinds with a scale that headroom does not know by name, in a snapshot's files: a CloneSet, a Rollout.
 
-Objects in a file say what they are. Whether their kind has a scale subresource, nothing in a snapshot says; those that look
-as if they had one are taken for it, since buffers alone look at them.
+Objects in a file say what they are, but nothing in a snapshot says whether their kind has a scale subresource. Those that
+have the fields of one are taken to have it, since buffers alone look at them.
 """
 
 from __future__ import annotations
