@@ -17,7 +17,6 @@ from pathlib import Path
 
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.source import SourceTree
-from reconciler.ports import Clock
 from reconciler.source.commands import CommandFailedError, Commands
 from reconciler.source.credentials import is_remote, parse_address
 from reconciler.source.failures import OPERATION_FAILED, stalled
@@ -66,9 +65,7 @@ class Revisions:
         return cls(base, head, since_merge_base)
 
 
-def sides_of(
-    repository: str, revisions: Revisions, subdirectory: str = "", *, clock: Clock, options: GitOptions | None = None
-) -> Sides:
+def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", options: GitOptions | None = None) -> Sides:
     """BASE beside the result of merging HEAD into it; beside HEAD itself where the two conflict.
 
     With `...`, the merge base of both beside HEAD. Raises `Stalled` or `Invalid` when a revision cannot be read.
@@ -284,9 +281,7 @@ class _RemoteCopy(_Copy):
 
     def __init__(self, url: str, folder: Path, revisions: Revisions, options: GitOptions) -> None:
         address = parse_address(url)
-        remote = Remote(
-            address, folder / "repository.git", credentials=options.credentials, timeout=options.timeout
-        )
+        remote = Remote(address, folder / "repository.git", credentials=options.credentials, timeout=options.timeout)
         super().__init__(address.url, remote.folder, options)
         heads = [remote.head(revision) for revision in (revisions.base, revisions.head)]
         remote.fetch_histories(heads)

@@ -11,7 +11,6 @@ import pytest
 from reconciler.model.errors import Failure, Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.merging import Revisions, Sides, folders, sides_of
-from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 
 START = {"a.yaml": "a: 1\n", "b.yaml": "b: 1\n"}
@@ -33,7 +32,7 @@ def repository(tmp_path: Path) -> GitRepository:
 @pytest.fixture(params=["folder", "url"])
 def sides(request: pytest.FixtureRequest, repository: GitRepository) -> Callable[[str], Sides]:
     where = str(repository.work) if request.param == "folder" else repository.url
-    return lambda words: sides_of(where, Revisions.parse(words), clock=ManualClock())
+    return lambda words: sides_of(where, Revisions.parse(words))
 
 
 def contents(tree: SourceTree) -> dict[str, str]:
@@ -62,7 +61,7 @@ def test_a_merge_is_named_after_its_two_revisions(repository: GitRepository, sid
 def test_a_conflict_is_said_and_the_branch_is_taken_as_it_is(repository: GitRepository) -> None:
     repository.git("checkout", "--quiet", "change")
     repository.commit({"b.yaml": "b: 3\n"})
-    found = sides_of(str(repository.work), Revisions.parse("main..change"), clock=ManualClock())
+    found = sides_of(str(repository.work), Revisions.parse("main..change"))
     assert found.conflicts == ("b.yaml",)
     assert contents(found.head) == {"a.yaml": "a: 2\n", "b.yaml": "b: 3\n"}
 
@@ -72,7 +71,7 @@ def test_the_working_tree_is_merged_too(repository: GitRepository) -> None:
     repository.write({"new.yaml": "new: 1\n"})
     before = repository.git("status", "--porcelain")
     objects = sorted(path.name for path in (repository.work / ".git" / "objects").rglob("*"))
-    found = sides_of(str(repository.work), Revisions.parse("main.."), clock=ManualClock())
+    found = sides_of(str(repository.work), Revisions.parse("main.."))
     assert contents(found.head) == {
         "a.yaml": "a: 2\n",
         "b.yaml": "b: 2\n",
@@ -86,7 +85,7 @@ def test_the_working_tree_is_merged_too(repository: GitRepository) -> None:
 
 def test_the_working_tree_on_top_of_the_base_is_taken_as_it_stands(repository: GitRepository) -> None:
     (repository.work / "late.yaml").unlink()
-    found = sides_of(str(repository.work), Revisions.parse("main.."), clock=ManualClock())
+    found = sides_of(str(repository.work), Revisions.parse("main.."))
     assert contents(found.head) == {"a.yaml": "a: 1\n", "b.yaml": "b: 2\n"}
 
 
@@ -94,7 +93,7 @@ def test_a_folder_inside_the_repository_is_merged_alone(repository: GitRepositor
     repository.commit({"clusters/a/own.yaml": "own"})
     repository.git("checkout", "--quiet", "change")
     repository.commit({"clusters/a/more.yaml": "more"})
-    found = sides_of(str(repository.work / "clusters" / "a"), Revisions.parse("main.."), clock=ManualClock())
+    found = sides_of(str(repository.work / "clusters" / "a"), Revisions.parse("main.."))
     assert contents(found.head) == {"own.yaml": "own", "more.yaml": "more"}
 
 
@@ -104,7 +103,7 @@ def test_a_shallow_clone_without_the_common_ancestor_is_told_what_to_fetch(
     shallow = tmp_path / "shallow"
     repository.git("clone", "--quiet", "--depth=1", "--no-single-branch", repository.url, str(shallow))
     with pytest.raises(Stalled) as told:
-        sides_of(str(shallow), Revisions.parse("origin/main..origin/change"), clock=ManualClock())
+        sides_of(str(shallow), Revisions.parse("origin/main..origin/change"))
     assert "fetch-depth: 0" in told.value.hint
 
 
@@ -133,7 +132,7 @@ def test_nothing_stays_behind(repository: GitRepository, tmp_path: Path, monkeyp
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    sides_of(str(repository.work), Revisions.parse("main..change"), clock=ManualClock())
-    sides_of(repository.url, Revisions.parse("main..change"), clock=ManualClock())
+    sides_of(str(repository.work), Revisions.parse("main..change"))
+    sides_of(repository.url, Revisions.parse("main..change"))
     assert list(scratch.iterdir()) == []
     assert subprocess.run(["git", "-C", repository.work, "fsck"], capture_output=True, check=True).returncode == 0
