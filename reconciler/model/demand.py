@@ -9,10 +9,12 @@ from operator import is_
 from reconciler.model.buffers import Recreation
 from reconciler.model.conditions import Condition
 from reconciler.model.pods import PodShape
+from reconciler.model.provisioning_requests import RequestState
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
 
 POD_KIND = "Pod"
+REQUEST_KIND = "ProvisioningRequest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Demand:
     explanation: how the size came about, in words, one fact a line; replicas, template: what status shows;
     pod_template: name of the PodTemplate the shape came from and its generation, for status.
     leaves: the node that this pod runs on and that is being deleted, so that it needs another place; "" for all else.
+    only_ready: room counts only on nodes that take pods now. request: of a ProvisioningRequest, how far it is.
     """
 
     ref: ObjectRef
@@ -49,6 +52,8 @@ class Demand:
     fulfilment: str = "placeholder"
     limited_by: str = ""
     leaves: str = ""
+    only_ready: bool = False
+    request: RequestState | None = None
 
     @property
     def is_pending_pod(self) -> bool:
