@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
@@ -28,7 +29,7 @@ def demands(
     now: datetime | None = None,
     requests: RequestRules | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
-    """Pending pods first, then buffers by priority, namespace, name and kind: a total order. And the findings on buffers.
+    """Pending pods first, then requests and buffers in the order in which they are served (`Demand.order`). And the findings on buffers.
 
     declared: the repository's documents merged over the cluster's own.
     include_pending: new nodes may be planned for pending pods.
@@ -39,8 +40,7 @@ def demands(
     asked = () if now is None else request_demands(declared, view, now, requests or RequestRules())
     buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types)
     pods = pending_demands(view, include_pending=include_pending)
-    return (*pods, *leaving, *sorted((*asked, *buffers), key=_order)), findings
+    return (*pods, *leaving, *sorted((*asked, *buffers), key=_ORDER)), findings
 
 
-def _order(demand: Demand) -> tuple[int, str, str, str]:
-    return (-demand.priority, demand.ref.namespace, demand.ref.name, demand.ref.kind)
+_ORDER = attrgetter("order")

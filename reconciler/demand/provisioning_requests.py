@@ -12,6 +12,7 @@ from datetime import datetime
 
 from reconciler.demand.acceptance import AcceptedRequest, accepted_requests
 from reconciler.demand.consumption import Consumption, consumption_of
+from reconciler.demand.priorities import Priorities, declared_priority
 from reconciler.demand.request_phases import attempts_in, phase_of, record_of, valid_until
 from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, workload_index
 from reconciler.model.conditions import Condition, ConditionStatus
@@ -39,7 +40,8 @@ _WITH_CHUNKS = frozenset({Phase.WAITING, Phase.BOOKED})
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What requests are judged by. attempts: by uid of a request, the last one of which there is a NodeClaim."""
+    """What requests are judged by. attempts: by uid of a request, the last one of which there is a NodeClaim. priorities: of pods to
+    come, which are real ones."""
 
     workloads: Mapping[ObjectRef, Workload]
     view: ClusterView
@@ -48,6 +50,7 @@ class _Context:
     records: Mapping[str, RequestRecord]
     attempts: Mapping[str, int]
     consumption: Consumption
+    priorities: Priorities
 
 
 def request_demands(declared: Declared, view: ClusterView, now: datetime, rules: RequestRules) -> tuple[Demand, ...]:
@@ -65,6 +68,7 @@ def request_demands(declared: Declared, view: ClusterView, now: datetime, rules:
         records=read_records(view.inventory.memory),
         attempts=attempts_in(view),
         consumption=consumption_of((*view.pods, *view.finished_pods)),
+        priorities=Priorities(declared.priority_classes, without_class=0),
     )
     return tuple(_demand(accepted, context) for accepted in accepted_requests(declared))
 
@@ -84,6 +88,10 @@ def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
         opens_nodes=kind is RequestKind.ATOMIC and state.phase is Phase.WAITING,
         only_ready=kind is RequestKind.CHECK and state.phase is Phase.WAITING,
         whole=True,
+        priority=0 if isinstance(shapes, str) else min(map(context.priorities.of, shapes)),
+        declared_priority=declared_priority(request.annotations),
+        booked=state.phase is Phase.BOOKED,
+        created=request.created,
         request=state,
         explanation=tuple(f"{item.count:,} of PodTemplate {item.pod_template}" for item in request.pod_sets),
     )

@@ -100,8 +100,8 @@ CONSUME_ANNOTATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class RequestRules:
-    """booked_for: how long capacity is set aside; valid_for: `ValidUntilSeconds` where an atomic request sets none; first_retry: after the
-    first attempt that failed, doubled after each; kept_for: how long an ended one of the repository stays in the cluster."""
+    """booked_for: how long capacity is set aside. valid_for: `ValidUntilSeconds` where an atomic request sets none. first_retry: after the
+    first attempt that failed, doubled after each. kept_for: how long an ended one of the repository stays in the cluster."""
 
     booked_for: timedelta = timedelta(minutes=10)
     valid_for: timedelta = timedelta(minutes=10)

@@ -23,6 +23,7 @@ class PlacementOptions:
     chunks_per_node: most chunks of one demand on a node, so that losing the node loses no more (None: no limit).
     instance_types: most types to list for a new node.
     back_offs: offerings not to ask for.
+    booked: name of a node or NodeClaim, a demand that has capacity booked there (as it prints itself), and chunks of each of its groups.
     leaving: names of nodes and NodeClaims that take no more chunks, since they are about to be replaced.
     optimal: look for cheaper new nodes than the fast mode found (see the package `optimizer`).
     spot_share: the largest share of a demand's chunks that may stand on spot nodes of one offering (1: no bound).
@@ -32,6 +33,7 @@ class PlacementOptions:
     chunks_per_node: int | None = None
     instance_types: int = 20
     back_offs: frozenset[BackOff] = frozenset()
+    booked: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
     leaving: frozenset[str] = frozenset()
     optimal: bool = False
     spot_share: float = 1.0

@@ -9,7 +9,7 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
-from reconciler.model.placement import Unplaced, UnplacedReason
+from reconciler.model.placement import ALL_OR_NOTHING, Unplaced, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.bins import Bin
 from reconciler.plan.limits import Cut
@@ -97,7 +97,7 @@ class Tallies:
     def whereabouts(self, ref: ObjectRef) -> Whereabouts:
         """Of a provisioning request."""
         tally = self._of(ref)
-        rows = tally.rows()
+        rows = [row for row in tally.rows() if row.cause != ALL_OR_NOTHING]
         return Whereabouts(
             ready=tally.existing - tally.on_its_way,
             coming=tally.on_its_way,

@@ -3,6 +3,7 @@
 - Pods for which kube-scheduler has chosen a node count as being there.
 - Pods of nodes that are being deleted need another place, where nodes are planned for pods too.
 - Nodes that expire soon or are to be replaced take no more chunks.
+- Capacity that is booked stays where it is, and its nodes are not replaced meanwhile.
 - Offerings of which a launch has just failed are left alone for a while.
 """
 
@@ -16,6 +17,7 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.nodes.nominated import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.back_offs import launch_record
+from reconciler.plan.bookings import booked_places
 from reconciler.plan.replacement import unavailable_bins
 from reconciler.stages.state import PassState, Prepared
 
@@ -35,10 +37,12 @@ class Prepare:
         now = state.now - view.clock_skew  # objects are dated by the cluster's clock
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now)
+        places = booked_places(view)
         options = replace(
             self.options,
             include_pending=state.include_pending,
             back_offs=launches.avoided(now),
-            leaving=unavailable_bins(view, state.effective.node_pools, now),
+            leaving=unavailable_bins(view, state.effective.node_pools, now) - places.kept,
+            booked=places.held,
         )
         return replace(state, view=view, prepared=Prepared(without_leaving(view, leaving), leaving, options, launches))

@@ -1,7 +1,7 @@
 """Chunks stay where they were, as far as they still fit: so that an unchanged cluster gives an unchanged plan.
 
-What a bin held is read from its annotation; nothing is remembered anywhere else. A bin that is held but does not say for
-whom is only preferred (see fill).
+What a bin held is read from its annotation, and of bookings from the inventory. A bin that is held but does not say for whom is
+only preferred (see fill).
 """
 
 from __future__ import annotations
@@ -31,9 +31,15 @@ Stays = dict[tuple[str, int], list[tuple[int, int]]]
 
 def stays_of(state: State) -> Stays:
     stays: Stays = {}
+    booked = {(number, demand) for number, demand, _ in state.bins.booked}
     for number, words in state.bins.holding.items():
         for key, count in read_holdings(words).items():
-            stays.setdefault(key, []).append((number, count))
+            if (number, key[0]) not in booked:
+                stays.setdefault(key, []).append((number, count))
+    for number, demand, counts in state.bins.booked:
+        for group, count in enumerate(counts):
+            if count:
+                stays.setdefault((demand, group), []).append((number, count))
     return stays
 
 
