@@ -67,11 +67,16 @@ class InventorySettings:
 
 @dataclass(frozen=True, slots=True)
 class CapSettings:
-    """Limits of what one pass may do; 0 means no limit. prune_share: of the inventory within an hour, at least one object."""
+    """Limits of what one pass may do; 0 means no limit. prune_share: of the inventory within an hour, at least one object.
+
+    nodes_per_request: new nodes for one ProvisioningRequest, over all passes of an attempt. All of them count as one for
+    new_nodes_per_pass: they are made in one pass, or wait for one in which nothing else is made.
+    """
 
     new_nodes_per_pass: int = 100
     price_per_hour: float = 0.0
     nodes_per_pool: int = 0
+    nodes_per_request: int = 1000
     prune_share: float = 0.25
 
 

@@ -9,7 +9,7 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
-from reconciler.model.placement import ALL_OR_NOTHING, Unplaced, UnplacedReason
+from reconciler.model.placement import ALL_OR_NOTHING, PlannedNode, Unplaced, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.bins import Bin
 from reconciler.plan.limits import Cut
@@ -65,15 +65,17 @@ class Tallies:
         created: Iterable[NodeClaimCreation],
         unplaced: Iterable[Unplaced],
         cuts: Iterable[Cut],
+        later: Iterable[PlannedNode] = (),
     ) -> None:
+        """later: nodes of the next waves."""
         self._tallies: dict[ObjectRef, _Tally] = {}
         for item in bins:
             for holding in (*item.chunks, *item.pods):
                 tally = self._of(holding.demand)
                 tally.existing += holding.count
                 tally.on_its_way += holding.count if item.is_on_its_way else 0
-        for creation in created:
-            for holding in creation.planned.holdings:
+        for planned in (*(creation.planned for creation in created), *later):
+            for holding in planned.holdings:
                 self._of(holding.demand).new += holding.count
         for rest in unplaced:
             tally = self._of(rest.demand)

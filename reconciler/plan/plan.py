@@ -27,7 +27,7 @@ from reconciler.plan.domains import domain_counts, topology_keys
 from reconciler.plan.drift import Drift
 from reconciler.plan.hold import Holds, holds
 from reconciler.plan.hostnames import hostname_findings
-from reconciler.plan.limits import Capped, PlanCaps, cap_notes, within_caps
+from reconciler.plan.limits import Capped, PlanCaps, Standing, cap_notes, within_caps
 from reconciler.plan.names import creations
 from reconciler.plan.nominated import nominated_notes
 from reconciler.plan.objects import object_changes
@@ -35,7 +35,7 @@ from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import Pruning, prune
 from reconciler.plan.prune_hour import PRUNES_KEY
 from reconciler.plan.request_collection import collect, still_to_run
-from reconciler.plan.requests import RequestPlan, labelled, request_plan
+from reconciler.plan.requests import RequestPlan, labelled, made_in_attempts, request_plan
 from reconciler.plan.rollback import rolled_back
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
@@ -91,7 +91,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
     created = creations(capped.kept, (claim.name for claim in view.node_claims))
-    tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
+    tallies = Tallies(bins, created, placement.unplaced, capped.cuts, capped.later)
     requests = _requests(inputs, bins, tallies)
     created = labelled(created, inputs.demands, requests.decisions)
     held = _held(inputs, bins, created, prices, blocked=bool(blocked))
@@ -138,7 +138,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         local_budgets=inputs.local_budgets,
         include_pending=inputs.include_pending,
         blocked=blocked,
-        notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts))),
+        notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped))),
         memory=_memory(inputs, created, held, pruning) | records_memory(requests.records),
         edges=requests.edges,
     )
@@ -226,9 +226,9 @@ def _capped(inputs: PlanInputs, bins: Sequence[Bin], prices: Prices) -> Capped:
     return within_caps(
         inputs.placement.planned,
         inputs.caps,
+        Standing(sum(known), nodes, made_in_attempts(bins, inputs.demands)),
         order={demand.ref: index for index, demand in enumerate(inputs.demands)},
-        price_now=sum(known),
-        nodes_now=nodes,
+        whole={demand.ref for demand in inputs.demands if demand.whole},
     )
 
 

@@ -35,7 +35,13 @@ def make_cycle(
         clock=clock,
         rules=Rules(
             dialect=Dialect(settings.dialect),
-            caps=PlanCaps(caps.new_nodes_per_pass, caps.price_per_hour, caps.nodes_per_pool, caps.prune_share),
+            caps=PlanCaps(
+                caps.new_nodes_per_pass,
+                caps.price_per_hour,
+                caps.nodes_per_pool,
+                caps.prune_share,
+                caps.nodes_per_request,
+            ),
             placement=PlacementOptions(
                 chunks_per_node=placement.chunks_per_node or None,
                 instance_types=placement.instance_types,
