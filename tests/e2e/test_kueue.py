@@ -18,7 +18,7 @@ from tests.e2e.shop import CLAIM, PLACEHOLDER
 
 pytestmark = pytest.mark.e2e
 
-QUEUE, (JOB,) = yaml_blocks("batch-with-kueue.md")
+QUEUE, (JOB,), (PATIENT,) = yaml_blocks("batch-with-kueue.md")
 REQUEST = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
 WORKLOAD = ("kueue.x-k8s.io/v1beta1", "Workload")
 CONFIG = ("kueue.x-k8s.io/v1beta1", "ProvisioningRequestConfig")
@@ -137,7 +137,7 @@ def test_a_job_that_cannot_be_had_is_tried_as_often_as_kueue_has_it(batch: Batch
     """There is quota for four pods, but the pool ends with three nodes."""
     retry = {"backoffLimitCount": 1, "backoffBaseSeconds": 1, "backoffMaxSeconds": 1}
     batch.api.patch(*CONFIG, "whole-jobs", {"spec": {"retryStrategy": retry}})
-    batch.submit("large", pods=4, **{"provreq.kueue.x-k8s.io/ValidUntilSeconds": "5"})
+    batch.submit("large", pods=4, **dict.fromkeys(PATIENT["metadata"]["annotations"], "5"))
     batch.wait_for_condition("large", "Failed")
     batch.wait_for_condition("large", "Failed", attempt=2)
 
