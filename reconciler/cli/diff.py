@@ -36,6 +36,7 @@ def command(
     """
     from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
+    from reconciler.manifests.changed_since import changed_since  # noqa: PLC0415 - likewise
     from reconciler.report.difference.difference import difference  # noqa: PLC0415 - likewise
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
@@ -45,6 +46,7 @@ def command(
     settings = settings_from(values)
     now = now or SystemClock().now()  # one instant for both sides, so that time alone makes no difference
     plans = []
+    trees = []
     outlooks = []
     seconds: dict[str, float] = {}
     with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
@@ -56,10 +58,11 @@ def command(
             if result.failure is not None:
                 raise _at(revision, result.failure)
             plans.append(result.required_plan)
+            trees.append(tree.files)
             outlooks.append(session.cycle.outlook)
             for stage, taken in result.timings.items():
                 seconds[stage] = seconds.get(stage, 0.0) + taken
-    change = difference(plans[0], plans[1])
+    change = difference(plans[0], plans[1]).with_findings(changed_since(trees[0], trees[1]))
     before, after = outlooks
     ahead = None if before is None or after is None else (before, after)
     print_difference(change, output, cluster=cluster, outlooks=ahead)

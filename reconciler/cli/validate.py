@@ -20,23 +20,30 @@ if TYPE_CHECKING:
 @click.command("validate", short_help="Check manifests; works with no cluster.")
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @click.option("--path", metavar="SUBDIR", help="Folder to check, as in the other commands; the same as PATH.")
+@click.option("--base", metavar="REF", help="Also report what may not change since this revision.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--now", type=Moment(), help="Use this as the current time.")
 @output_option("text", "json", "sarif", "github")
-def command(*, paths: tuple[str, ...], path: str | None, strict: bool, now: datetime | None, output: str) -> int:
+def command(
+    *, paths: tuple[str, ...], path: str | None, base: str | None, strict: bool, now: datetime | None, output: str
+) -> int:
     """Check every manifest below PATH… (default: this folder), and report what is wrong, where, and what to write instead.
 
     Templates in folders called templates are rendered too, with made-up objects and with the NodePools that are declared.
+
+    With --base, what the API server refuses to change on objects that exist is found before it is merged: a provisioning request
+    runs once, and must not be edited.
 
     Exits 1 when there is an error; warnings alone exit 0, unless --strict makes them errors.
 
     \b
         headroom validate clusters/production --strict
-        headroom validate --output github
+        headroom validate --output github --base origin/main
     """
-    from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.cli.manifest_files import paths_at, read_paths  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
+    from reconciler.manifests.changed_since import changed_since  # noqa: PLC0415 - likewise
     from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
     from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
     from reconciler.report.findings.annotations import github_annotations  # noqa: PLC0415 - likewise
@@ -57,6 +64,7 @@ def command(*, paths: tuple[str, ...], path: str | None, strict: bool, now: date
         *left_out,
         *schedule_findings(declared.schedules, present),
         *_template_findings(files, declared),
+        *(changed_since(paths_at(base, places), files, one_cluster=False) if base else ()),
     )
     if strict:
         told = tuple(_strict(finding) for finding in told)

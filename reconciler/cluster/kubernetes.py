@@ -16,7 +16,7 @@ from reconciler.cluster.events import EventLog
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection
 from reconciler.cluster.listing import list_all
-from reconciler.cluster.resources import CONFIG_MAPS, CORE, RESOURCES, Resource
+from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
 from reconciler.cluster.scales import Scales
 from reconciler.cluster.server_clock import seconds_awake_or_asleep
 from reconciler.cluster.view import ViewStore
@@ -67,9 +67,7 @@ class KubernetesCluster:
         self._own: dict[tuple[str, str], int] = {}
         self._skewed: tuple[ClusterView, ClusterView] | None = None
         around = Surroundings(self._connection, self._discovery, self._store, self._stopping, self._notice)
-        own_inventory = Resource(
-            CORE, CONFIG_MAPS.kind, CONFIG_MAPS.plural, namespace=inventory.namespace, name=inventory.name
-        )
+        own_inventory = only_object(CONFIG_MAPS, inventory.namespace, inventory.name)
         self._watches = {item.key: ResourceWatch(item, around) for item in (*RESOURCES, own_inventory)}
         self._threads: list[Thread] = []
 

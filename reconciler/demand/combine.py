@@ -37,10 +37,10 @@ def demands(
     instance_types: what a chunk of a node class buffer without a size of its own must fit; without them it is one core.
     now: by the cluster's clock; without it provisioning requests are left out, which the clock moves on.
     """
-    asked = () if now is None else request_demands(declared, view, now, requests or RequestRules())
+    asked, edited = ((), ()) if now is None else request_demands(declared, view, now, requests or RequestRules())
     buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types)
     pods = pending_demands(view, include_pending=include_pending)
-    return (*pods, *leaving, *sorted((*asked, *buffers), key=_ORDER)), findings
+    return (*pods, *leaving, *sorted((*asked, *buffers), key=_ORDER)), (*edited, *findings)
 
 
 _ORDER = attrgetter("order")

@@ -140,7 +140,7 @@ class RequestState:
     """What a pass knows of a request before anything is placed.
 
     record: as the inventory has it, or as its conditions tell it. exists: its object is in the cluster. is_same_object: the one that the
-    record is about, not one that was made anew. declared: it is in Git.
+    record is about, not one that was made anew. declared: it is in Git, or was.
     valid_until: when it has failed if it is not provisioned by then. no_retry: a check that says no is the last one.
     ends: set while it is ENDING. status_conditions: as its object has them.
     """

@@ -8,7 +8,7 @@ from reconciler.clocks import SystemClock
 from reconciler.model.errors import Invalid
 from reconciler.settings import Settings
 from reconciler.wiring.catalog import open_catalog
-from reconciler.wiring.cluster import open_cluster
+from reconciler.wiring.cluster import inventory_parent, open_cluster
 
 
 def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
@@ -26,6 +26,6 @@ def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
                 hint="name a real one: --cluster kubeconfig[:CONTEXT] or in-cluster",
             )
         catalog = open_catalog(settings, cluster, clock).instance_types(cluster.view())
-        return capture(cluster.read, path, catalog)
+        return capture(cluster.read, path, catalog, inventory_parent(settings))
     finally:
         cluster.close()

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from reconciler.cluster.decoding.decode import list_items, resource_in
-from reconciler.cluster.resources import RESOURCES, WORKLOADS, Resource
+from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, WORKLOADS, Resource
 from reconciler.manifests.instance_types import instance_types_from
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Code, Finding, Severity
@@ -25,7 +25,7 @@ UNREAD_FILE = Code("unread-file", Severity.WARNING)
 _LISTS = (".json", ".yaml", ".yml")
 """What may be meant as a list of objects; notes and pictures beside the lists are nobody's mistake."""
 _MOST_BYTES = 4 * 2**30  # unpacked; an archive that claims more is not a cluster
-_BY_FILE = {f"{resource.plural}.json": resource for resource in RESOURCES if resource not in WORKLOADS}
+_BY_FILE = {f"{resource.plural}.json": resource for resource in (*RESOURCES, CONFIG_MAPS) if resource not in WORKLOADS}
 
 
 @dataclass(frozen=True, slots=True)

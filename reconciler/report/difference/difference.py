@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.model.changes import (
     HOURS_PER_MONTH,
@@ -51,6 +51,11 @@ class Difference:
     static_pools: tuple[StaticPoolChange, ...]
     new_findings: tuple[Finding, ...]
     fixed_findings: tuple[Finding, ...]
+
+    def with_findings(self, findings: Iterable[Finding]) -> Difference:
+        """With findings that only the two revisions together show."""
+        new = tuple(sorted({*self.new_findings, *findings}, key=lambda finding: finding.sort_key))
+        return replace(self, new_findings=new)
 
     @property
     def per_hour_before(self) -> float:

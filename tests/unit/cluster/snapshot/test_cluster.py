@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from reconciler.cluster.resources import CAPACITY_BUFFERS, DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, RESOURCES, Resource
+from reconciler.cluster.resources import (
+    CAPACITY_BUFFERS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NODES,
+    POD_TEMPLATES,
+    PODS,
+    RESOURCES,
+    Resource,
+)
 from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.cluster import SnapshotCluster
 from reconciler.cluster.snapshot.files import CATALOG_FILE, file_of
@@ -182,7 +191,7 @@ def test_what_a_capture_writes_is_all_read(tmp_path: Path) -> None:
 def test_the_commands_page_lists_every_file_that_is_read() -> None:
     page = Path(__file__).parents[4] / "docs" / "commands" / "snapshot.md"
     listed = re.findall(r"`(\w+\.json)`", page.read_text(encoding="utf-8"))
-    assert sorted(listed) == sorted({CATALOG_FILE, *(file_of(resource) for resource in RESOURCES)})
+    assert sorted(listed) == sorted({CATALOG_FILE, *(file_of(resource) for resource in (*RESOURCES, CONFIG_MAPS))})
 
 
 def test_a_snapshot_made_with_kubectl_is_one_too(tmp_path: Path) -> None:
