@@ -36,6 +36,7 @@ from reconciler.cluster.room_taken import begins_to_go, is_held, node_newly_used
 from reconciler.model.devices import Devices
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import InstanceType
+from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.runtime_classes import admitted
 from reconciler.model.storage import Storage
@@ -63,7 +64,7 @@ _PARTS = {
     NAMESPACES.key: "namespaces",
     CONFIG_MAPS.key: "inventory",
 }
-_FOLLOWING = {"objects": "inventory", "runtime_classes": "daemon_sets"}
+_FOLLOWING = {"objects": "inventory", "runtime_classes": "daemon_sets", "pods": "pods by phase"}
 """Parts of a view that others are made from."""
 _T = TypeVar("_T")
 
@@ -197,13 +198,15 @@ class ViewStore:
         return True
 
     def _make_view(self) -> ClusterView:
+        pods, finished_pods = self._part("pods by phase", self._pods_by_phase)
         return ClusterView(
             revision=str(self._revision),
             complete=not self._part("gaps", self._all_gaps),
             gaps=self._part("gaps", self._all_gaps),
             nodes=self._sorted(NODES),
             node_claims=self._sorted(NODE_CLAIMS),
-            pods=self._sorted(PODS),
+            pods=pods,
+            finished_pods=finished_pods,
             daemon_sets=self._part("daemon_sets", self._daemon_sets),
             workloads=self._part("workloads", self._workloads),
             priority_classes=self._sorted(PRIORITY_CLASSES),
@@ -237,6 +240,12 @@ class ViewStore:
     def _sorted(self, resource: Resource) -> tuple[Any, ...]:
         values = self._values.get(resource.key, {})
         return self._part(_part_of(resource), lambda: tuple(value for _, value in sorted(values.items(), key=_by_key)))
+
+    def _pods_by_phase(self) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
+        """Those that take room or wait for it, and those that are done."""
+        every: tuple[Pod, ...] = self._sorted(PODS)
+        finished = tuple(pod for pod in every if pod.is_finished)
+        return (tuple(pod for pod in every if not pod.is_finished) if finished else every), finished
 
     def _daemon_sets(self) -> tuple[DaemonSet, ...]:
         classes = self._sorted(RUNTIME_CLASSES)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from reconciler.demand.acceptance import AcceptedRequest, accepted_requests
 from reconciler.demand.codes import IMMUTABLE_FIELD
 from reconciler.demand.consumption import Consumption, consumption_of
 from reconciler.demand.priorities import Priorities, declared_priority
@@ -72,15 +73,15 @@ def request_demands(
         rules=rules,
         records=read_records(view.inventory.memory),
         attempts=attempts_in(view),
-        consumption=consumption_of(view.pods),
+        consumption=consumption_of((*view.pods, *view.finished_pods)),
         priorities=Priorities(declared.priority_classes, without_class=0),
     )
-    provided = [(request, kind) for request in declared.provisioning_requests if (kind := request.kind) is not None]
-    demands = tuple(_demand(request, kind, context) for request, kind in provided)
+    provided = accepted_requests(declared)
+    demands = tuple(_demand(accepted, context) for accepted in provided)
     return demands, tuple(
-        _edited(request)
-        for (request, _), demand in zip(provided, demands, strict=True)
-        if demand.request is not None and _was_edited(request, demand.request)
+        _edited(accepted.request)
+        for accepted, demand in zip(provided, demands, strict=True)
+        if demand.request is not None and _was_edited(accepted.request, demand.request)
     )
 
 
@@ -96,7 +97,11 @@ def _edited(request: ProvisioningRequest) -> Finding:
     return Finding(code.name, code.severity, message, request.position, request.ref, "spec", hint)
 
 
-def _demand(request: ProvisioningRequest, kind: RequestKind, context: _Context) -> Demand:
+def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
+    request, kind = accepted.request, accepted.kind
+    if accepted.refused is not None and accepted.left_to_another:
+        left = RequestState(kind, Phase.LEFT, RequestRecord())
+        return Demand(request.ref, source=request.position, conditions=(accepted.refused,), request=left)
     shapes = _shapes(request, context)
     state = _state(request, kind, shapes, context)
     pods = sum(item.count for item in request.pod_sets)
@@ -117,13 +122,18 @@ def _demand(request: ProvisioningRequest, kind: RequestKind, context: _Context) 
     if state.phase not in _WITH_CHUNKS:
         return demand
     if isinstance(shapes, str):
-        condition = Condition(ACCEPTED, ConditionStatus.FALSE, TEMPLATE_NOT_FOUND, shapes)
-        return replace(demand, desired=None, request=replace(state, phase=Phase.NOT_READY), conditions=(condition,))
+        return _not_ready(demand, state, Condition(ACCEPTED, ConditionStatus.FALSE, TEMPLATE_NOT_FOUND, shapes))
+    if accepted.refused is not None and state.phase is Phase.WAITING and not state.record.under_way:
+        return _not_ready(demand, state, accepted.refused)
     counts = [item.count for item in request.pod_sets]
     if state.phase is Phase.BOOKED:
         counts = context.consumption.left(request, shapes, state.record.consumed)
     groups = tuple(ChunkGroup(shape, count) for shape, count in zip(shapes, counts, strict=True))
     return replace(demand, groups=groups, desired=sum(counts))
+
+
+def _not_ready(demand: Demand, state: RequestState, condition: Condition) -> Demand:
+    return replace(demand, desired=None, request=replace(state, phase=Phase.NOT_READY), conditions=(condition,))
 
 
 def _state(

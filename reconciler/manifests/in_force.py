@@ -88,5 +88,5 @@ def _not_served(item: DeclaredManifest, versions: tuple[str, ...]) -> Finding:
         item.position,
         item.ref,
         "apiVersion",
-        "install its CustomResourceDefinition: `headroom crd` prints headroom's own, Karpenter brings the others",
+        "install its CustomResourceDefinition: `headroom crd` prints it, or Karpenter brings it",
     )

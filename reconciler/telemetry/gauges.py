@@ -11,13 +11,24 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from reconciler.model.changes import DemandOutcome, Plan
+from reconciler.model.conditions import ConditionStatus
 from reconciler.model.errors import Failure, Stalled
 from reconciler.model.findings import Severity
+from reconciler.model.provisioning_requests import (
+    BOOKING_EXPIRED,
+    CAPACITY_REVOKED,
+    FAILED,
+    PROVISIONED,
+    Phase,
+    RequestState,
+)
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.source import SourceTree
 
 _BUFFER_KINDS = {"Buffer", "CapacityBuffer"}
 _DEMAND = ("kind", "namespace", "name")
+_ENDS = {FAILED: "failed", CAPACITY_REVOKED: "capacity_revoked", BOOKING_EXPIRED: "booking_expired"}
+"""By condition type: what a request that has ended is counted as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,7 @@ class PassGauges(Collector):
         if snapshot.plan is not None:
             yield from _plan_gauges(snapshot.plan)
             yield from _demand_gauges(snapshot.plan.demands)
+            yield from _request_gauges(snapshot.plan.demands)
             yield from _seed_gauges(snapshot.plan.demands)
 
 
@@ -155,7 +167,8 @@ def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
 
 
 def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
-    own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod]
+    """A provisioning request is answered: that there is no room for it now is no lack of something promised."""
+    own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod and not _is_left(outcome)]
     yield _labelled(
         "headroom_plan_desired_chunks",
         "Chunks that a demand asks for; absent while it is not ready",
@@ -166,7 +179,7 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
         "headroom_plan_unplaced_chunks",
         "Chunks with no place, neither on what exists nor on what could be made",
         _DEMAND,
-        [(_name(outcome), outcome.unplaced) for outcome in own],
+        [(_name(outcome), outcome.unplaced) for outcome in own if outcome.demand.request is None],
     )
     yield _labelled(
         "headroom_demand_ready",
@@ -174,6 +187,37 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
         _DEMAND,
         [(_name(outcome), outcome.demand.desired is not None) for outcome in own],
     )
+
+
+def _is_left(outcome: DemandOutcome) -> bool:
+    return outcome.demand.request is not None and outcome.demand.request.phase is Phase.LEFT
+
+
+def _request_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
+    states = dict.fromkeys(("waiting", "booked", "not_ready", "left", *_ENDS.values()), 0)
+    booked = 0
+    for outcome in outcomes:
+        if outcome.demand.request is not None:
+            state = _state_of(outcome, outcome.demand.request)
+            states[state] += 1
+            booked += (outcome.demand.desired or 0) if state == "booked" else 0
+    yield _labelled(
+        "headroom_requests",
+        "Provisioning requests by how far they are",
+        ("state",),
+        [((state,), count) for state, count in states.items()],
+    )
+    yield _gauge("headroom_booked_pods", "Pods that bookings of provisioning requests still keep room for", booked)
+
+
+def _state_of(outcome: DemandOutcome, request: RequestState) -> str:
+    true = {item.type for item in outcome.conditions if item.status is ConditionStatus.TRUE}
+    ended = next((state for kind, state in _ENDS.items() if kind in true), "")
+    if ended or request.phase is Phase.LEFT:
+        return ended or "left"
+    if request.phase is Phase.NOT_READY:
+        return "not_ready"
+    return "booked" if PROVISIONED in true else "waiting"
 
 
 def _seed_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:

@@ -106,10 +106,25 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text() == "mine"
 
 
-def test_crd_prints_what_headroom_owns() -> None:
-    done = headroom("crd", "--output", "json")
-    kinds = {item["spec"]["names"]["kind"] for item in json.loads(done.stdout)["items"]}
-    assert kinds == {"Buffer", "MetricsProducer", "ProvisioningClass"}
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), ["Buffer", "MetricsProducer", "ProvisioningClass", "ProvisioningRequest"]),
+        (("provisioningrequest",), ["ProvisioningRequest"]),
+        (("MetricsProducer", "Buffer"), ["Buffer", "MetricsProducer"]),
+    ],
+)
+def test_crd_prints_what_headroom_can_bring_or_the_kinds_that_are_named(
+    words: tuple[str, ...], expected: list[str]
+) -> None:
+    done = headroom("crd", *words, "--output", "json")
+    assert [item["spec"]["names"]["kind"] for item in json.loads(done.stdout)["items"]] == expected
+
+
+def test_crd_names_its_kinds_when_it_does_not_know_one() -> None:
+    done = headroom("crd", "NodePool")
+    assert done.returncode == 2
+    assert "'provisioningrequest'" in done.stderr
 
 
 def test_help_imports_nothing_heavy() -> None:
