@@ -232,7 +232,6 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
         pod_selector=_selector(spec.get("podSelector")),
         generation=generation_of(manifest),
         created=created_of(manifest),
-        status_manager=origin.other_manager("status"),
         status_conditions=conditions_of(manifest),
     )
 
