@@ -23,9 +23,15 @@ class Prices:
 
     def __init__(self, instance_types: Iterable[InstanceType]) -> None:
         self._offerings = {kind.name: kind.offerings for kind in instance_types}
+        self._known: dict[str, float | None] = {}
 
     def of(self, item: Bin) -> float | None:
-        """USD an hour; None when its labels do not lead to exactly one price."""
+        """USD an hour; None when its labels do not lead to exactly one price. Bins of one name are one bin."""
+        if item.name not in self._known:
+            self._known[item.name] = self._of(item)
+        return self._known[item.name]
+
+    def _of(self, item: Bin) -> float | None:
         kind = _label(item, INSTANCE_TYPE_LABEL)
         if kind is None:
             return self._asked_for(item)
