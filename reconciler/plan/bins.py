@@ -10,13 +10,14 @@ from reconciler.model.nodes import (
     DISRUPTED_TAINT,
     DO_NOT_DISRUPT,
     HELD_ANNOTATION,
+    HOLDS_ANNOTATION,
     INITIALIZED_LABEL,
     NODEPOOL_LABEL,
     PLACEHOLDER_LABEL,
     Node,
     NodeClaim,
 )
-from reconciler.model.placement import Holding, OccupiedBin
+from reconciler.model.placement import Holding, OccupiedBin, read_holdings, words_of_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 
@@ -86,6 +87,18 @@ class Bin:
         if counted is not None and is_kept(counted) and not is_marked(counted):
             return True
         return all(is_kept(side) and is_marked(side) for side in self.sides)
+
+    @property
+    def held_before(self) -> dict[tuple[str, int], int]:
+        """What its annotation says that it holds, by demand and group. The node's counts, and before there is one the NodeClaim's."""
+        return read_holdings(
+            next((text for side in reversed(self.sides) if (text := side.annotation(HOLDS_ANNOTATION))), "")
+        )
+
+    @property
+    def says_what_it_holds(self) -> bool:
+        """Whether the next pass can read there which chunks it holds now."""
+        return self.held_before == read_holdings(words_of_holdings(self.chunks))
 
 
 def is_marked(side: Node | NodeClaim) -> bool:

@@ -56,16 +56,21 @@ def _order(reason: UnplacedReason) -> tuple[int, str, str]:
 
 
 class Tallies:
-    """Chunks of every demand by where they are."""
+    """Chunks of every demand by where they are.
+
+    replaced: names of bins whose chunks are moving. As long as one stands there and nobody uses it, it is their capacity.
+    """
 
     def __init__(
         self,
-        bins: Iterable[Bin],
+        bins: Sequence[Bin],
         created: Iterable[NodeClaimCreation],
         unplaced: Iterable[Unplaced],
         cuts: Iterable[Cut],
+        replaced: frozenset[str] = frozenset(),
     ) -> None:
         self._tallies: dict[ObjectRef, _Tally] = {}
+        self._standing = _standing(item for item in bins if item.name in replaced)
         for item in bins:
             for holding in (*item.chunks, *item.pods, *item.watched):
                 tally = self._of(holding.demand)
@@ -105,13 +110,16 @@ class Tallies:
         if demand.fulfilment == Fulfilment.BALLOON:
             tally = _with_balloons(tally, demand)
         told_elsewhere = demand.is_pending_pod or demand.request is not None
+        standing = self._standing.get(str(demand.ref), 0)
         return DemandOutcome(
             demand,
             on_existing=tally.existing,
             on_new=tally.new,
             unplaced=tally.unplaced,
             unplaced_reasons=tally.rows(),
-            conditions=demand.conditions if told_elsewhere else provisioning(demand, _whereabouts(tally)),
+            conditions=demand.conditions
+            if told_elsewhere
+            else provisioning(demand, _whereabouts(_moving(tally, standing))),
             on_its_way=tally.on_its_way,
         )
 
@@ -126,6 +134,27 @@ def _whereabouts(tally: _Tally) -> Whereabouts:
         cut=tally.cap,
         why=(rows[0].example or rows[0].cause) if rows else "",
     )
+
+
+def _standing(bins: Iterable[Bin]) -> dict[str, int]:
+    """Chunks by demand that these nodes could still serve, which are to be replaced."""
+    counts: dict[str, int] = {}
+    for item in bins:
+        for (name, _), count in item.held_before.items() if _stands(item) else ():
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def _stands(item: Bin) -> bool:
+    """It could still serve the pods that it was kept for."""
+    ready = item.node is not None and item.node.ready
+    return ready and item.is_marked and not (item.is_going or item.in_use or item.is_on_its_way or item.pods)
+
+
+def _moving(tally: _Tally, standing: int) -> _Tally:
+    """Without those that are moving and whose old place still stands."""
+    at_rest = min(standing, tally.on_its_way)
+    return replace(tally, on_its_way=tally.on_its_way - at_rest, new=max(0, tally.new - (standing - at_rest)))
 
 
 def _with_balloons(tally: _Tally, demand: Demand) -> _Tally:

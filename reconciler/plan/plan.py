@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from reconciler.model.changes import (
@@ -17,6 +18,7 @@ from reconciler.model.changes import (
 )
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
+from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType, NodePool
@@ -82,6 +84,7 @@ class PlanInputs:
     replaced: frozenset[str] = frozenset()
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     local_budgets: tuple[PoolBudgets, ...] = ()
+    edges: tuple[Edge, ...] = ()
     include_pending: bool = False
     suspended: bool = False
     applyset_id: str = ""
@@ -104,7 +107,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
     created = creations(capped.kept, (claim.name for claim in view.node_claims))
-    tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
+    tallies = Tallies(bins, created, placement.unplaced, capped.cuts, inputs.replaced)
     requests = _requests(inputs, bins, tallies)
     created = labelled(created, inputs.demands, requests.decisions)
     held = _held(inputs, bins, created, prices, blocked=bool(blocked))
@@ -143,7 +146,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         memory=_memory(inputs, created, held, pruning)
         | records_memory(requests.records)
         | one_shot_memory(outcomes, bins, view, inputs.cluster_now),
-        edges=requests.edges,
+        edges=tuple(sorted((*inputs.edges, *requests.edges), key=attrgetter("at"))),
     )
 
 

@@ -22,7 +22,8 @@ from reconciler.model.changes import (
 from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.errors import Failure, Invalid
 from reconciler.model.marks import MODE_ANNOTATION
-from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, Node, NodeClaim, NodePool
+from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HOLDS_ANNOTATION, Node, NodeClaim, NodePool
+from reconciler.model.placement import words_of_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.render.documents import (
@@ -85,8 +86,8 @@ def render_writes(
         writes.append(Apply(ref, manifest, creation.reason))
     nodes = {node.name: node for node in view.nodes}
     claims = {claim.name: claim for claim in view.node_claims}
-    writes += _marks(plan.node_claims.hold, "true", nodes, claims)
-    writes += _marks(plan.node_claims.release, None, nodes, claims)
+    writes += _marks(plan.node_claims.hold, nodes, claims)
+    writes += _marks(plan.node_claims.release, nodes, claims)
     writes += [
         Delete(node_claim_ref(action.node_claim), claims[action.node_claim].uid, action.reason)
         for action in plan.node_claims.delete
@@ -187,13 +188,15 @@ def _read(read_document: ReadDocument, ref: ObjectRef, text: str) -> Manifest:
 
 def _marks(
     actions: Iterable[NodeClaimAction],
-    value: str | None,
     nodes: Mapping[str, Node],
     claims: Mapping[str, NodeClaim],
 ) -> Iterator[Write]:
-    """Marks both the NodeClaim and its Node, since Karpenter copies annotations only once, at registration."""
-    annotations = ((DO_NOT_DISRUPT, value), (HELD_ANNOTATION, value))
+    """Marks both the NodeClaim and its Node, since Karpenter copies annotations only once, at registration. What holds
+    nothing is no longer marked."""
     for action in actions:
+        value = "true" if action.holdings else None
+        words = words_of_holdings(action.holdings) or None
+        annotations = ((DO_NOT_DISRUPT, value), (HELD_ANNOTATION, value), (HOLDS_ANNOTATION, words))
         if action.node_claim is not None and action.node_claim in claims:
             yield Annotate(node_claim_ref(action.node_claim), annotations, action.reason)
         if action.node is not None and action.node in nodes:

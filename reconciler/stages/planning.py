@@ -41,6 +41,7 @@ class MakePlan:
             replaced=state.prepared.options.leaving,
             launches=state.prepared.launches,
             local_budgets=state.local_budgets,
+            edges=state.edges,
             include_pending=state.include_pending,
             suspended=state.suspended,
             applyset_id=self.rules.inventory.id,
