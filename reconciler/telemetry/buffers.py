@@ -70,7 +70,7 @@ def buffer_gauges(
         labels = labels_of(outcome)
         ready = outcome.on_existing - outcome.on_its_way
         if outcome.demand.desired is not None:
-            filled.add_metric(labels, ready / outcome.demand.desired if outcome.demand.desired else 1.0)
+            filled.add_metric(labels, ready / outcome.demand.desired if is_short(outcome) else 1.0)
         by_place = {"ready": ready, "coming": outcome.on_its_way, "new": outcome.on_new, "none": outcome.unplaced}
         for place, count in by_place.items():
             places.add_metric((*labels, place), count)
