@@ -49,6 +49,7 @@ from reconciler.plan.prune_hour import PRUNES_KEY
 from reconciler.plan.request_collection import collect, still_to_run
 from reconciler.plan.requests import RequestPlan, labelled, made_in_attempts, request_plan
 from reconciler.plan.rollback import rolled_back
+from reconciler.plan.shortages import with_shortages
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
 from reconciler.timetable.capacity_schedule import state_at
@@ -113,7 +114,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     if not blocked:
         held = held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
     objects, pruning, applied = _objects(inputs, requests, blocked=bool(blocked))
-    outcomes = _outcomes(inputs, bins, created, tallies, requests)
+    outcomes = with_shortages(_outcomes(inputs, bins, created, tallies, requests), view)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
