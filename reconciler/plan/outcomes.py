@@ -28,6 +28,7 @@ class _Tally:
 
     existing: int = 0
     on_its_way: int = 0
+    not_ready: int = 0
     new: int = 0
     unplaced: int = 0
     cap: str = ""
@@ -77,6 +78,7 @@ class Tallies:
                 tally = self._of(holding.demand)
                 tally.existing += holding.count
                 tally.on_its_way += holding.count if item.is_on_its_way else 0
+                tally.not_ready += holding.count if _is_not_ready(item) else 0
         for creation in created:
             for holding in creation.planned.holdings:
                 self._of(holding.demand).new += holding.count
@@ -130,6 +132,10 @@ class Tallies:
         )
 
 
+def _is_not_ready(item: Bin) -> bool:
+    return item.node is not None and not item.node.ready and not item.is_on_its_way
+
+
 def _standing(bins: Iterable[Bin]) -> dict[str, int]:
     """Chunks by demand that these nodes could still serve, which are to be replaced."""
     counts: dict[str, int] = {}
@@ -167,6 +173,7 @@ def _provisioning(demand: Demand, tally: _Tally) -> tuple[Condition, ...]:
         f"{count:,} {words}"
         for count, words in (
             (tally.on_its_way, "on nodes that are on their way"),
+            (tally.not_ready, "on nodes that are not ready"),
             (tally.new, "on nodes to be made"),
             (tally.unplaced, "without a place"),
         )
