@@ -163,6 +163,8 @@ class ViewStore:
         if before == decoded.value:
             return problem
         values[key] = decoded.value
+        if isinstance(decoded.value, LiveObject):
+            self._changed("objects")
         used = node_newly_used(before, decoded.value)
         if begins_to_go(before, decoded.value) or (used and is_held(self._values.get(NODES.key, {}).get(("", used)))):
             self._room_taken += 1
@@ -172,6 +174,8 @@ class ViewStore:
         gone = self._values.get(resource.key, {}).pop(key, None)
         if gone is None:
             return False
+        if isinstance(gone, LiveObject):
+            self._changed("objects")
         self._room_taken += is_held(gone)
         return self._changed(_part_of(resource))
 

@@ -119,7 +119,8 @@ def _deletable(
     by_pool: dict[str, list[Bin]] = {}
     for item in leaving:
         pool = node_pools.get(item.node_pool)
-        removable = item.claim is not None and item.is_placeholder and not item.in_use and not _is_a_persons(item)
+        unused = item.is_placeholder and not item.in_use and not item.watched
+        removable = item.claim is not None and unused and not _is_a_persons(item)
         if pool is not None and pool.consolidate_after is None and removable:
             by_pool.setdefault(pool.name, []).append(item)
     chosen: list[Bin] = []

@@ -6,11 +6,13 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from reconciler.model.placement import Placement
 from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.problem import Problem
 from reconciler.plan.rejection import rejections
+from reconciler.spending.month import Basis
 from reconciler.stages.pods_first import PodMemories, no_room_findings, with_promised
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
@@ -52,7 +54,22 @@ class Place:
         return replace(
             state,
             placement=placement,
+            basis=self._basis(state, placement),
             broken_rules=broken,
             prepared=replace(state.prepared, options=problem.options),
             findings=(*state.findings, *rejections(broken), *crowding),
+        )
+
+    def _basis(self, state: PassState, placement: Placement) -> Basis:
+        return Basis(
+            now=state.now,
+            declared=state.effective,
+            view=state.prepared.room,
+            dialect=self.rules.dialect,
+            instance_types=state.instance_types,
+            options=state.prepared.options,
+            demands=state.demands,
+            placement=placement,
+            memory=self.memory,
+            booked_for=self.rules.requests.booked_for,
         )

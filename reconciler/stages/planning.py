@@ -46,6 +46,7 @@ class MakePlan:
             suspended=state.suspended,
             applyset_id=self.rules.inventory.id,
             drift=self.rules.drift,
+            balloon_image=self.rules.balloon_image,
             requests=self.rules.requests,
         )
         templates = self.templates.of(state.tree.files)
