@@ -111,6 +111,7 @@ class PlacementSettings:
     so far is used. chunks_per_node: most chunks of one demand on a node, so that losing the node loses no more (0: no limit).
     instance_types: how many types a placeholder offers, so that its launch survives a stock-out of one.
     spot_share: most of a demand's chunks on spot nodes of one instance type in one zone (1: no bound).
+    not_ready_grace: how long chunks wait for a held node that is not ready, before other room is made for them.
     check: verify every placement by independent code before it is used.
     """
 
@@ -119,6 +120,7 @@ class PlacementSettings:
     chunks_per_node: int = 0
     instance_types: int = 20
     spot_share: float = 1.0
+    not_ready_grace: timedelta = timedelta(minutes=1)
     check: bool = False
 
 

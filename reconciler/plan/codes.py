@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reconciler.model.findings import Code, Severity
 
+BUFFER_LEAVES_NO_ROOM = Code("buffer-leaves-no-room", Severity.WARNING)
 CLOCK_SKEW = Code("clock-skew", Severity.WARNING)
 DRIFTED = Code("drifted", Severity.WARNING)
 POOL_NOT_PRUNED = Code("pool-not-pruned", Severity.WARNING)

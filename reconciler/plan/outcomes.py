@@ -27,6 +27,7 @@ class _Tally:
 
     existing: int = 0
     on_its_way: int = 0
+    not_ready: int = 0
     new: int = 0
     unplaced: int = 0
     cap: str = ""
@@ -79,6 +80,7 @@ class Tallies:
                 tally = self._of(holding.demand)
                 tally.existing += holding.count
                 tally.on_its_way += holding.count if item.is_on_its_way else 0
+                tally.not_ready += holding.count if _is_not_ready(item) else 0
         for planned in (*(creation.planned for creation in created), *later):
             for holding in planned.holdings:
                 self._of(holding.demand).new += holding.count
@@ -127,11 +129,16 @@ class Tallies:
         )
 
 
+def _is_not_ready(item: Bin) -> bool:
+    return item.node is not None and not item.node.ready and not item.is_on_its_way
+
+
 def _whereabouts(tally: _Tally) -> Whereabouts:
     rows = [row for row in tally.rows() if row.cause != ALL_OR_NOTHING]
     return Whereabouts(
-        ready=tally.existing - tally.on_its_way,
+        ready=tally.existing - tally.on_its_way - tally.not_ready,
         coming=tally.on_its_way,
+        not_ready=tally.not_ready,
         new=tally.new,
         unplaced=tally.unplaced,
         cut=tally.cap,
