@@ -235,6 +235,7 @@ def _read_file(path: str) -> Mapping[str, Any]:
 
     try:
         text = Path(path).read_text(encoding="utf-8")
+        _refuse_repeated_keys(path, yaml.compose(text, Loader=yaml.SafeLoader))
         document = yaml.safe_load(text)
     except OSError as error:
         raise Invalid(
@@ -249,6 +250,26 @@ def _read_file(path: str) -> Mapping[str, Any]:
             f"{path}: a config file is a mapping of settings", hint="see config/headroom.yaml for all of them"
         )
     return document
+
+
+def _refuse_repeated_keys(path: str, document: Any) -> None:
+    """YAML readers take the last of two values, and whoever wrote the first would never know. document: PyYAML's node."""
+    seen: set[str] = set()
+    for name, key in _keys(document):
+        if name in seen:
+            raise Invalid(f"{path}:{key.start_mark.line + 1}: {key.value} is set twice", hint="remove one of the two")
+        seen.add(name)
+
+
+def _keys(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Each key's node with its setting's name, which may be written in more ways than one."""
+    if node is None or node.id != "mapping":
+        return
+    for key, value in node.value:
+        name = f"{prefix}{_snake(str(key.value))}"
+        yield name, key
+        if not prefix:  # settings are two levels deep
+            yield from _keys(value, f"{name}.")
 
 
 def _overlay(settings: Settings, document: Mapping[str, Any], where: str, prefix: str = "") -> Settings:

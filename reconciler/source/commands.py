@@ -44,7 +44,7 @@ class CommandFailedError(Exception):
     """A git command failed. stderr: its messages without secrets; timeout: the limit in seconds, if it exceeded that."""
 
     def __init__(self, verb: str, status: int, stderr: str, *, timeout: float | None = None) -> None:
-        super().__init__(f"git {verb}: {stderr}")
+        super().__init__(f"git {verb}: {' '.join(stderr.split())}")
         self.verb = verb
         self.status = status
         self.stderr = stderr

@@ -131,7 +131,7 @@ class EmbeddedCluster:
                 return WriteResult(write, Outcome.CONFLICT, error.message)
             except Invalid as error:
                 return WriteResult(
-                    write, Outcome.REFUSED, f"{error.message}. {error.hint}" if error.hint else error.message
+                    write, Outcome.REFUSED, f"{error.message}; {error.hint}" if error.hint else error.message
                 )
             self._world.advance(self._clock.now())
             self._due.notify_all()

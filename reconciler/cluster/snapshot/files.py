@@ -109,6 +109,9 @@ def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
         if path.is_dir():
             there = {item.name for item in path.iterdir() if item.is_file()}
             known = there.intersection(_known())
+            if not known and any(path.iterdir()):
+                hint = "name the folder or archive that `headroom snapshot -o PATH` wrote"
+                raise Invalid(f"{path}: no file of a snapshot is in this folder", hint=hint)
             return {name: (path / name).read_bytes() for name in known}, list(there - known)
         if path.is_file():
             return _unpacked(path)
