@@ -23,6 +23,11 @@ class Failure(Exception):  # noqa: N818 - the four kinds below are the glossary'
         self.hint = hint
         self.causes = tuple(causes)
 
+    @property
+    def with_hint(self) -> str:
+        """Both in one line, where a row has room for one text."""
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
 
 class Invalid(Failure):
     """What was declared cannot be carried out as written: a retry fails until somebody edits it."""

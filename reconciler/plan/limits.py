@@ -1,7 +1,4 @@
-"""Caps on what one pass may make.
-
-What is beyond a cap is cut from the end of the demands' order, and comes in a later pass if there is room then.
-"""
+"""Caps on what one pass may make: what is beyond a cap is cut from the end of the demands' order."""
 
 from __future__ import annotations
 
@@ -22,12 +19,25 @@ class PlanCaps:
     prune_share: float = 0.25
 
 
+BEYOND_A_CAP = "beyond a cap"
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """node is not made in this pass; cap: which one, in words."""
+    """node is not made in this pass; why: in words, of a cap with its setting; cause: that in a few words.
+
+    passing: the next pass may make it, without anything else being different.
+    """
 
     node: PlannedNode
-    cap: str
+    why: str
+    cause: str = BEYOND_A_CAP
+    passing: bool = False
+
+    @property
+    def waits(self) -> str:
+        """What becomes of the node, and why."""
+        return f"{_fate(one=True, passing=self.passing)}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +65,20 @@ def within_caps(
     made, price = 0, price_now
     nodes = dict(nodes_now)
     refused: dict[int, Cut] = {}
-    end = ""
+    end, passing = "", False
     for index in sorted(range(len(planned)), key=lambda place: (_rank(planned[place], order), place)):
         node = planned[index]
         if any(holding.demand.kind == "Pod" for holding in node.holdings):
             continue
         if not end and caps.new_nodes_per_pass and made >= caps.new_nodes_per_pass:
-            end = f"at most {caps.new_nodes_per_pass:,} new nodes a pass"
+            end, passing = f"at most {_nodes(caps.new_nodes_per_pass)} made in a pass (caps.newNodesPerPass)", True
         if not end and caps.price_per_hour and price + node.price > caps.price_per_hour:
-            end = f"at most ${caps.price_per_hour:,.2f} an hour"
+            end = f"at most ${caps.price_per_hour:,.2f} an hour for all nodes (caps.pricePerHour)"
         if end:
-            refused[index] = Cut(node, end)
+            refused[index] = Cut(node, end, passing=passing)
         elif caps.nodes_per_pool and nodes.get(node.node_pool, 0) >= caps.nodes_per_pool:
-            refused[index] = Cut(node, f"at most {caps.nodes_per_pool:,} nodes in NodePool {node.node_pool}")
+            most = f"at most {_nodes(caps.nodes_per_pool)} in NodePool {node.node_pool} (caps.nodesPerPool)"
+            refused[index] = Cut(node, most)
         else:
             made, price = made + 1, price + node.price
             nodes[node.node_pool] = nodes.get(node.node_pool, 0) + 1
@@ -80,10 +91,21 @@ def _rank(node: PlannedNode, order: Mapping[ObjectRef, int]) -> int:
 
 
 def cap_notes(cuts: Iterable[Cut]) -> tuple[str, ...]:
-    counts: dict[str, int] = {}
+    """One for each cap that was met."""
+    counts: dict[tuple[str, bool], int] = {}
     for cut in cuts:
-        counts[cut.cap] = counts.get(cut.cap, 0) + 1
+        counts[cut.why, cut.passing] = counts.get((cut.why, cut.passing), 0) + 1
     return tuple(
-        f"{count:,} {'node waits' if count == 1 else 'nodes wait'} for a later pass: {cap}"
-        for cap, count in sorted(counts.items())
+        f"{_nodes(count)} {_fate(one=count == 1, passing=passing)}: {why}"
+        for (why, passing), count in sorted(counts.items())
     )
+
+
+def _fate(*, one: bool, passing: bool) -> str:
+    if passing:
+        return f"{'waits' if one else 'wait'} for a later pass"
+    return f"{'is' if one else 'are'} not made"
+
+
+def _nodes(count: int) -> str:
+    return f"{count:,} {'node' if count == 1 else 'nodes'}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
+from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
 from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
@@ -34,6 +35,7 @@ from reconciler.plan.prune import Pruning, prune
 from reconciler.plan.prune_hour import PRUNES_KEY
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
+from reconciler.plan.unrendered import without_unrendered
 from reconciler.timetable.capacity_schedule import state_at
 
 
@@ -46,7 +48,8 @@ class PlanInputs:
     price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a
     rewound branch or a stalled source (gaps of the view are added here). replaced: bins that must hold no more chunks, from
     `unavailable_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
-    ApplySet, "" for none. suspended: the plan will not be applied.
+    ApplySet, "" for none. suspended: the plan will not be applied. unrendered: objects that no template can be rendered
+    for, with the reason: none of them is created or changed.
     """
 
     revision: str | None
@@ -70,6 +73,7 @@ class PlanInputs:
     suspended: bool = False
     applyset_id: str = ""
     drift: Drift = Drift.CORRECT
+    unrendered: Mapping[ObjectRef, str] = field(default_factory=dict)
 
     @property
     def cluster_now(self) -> datetime:
@@ -84,8 +88,10 @@ def make_plan(inputs: PlanInputs) -> Plan:
     bins = all_bins(view, placement.occupied)
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
-    created = creations(capped.kept, (claim.name for claim in view.node_claims))
-    held = _held(inputs, bins, created, prices, blocked=bool(blocked))
+    every = creations(capped.kept, (claim.name for claim in view.node_claims))
+    created, capped = without_unrendered(every, capped, inputs.unrendered)
+    waits = bool(every) or any(cut.passing for cut in capped.cuts)
+    held = _held(inputs, bins, prices, replacement_waits=waits, blocked=bool(blocked))
     objects = object_changes(inputs.declared, view, inputs.applyset_id, inputs.drift)
     pruning = prune(
         inputs.declared,
@@ -96,7 +102,8 @@ def make_plan(inputs: PlanInputs) -> Plan:
         now=inputs.cluster_now,
     )
     outcomes = _outcomes(inputs, bins, created, capped)
-    applied = (*objects.changes, *pruning.changes)
+    changes = (change for change in objects.changes if change.ref not in inputs.unrendered)
+    applied = (*changes, *pruning.changes)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
@@ -129,15 +136,13 @@ def make_plan(inputs: PlanInputs) -> Plan:
     )
 
 
-def _held(
-    inputs: PlanInputs, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], prices: Prices, *, blocked: bool
-) -> Holds:
+def _held(inputs: PlanInputs, bins: Sequence[Bin], prices: Prices, *, replacement_waits: bool, blocked: bool) -> Holds:
     return holds(
         bins,
         now=inputs.cluster_now,
         node_pools={pool.name: pool for pool in inputs.node_pools},
         replaced=inputs.replaced,
-        replacement_waits=bool(created) or any(item.is_on_its_way and item.chunks for item in bins),
+        replacement_waits=replacement_waits or any(item.is_on_its_way and item.chunks for item in bins),
         price_of=prices.of,
         blocked=blocked,
     )

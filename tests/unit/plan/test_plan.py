@@ -103,7 +103,7 @@ def test_caps_cut_and_say_so() -> None:
     answer = plan(demands=(demand(),), placement=placement, caps=PlanCaps(new_nodes_per_pass=1))
     assert len(answer.node_claims.create) == 1
     assert answer.demands[0].unplaced == 1
-    assert answer.notes == ("1 node waits for a later pass: at most 1 new nodes a pass",)
+    assert answer.notes == ("1 node waits for a later pass: at most 1 node made in a pass (caps.newNodesPerPass)",)
 
 
 def test_pending_pods_are_told_one_by_one_only_when_asked_for() -> None:
