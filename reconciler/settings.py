@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from reconciler.model.durations import parse_duration
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Misused
+from reconciler.named_files import read_named_file
 
 ENVIRONMENT_PREFIX = "HEADROOM_"
 _NO_SETTINGS = ("DEBUG", "GIT_TOKEN", "GOLDEN", "EXAMPLES", "SCENARIOS", "CONTROLPLANE_ASSETS")
@@ -190,7 +190,7 @@ def load_settings(
 ) -> Settings:
     """Defaults, then the file at `path`, then the environment, then flags (dotted name → value, None is not given).
 
-    Raises `Invalid` naming the file or variable, the setting and what was expected; also for a HEADROOM_* variable that is
+    Raises `Misused` naming the file or variable, the setting and what was expected; also for a HEADROOM_* variable that is
     nearly one: mistyped it would leave the setting as it was, without a word.
     """
     settings = Settings()
@@ -216,7 +216,7 @@ def _check_variables(variables: Mapping[str, str], settings: Mapping[str, str]) 
             continue
         closest = _closest(variable, sorted(known))
         if closest:  # else it is somebody else's
-            raise Invalid(
+            raise Misused(
                 f"{variable}: there is no such setting{closest}",
                 hint="correct it or unset it; config/headroom.yaml has every setting",
             )
@@ -234,19 +234,23 @@ def _read_file(path: str) -> Mapping[str, Any]:
     import yaml  # noqa: PLC0415 - only where a config file is given: `headroom --help` must stay quick
 
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_named_file(path).decode()
         _refuse_repeated_keys(path, yaml.compose(text, Loader=yaml.SafeLoader))
         document = yaml.safe_load(text)
     except OSError as error:
-        raise Invalid(
+        raise Misused(
             f"{path}: cannot be read ({error.strerror})", hint="name the config file with --config"
         ) from error
+    except UnicodeDecodeError as error:
+        raise Misused(f"{path}: is not text in UTF-8") from error
+    except RecursionError as error:
+        raise Misused(f"{path}: is nested too deeply") from error
     except yaml.YAMLError as error:
-        raise Invalid(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+        raise Misused(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
     if document is None:
         return {}
     if not isinstance(document, dict):
-        raise Invalid(
+        raise Misused(
             f"{path}: a config file is a mapping of settings", hint="see config/headroom.yaml for all of them"
         )
     return document
@@ -257,7 +261,7 @@ def _refuse_repeated_keys(path: str, document: Any) -> None:
     seen: set[str] = set()
     for name, key in _keys(document):
         if name in seen:
-            raise Invalid(f"{path}:{key.start_mark.line + 1}: {key.value} is set twice", hint="remove one of the two")
+            raise Misused(f"{path}:{key.start_mark.line + 1}: {key.value} is set twice", hint="remove one of the two")
         seen.add(name)
 
 
@@ -301,7 +305,7 @@ def _with(settings: _S, name: str, value: object, where: str, *, full: str = "",
     head, _, rest = name.partition(".")
     known = {item.name: item for item in fields(settings)}  # type: ignore[arg-type]  # always a dataclass here
     if head not in known or (bool(rest) != is_dataclass(getattr(settings, head))):
-        raise Invalid(
+        raise Misused(
             f"{where}there is no setting {written!r}{_nearest(full)}", hint="config/headroom.yaml has every setting"
         )
     if rest:
@@ -333,17 +337,17 @@ def _converted(name: str, written: str, item: Field[Any], value: object, where: 
     try:
         result = _parsed(kind, value)
     except (ValueError, TypeError, Invalid) as error:
-        raise Invalid(f"{where}{written} is {value!r}, expected {expected.get(kind, 'a text')}") from error
+        raise Misused(f"{where}{written} is {value!r}, expected {expected.get(kind, 'a text')}") from error
     choices = _CHOICES.get(name)
     if choices and result not in choices:
-        raise Invalid(f"{where}{written} is {value!r}, expected one of {', '.join(choices)}")
+        raise Misused(f"{where}{written} is {value!r}, expected one of {', '.join(choices)}")
     if name == "placement.optimal_within" and result == timedelta(0):
-        raise Invalid(
+        raise Misused(
             f"{where}{written} is {value!r}, expected a duration of more than 0",
             hint="with no time nothing cheaper is ever found: write placement.mode: fast for that",
         )
     if name in _PARTS and not 0 < float(str(result)) <= 1:
-        raise Invalid(
+        raise Misused(
             f"{where}{written} is {value!r}, expected more than 0, at most 1",
             hint="it is a part of the whole: write 0.25 for a quarter; 1 is no bound",
         )
@@ -355,9 +359,9 @@ def _converted(name: str, written: str, item: Field[Any], value: object, where: 
 def _check_range(name: str, number: float, told: str) -> None:
     least, most = _RANGES.get(name, (0, _MOST_COUNTED))
     if not number >= least:  # and not a number (.nan) is in no range
-        raise Invalid(f"{told}, expected {least:,} or more")
+        raise Misused(f"{told}, expected {least:,} or more")
     if number > most:
-        raise Invalid(f"{told}, expected at most {most:,}")
+        raise Misused(f"{told}, expected at most {most:,}")
 
 
 def _parsed(kind: type[Any], value: object) -> object:

@@ -33,6 +33,10 @@ class Invalid(Failure):
     """What was declared cannot be carried out as written: a retry fails until somebody edits it."""
 
 
+class Misused(Invalid):
+    """What was written on the command line or in a setting cannot be used: wrong usage, whatever the command."""
+
+
 class Waiting(Failure):
     """Something is not there yet but will come by itself (a cache, a node, an API): tried again at the next change."""
 

@@ -70,6 +70,7 @@ def test_flags_win_over_variables_and_those_over_the_file(tmp_path: Path) -> Non
         ("git: 5", "no setting 'git'"),
         ("- a", "a config file is a mapping of settings"),
         ("a: [", "is not YAML"),
+        ("a: " + "[" * 5_000, "is nested too deeply"),
         ("placement: {mode: fast, mode: optimal}", ":1: mode is set twice"),
         ("caps: {}\ncaps: {}\n", ":2: caps is set twice"),
         ("placement:\n  optimalWithin: 1s\n  optimal_within: 2s\n", ":3: optimal_within is set twice"),

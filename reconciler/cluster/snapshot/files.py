@@ -14,7 +14,7 @@ import msgspec
 from reconciler.cluster.decoding.decode import list_items, resource_in
 from reconciler.cluster.resources import RESOURCES, WORKLOADS, Resource
 from reconciler.manifests.instance_types import instance_types_from
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Misused
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.nodes import InstanceType
 
@@ -111,7 +111,7 @@ def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
             known = there.intersection(_known())
             if not known and any(path.iterdir()):
                 hint = "name the folder or archive that `headroom snapshot -o PATH` wrote"
-                raise Invalid(f"{path}: no file of a snapshot is in this folder", hint=hint)
+                raise Misused(f"{path}: no file of a snapshot is in this folder", hint=hint)
             return {name: (path / name).read_bytes() for name in known}, list(there - known)
         if path.is_file():
             return _unpacked(path)
@@ -120,7 +120,7 @@ def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
     except (tarfile.TarError, EOFError) as error:
         # tarfile tells of every compression that it tried, line by line
         raise Invalid(f"{path}: is no .tar.gz archive ({str(error).splitlines()[0].rstrip(':')})") from error
-    raise Invalid(f"{path}: there is no such snapshot", hint="make one with `headroom snapshot -o PATH`")
+    raise Misused(f"{path}: there is no such snapshot", hint="make one with `headroom snapshot -o PATH`")
 
 
 def _known() -> tuple[str, ...]:
