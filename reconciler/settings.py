@@ -211,10 +211,12 @@ def load_settings(
 def _check_variables(variables: Mapping[str, str], settings: Mapping[str, str]) -> None:
     """settings: every variable that is one."""
     known = {*settings, *(ENVIRONMENT_PREFIX + name for name in _NO_SETTINGS)}
+    names = sorted(name.removeprefix(ENVIRONMENT_PREFIX) for name in known)
     for variable in sorted(variables):
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable in known or _of_service(variable, variables):
             continue
-        closest = _closest(variable, sorted(known))
+        # Without what all of them begin with, or any two would be alike.
+        closest = _closest(variable.removeprefix(ENVIRONMENT_PREFIX), names, before=ENVIRONMENT_PREFIX)
         if closest:  # else it is somebody else's
             raise Misused(
                 f"{variable}: there is no such setting{closest}",
@@ -304,6 +306,11 @@ def _with(settings: _S, name: str, value: object, where: str, *, full: str = "",
     written = written or _camel(full)
     head, _, rest = name.partition(".")
     known = {item.name: item for item in fields(settings)}  # type: ignore[arg-type]  # always a dataclass here
+    if head in known and not rest and is_dataclass(getattr(settings, head)):
+        example = next(name for name in setting_names() if name.startswith(f"{full}."))
+        raise Misused(
+            f"{where}{written} is {value!r}, expected a mapping of settings", hint=f"such as {_camel(example)}"
+        )
     if head not in known or (bool(rest) != is_dataclass(getattr(settings, head))):
         raise Misused(
             f"{where}there is no setting {written!r}{_nearest(full)}", hint="config/headroom.yaml has every setting"
@@ -318,11 +325,12 @@ def _nearest(name: str) -> str:
     return _closest(_camel(name), [_camel(known) for known in setting_names()])
 
 
-def _closest(name: str, known: Sequence[str]) -> str:
+def _closest(name: str, known: Sequence[str], *, before: str = "") -> str:
+    """before: what every name begins with."""
     import difflib  # noqa: PLC0415 - only for a message
 
     close = difflib.get_close_matches(name, known, n=1)
-    return f", did you mean {close[0]!r}?" if close else ""
+    return f", did you mean {before + close[0]!r}?" if close else ""
 
 
 def _converted(name: str, written: str, item: Field[Any], value: object, where: str) -> object:
@@ -337,7 +345,10 @@ def _converted(name: str, written: str, item: Field[Any], value: object, where: 
     try:
         result = _parsed(kind, value)
     except (ValueError, TypeError, Invalid) as error:
-        raise Misused(f"{where}{written} is {value!r}, expected {expected.get(kind, 'a text')}") from error
+        raise Misused(
+            f"{where}{written} is {value!r}, expected {expected.get(kind, 'a text')}",
+            hint=error.hint if isinstance(error, Invalid) else "",
+        ) from error
     choices = _CHOICES.get(name)
     if choices and result not in choices:
         raise Misused(f"{where}{written} is {value!r}, expected one of {', '.join(choices)}")

@@ -92,7 +92,7 @@ def value(item: Any) -> str:
     if item is None:
         return "(absent)"
     text = visible(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True))
-    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - one line of a terminal
+    return text if len(text) <= 80 else f"{text[:79]}…"  # noqa: PLR2004 - one line of a terminal
 
 
 def static_words(change: StaticPoolChange) -> str:

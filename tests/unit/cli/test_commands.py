@@ -96,6 +96,13 @@ def test_failures_exit_as_the_contract_says_and_never_show_a_traceback(words: tu
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:http", "localhost:0", "127.0.0.1:"])
+def test_a_port_that_there_cannot_be_is_no_daemon_that_does_not_answer(address: str) -> None:
+    done = headroom("status", "--address", address)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"headroom: {address!r} has no port that a daemon could listen on\n")
+
+
 def test_without_a_cluster_the_choices_are_named() -> None:
     done = headroom("plan", folder=ROOT / "docs")
     assert done.returncode == 2

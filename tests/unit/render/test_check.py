@@ -56,7 +56,8 @@ def test_a_mistake_that_only_some_objects_show() -> None:
         (CLAIM.replace("name: {{ name | json }}", "name: mine"), "where NodeClaim"),
         (CLAIM.replace("  requirements:", "  requirements: 7\n  others:"), "not valid"),
         (f"{CLAIM}\n---\na: 1\n", "wrote 2 documents"),
-        ("", "wrote 0 documents"),
+        ("", "wrote nothing"),
+        ("{{ 10 ** 10 ** 3 }}", "wrote '1000000000000000000000000000000', which is no object"),
         ("a: [", "not valid"),
     ],
 )
