@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid, Misused
-from reconciler.named_files import read_named_file
+from reconciler.settings_file import read_settings_file, snake
 
 ENVIRONMENT_PREFIX = "HEADROOM_"
 _NO_SETTINGS = ("DEBUG", "GIT_TOKEN", "GOLDEN", "EXAMPLES", "SCENARIOS", "CONTROLPLANE_ASSETS")
@@ -73,6 +73,21 @@ class CapSettings:
     price_per_hour: float = 0.0
     nodes_per_pool: int = 0
     prune_share: float = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSettings:
+    """ProvisioningRequests.
+
+    booked_for: how long capacity is set aside for the pods of a request. valid_for: how long an atomic request is tried, from its creation,
+    where it has no ValidUntilSeconds. first_retry: wait after its first attempt that failed; doubled after each.
+    kept_for: how long a request from Git that has ended stays in the cluster, and is remembered once it has left Git.
+    """
+
+    booked_for: timedelta = timedelta(minutes=10)
+    valid_for: timedelta = timedelta(minutes=10)
+    first_retry: timedelta = timedelta(minutes=1)
+    kept_for: timedelta = timedelta(hours=168)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +152,7 @@ class Settings:
     passes: PassSettings = field(default_factory=PassSettings)
     inventory: InventorySettings = field(default_factory=InventorySettings)
     caps: CapSettings = field(default_factory=CapSettings)
+    requests: RequestSettings = field(default_factory=RequestSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
     logs: LogSettings = field(default_factory=LogSettings)
@@ -195,7 +211,7 @@ def load_settings(
     """
     settings = Settings()
     if path is not None:
-        settings = _overlay(settings, _read_file(path), f"{path}: ")
+        settings = _overlay(settings, read_settings_file(path), f"{path}: ")
     variables = os.environ if environment is None else environment
     names = {variable_of(name): name for name in setting_names()}
     _check_variables(variables, names)
@@ -232,66 +248,16 @@ def _of_service(variable: str, variables: Mapping[str, str]) -> bool:
     return any(re.fullmatch(re.escape(service) + _OF_SERVICE, variable) for service in services)
 
 
-def _read_file(path: str) -> Mapping[str, Any]:
-    import yaml  # noqa: PLC0415 - only where a config file is given: `headroom --help` must stay quick
-
-    try:
-        text = read_named_file(path).decode()
-        _refuse_repeated_keys(path, yaml.compose(text, Loader=yaml.SafeLoader))
-        document = yaml.safe_load(text)
-    except OSError as error:
-        raise Misused(
-            f"{path}: cannot be read ({error.strerror})", hint="name the config file with --config"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise Misused(f"{path}: is not text in UTF-8") from error
-    except RecursionError as error:
-        raise Misused(f"{path}: is nested too deeply") from error
-    except yaml.YAMLError as error:
-        raise Misused(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise Misused(
-            f"{path}: a config file is a mapping of settings", hint="see config/headroom.yaml for all of them"
-        )
-    return document
-
-
-def _refuse_repeated_keys(path: str, document: Any) -> None:
-    """YAML readers take the last of two values, and whoever wrote the first would never know. document: PyYAML's node."""
-    seen: set[str] = set()
-    for name, key in _keys(document):
-        if name in seen:
-            raise Misused(f"{path}:{key.start_mark.line + 1}: {key.value} is set twice", hint="remove one of the two")
-        seen.add(name)
-
-
-def _keys(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Each key's node with its setting's name, which may be written in more ways than one."""
-    if node is None or node.id != "mapping":
-        return
-    for key, value in node.value:
-        name = f"{prefix}{_snake(str(key.value))}"
-        yield name, key
-        if not prefix:  # settings are two levels deep
-            yield from _keys(value, f"{name}.")
-
-
 def _overlay(settings: Settings, document: Mapping[str, Any], where: str, prefix: str = "") -> Settings:
     """prefix: the keys above, as they are written."""
     for key, value in document.items():
         written = f"{prefix}{key}"
-        name = _snake(written)
+        name = snake(written)
         if isinstance(value, dict) and any(known.startswith(f"{name}.") for known in setting_names()):
             settings = _overlay(settings, value, where, f"{written}.")
         elif value is not None:
             settings = _with(settings, name, value, where, written=written)
     return settings
-
-
-def _snake(key: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
 
 
 def _camel(name: str) -> str:

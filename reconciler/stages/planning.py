@@ -46,6 +46,7 @@ class MakePlan:
             suspended=state.suspended,
             applyset_id=self.rules.inventory.id,
             drift=self.rules.drift,
+            requests=self.rules.requests,
         )
         templates = self.templates.of(state.tree.files)
         plan = make_plan(inputs)
