@@ -40,7 +40,7 @@ from reconciler.plan.requests import RequestPlan, labelled, request_plan
 from reconciler.plan.rollback import rolled_back
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
-from reconciler.plan.unrendered import without_unrendered
+from reconciler.plan.unrendered import TEMPLATE_FAILED, without_unrendered
 from reconciler.timetable.capacity_schedule import state_at
 
 
@@ -94,13 +94,11 @@ def make_plan(inputs: PlanInputs) -> Plan:
     bins = all_bins(view, placement.occupied)
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
-    every = creations(capped.kept, (claim.name for claim in view.node_claims))
-    created, capped = without_unrendered(every, capped, inputs.unrendered)
+    created, capped = _created(inputs, capped)
     tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
     requests = _requests(inputs, bins, tallies)
     created = labelled(created, inputs.demands, requests.decisions)
-    waits = bool(every) or any(cut.passing for cut in capped.cuts)
-    held = _held(inputs, bins, prices, replacement_waits=waits, blocked=bool(blocked))
+    held = _held(inputs, bins, created, capped, prices, blocked=bool(blocked))
     if not blocked:
         held = held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
     objects = object_changes(still_to_run(inputs.declared, requests), view, inputs.applyset_id, inputs.drift)
@@ -151,13 +149,29 @@ def make_plan(inputs: PlanInputs) -> Plan:
     )
 
 
-def _held(inputs: PlanInputs, bins: Sequence[Bin], prices: Prices, *, replacement_waits: bool, blocked: bool) -> Holds:
+def _created(inputs: PlanInputs, capped: Capped) -> tuple[tuple[NodeClaimCreation, ...], Capped]:
+    """A name does not depend on whether another claim can be rendered."""
+    created = creations(capped.kept, (claim.name for claim in inputs.view.node_claims))
+    return without_unrendered(created, capped, inputs.unrendered)
+
+
+def _held(
+    inputs: PlanInputs,
+    bins: Sequence[Bin],
+    created: Sequence[NodeClaimCreation],
+    capped: Capped,
+    prices: Prices,
+    *,
+    blocked: bool,
+) -> Holds:
     return holds(
         bins,
         now=inputs.cluster_now,
         node_pools={pool.name: pool for pool in inputs.node_pools},
         replaced=inputs.replaced,
-        replacement_waits=replacement_waits or any(item.is_on_its_way and item.chunks for item in bins),
+        replacement_waits=bool(created)
+        or any(item.is_on_its_way and item.chunks for item in bins)
+        or any(cut.passing or cut.cause == TEMPLATE_FAILED for cut in capped.cuts),
         price_of=prices.of,
         blocked=blocked,
     )
