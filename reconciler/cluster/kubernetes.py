@@ -128,6 +128,11 @@ class KubernetesCluster:
         return known
 
     @property
+    def room_taken(self) -> int:
+        """How often held room was taken so far. Cheap."""
+        return self._store.room_taken
+
+    @property
     def requested_at(self) -> str:
         """What the inventory says of who asks for a pass."""
         return self._store.requested_at

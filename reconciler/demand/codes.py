@@ -23,7 +23,7 @@ PERCENTAGE_IGNORED = Code("percentage-ignored", Severity.WARNING)
 DIALECTS_DIFFER = Code("dialects-differ", Severity.INFO)
 SCHEDULE_NOT_FOUND = Code("schedule-not-found", Severity.ERROR)
 STATUS_OF_ANOTHER = Code("status-of-another", Severity.WARNING)
-BALLOON_NOT_MADE = Code("balloon-not-made", Severity.WARNING)
+SERVED_TWICE = Code("served-twice", Severity.WARNING)
 
 ALL: tuple[Code, ...] = tuple(
     sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name),

@@ -204,7 +204,6 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
         selector_labels=labels_of(spec, "podSelector", "matchLabels"),
         generation=generation_of(manifest),
         created=created_of(manifest),
-        status_manager=origin.other_manager("status"),
         status_conditions=conditions_of(manifest),
     )
 

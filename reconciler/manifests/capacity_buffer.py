@@ -92,7 +92,6 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
         limits=amounts_of(spec.get("limits"), "spec.limits"),
         generation=generation_of(manifest),
         created=created_of(manifest),
-        status_manager=origin.other_manager("status"),
         status_conditions=conditions_of(manifest),
     )
 

@@ -69,9 +69,9 @@ class Buffer:
     generation: int | None = None
     created: str = ""
     """`metadata.creationTimestamp`, RFC 3339; "" while the buffer is only in Git."""
-    status_manager: str | None = None
-    """The field manager other than headroom that writes its status; headroom stands down for it."""
     status_conditions: tuple[Condition, ...] = field(default=())
+    default_fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
+    """By the settings: who keeps it where it has no annotation that says so."""
     sized_by: str = ""
     """The schedule that `replicas` come from, in words; "": the buffer's own number."""
     dormant: str = ""

@@ -96,7 +96,6 @@ def _observed_buffer(own: Buffer, live: Buffer) -> Buffer:
         own,
         generation=live.generation,
         created=live.created,
-        status_manager=live.status_manager,
         status_conditions=live.status_conditions,
     )
 

@@ -14,13 +14,23 @@ from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import Manifest
 from reconciler.render.codes import TEMPLATE_FAILED, TEMPLATE_NOT_USED
-from reconciler.render.documents import NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
+from reconciler.render.documents import BALLOON_TEMPLATE, NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
 from reconciler.render.process import RenderProcess
-from reconciler.render.representative import representative_changes, representative_creations
+from reconciler.render.representative import (
+    representative_balloons,
+    representative_changes,
+    representative_creations,
+)
 from reconciler.render.templates import SUFFIX, DocumentTemplates, TemplateFailed, TemplateSource
-from reconciler.render.writes import ReadDocument, node_claim_document, node_claim_ref, node_pool_document
+from reconciler.render.writes import (
+    ReadDocument,
+    balloon_document,
+    node_claim_document,
+    node_claim_ref,
+    node_pool_document,
+)
 
-RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE)
+RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE, BALLOON_TEMPLATE)
 
 
 def findings_of_files(
@@ -135,6 +145,9 @@ def _renderings(
             yield pool, None, partial(node_pool_document, templates, made_up, read_document)
         for change in changes:
             yield pool, change.ref, partial(node_pool_document, templates, change, read_document)
+    if BALLOON_TEMPLATE in templates.own:
+        for made_up in representative_balloons():
+            yield BALLOON_TEMPLATE, None, partial(balloon_document, templates, made_up, read_document)
 
 
 def _used(references: Mapping[str, tuple[str, ...]]) -> set[str] | None:
@@ -174,5 +187,5 @@ def _unused(templates: DocumentTemplates, name: str) -> Finding:
         TEMPLATE_NOT_USED.severity,
         f"no document is rendered from template {name}",
         position=templates.position(name),
-        hint=f"headroom renders {' and '.join(RENDERED)}, and what these include by name",
+        hint=f"headroom renders {', '.join(RENDERED)}, and what these include by name",
     )

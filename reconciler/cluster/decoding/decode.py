@@ -11,7 +11,7 @@ import msgspec
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.devices import DECODERS as DEVICE_DECODERS
 from reconciler.cluster.decoding.devices import DeviceValue
-from reconciler.cluster.decoding.managers import field_managers
+from reconciler.cluster.decoding.managers import field_managers, status_writes
 from reconciler.cluster.decoding.metadata import ref_of
 from reconciler.cluster.decoding.nodes import DECODERS as NODE_DECODERS
 from reconciler.cluster.decoding.nodes import NodeValue
@@ -24,9 +24,10 @@ from reconciler.cluster.decoding.storage import StorageValue
 from reconciler.cluster.decoding.workloads import DECODERS as WORKLOAD_DECODERS
 from reconciler.cluster.decoding.workloads import workload_of
 from reconciler.cluster.inventory import InventoryRecord, memory_of
-from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, NODE_POOLS, PODS, Resource, group_of
+from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, DEPLOYMENTS, NODE_POOLS, PODS, Resource, group_of
 from reconciler.manifests.kind import Origin
 from reconciler.manifests.node_pool import read as read_node_pool
+from reconciler.model.balloons import BALLOON_LABEL
 from reconciler.model.errors import Invalid
 from reconciler.model.pods import Pod
 from reconciler.model.view import LiveObject
@@ -67,8 +68,16 @@ def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> D
     except Invalid as error:
         return _unreadable(resource, data, error.message)
     metadata: wire.MetadataWire = document.metadata
+    if resource.key == DEPLOYMENTS.key and _BALLOON_LABEL in bytes(data):
+        value = _balloon(resource, document, data) or value
     problem = _pool_problem(value) if resource.key == NODE_POOLS.key and isinstance(value, LiveObject) else ""
     return Decoded(metadata.namespace or "", metadata.name, value, metadata.resource_version, problem)
+
+
+def _balloon(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> LiveObject | None:
+    """A Deployment that headroom itself applies: an object to be compared, and no workload that a buffer could follow."""
+    live = _declared(resource, document, data)
+    return live if BALLOON_LABEL in (live.body["metadata"].get("labels") or {}) else None
 
 
 def _unreadable(resource: Resource, data: bytes | msgspec.Raw, why: str) -> Decoded:
@@ -111,6 +120,7 @@ def list_items(data: bytes) -> wire.ListWire:
     return page
 
 
+_BALLOON_LABEL = BALLOON_LABEL.encode()
 _LIST = msgspec.json.Decoder(wire.ListWire)
 _TYPE = msgspec.json.Decoder(wire.TypeWire)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
@@ -126,11 +136,12 @@ def _declared(resource: Resource, document: wire.NamespaceWire, data: bytes | ms
     metadata = body["metadata"]
     # The version changes with every write, also with those that change nothing for us.
     metadata.pop("resourceVersion", None)
-    managers = field_managers(data) if metadata.pop("managedFields", None) else {}
+    managed = metadata.pop("managedFields", None)
+    managers = field_managers(data) if managed else {}
     # Items of a list from an API server do not say what they are.
     body.setdefault("apiVersion", "/".join(filter(None, (resource.group, *resource.versions[:1]))))
     body.setdefault("kind", resource.kind)
-    return LiveObject(ref_of(resource, document.metadata), body, managers)
+    return LiveObject(ref_of(resource, document.metadata), body, managers, status_writes(data) if managed else {})
 
 
 _Reader = tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], Value | None] | None]

@@ -60,6 +60,7 @@ class TypeWire(Wire, frozen=True):
 class ConditionWire(Wire, frozen=True):
     type: str
     status: str
+    last_transition_time: datetime | None = None
 
 
 class TaintWire(Wire, frozen=True):
@@ -107,6 +108,7 @@ class NodeClaimSpecWire(Wire, frozen=True):
 
 class NodeClaimStatusWire(Wire, frozen=True):
     node_name: str | None = None
+    last_pod_event_time: datetime | None = None
     provider_id: str | None = msgspec.field(default=None, name="providerID")
     conditions: tuple[ConditionWire, ...] | None = None
     allocatable: Quantities | None = None
@@ -251,6 +253,7 @@ class ConfigMapWire(Wire, frozen=True):
 
 class ManagerWire(Wire, frozen=True):
     manager: str = ""
+    time: str = ""
     fields: dict[str, dict[str, msgspec.Raw]] | None = msgspec.field(default=None, name="fieldsV1")
 
 

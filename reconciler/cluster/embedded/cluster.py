@@ -151,6 +151,11 @@ class EmbeddedCluster:
     # What else a test, a demo or a simulation may do
 
     @property
+    def room_taken(self) -> int:
+        """How often held room was taken so far. Cheap."""
+        return self._world.views.room_taken
+
+    @property
     def events(self) -> tuple[RecordedEvent, ...]:
         """The oldest first."""
         with self._lock:
@@ -199,6 +204,11 @@ class EmbeddedCluster:
         """The instance vanishes with its pods."""
         with self._acting():
             self._karpenter.lose(node)
+
+    def set_ready(self, node: str, *, ready: bool) -> None:
+        """Whether the node's kubelet reports, and with it the taints that Kubernetes gives a node that is not ready."""
+        with self._acting():
+            self._karpenter.set_ready(node, ready=ready)
 
     @contextmanager
     def _acting(self) -> Iterator[None]:

@@ -80,11 +80,20 @@ class Workloads:
         dirty, self._dirty = sorted(self._dirty), set()
         for ref in dirty:
             body = self._world.store.get(ref)
-            if body is not None and not self._belongs_to_deployment(ref, body):
+            if body is None:
+                self._collect(ref)
+            elif not self._belongs_to_deployment(ref, body):
                 self._scale(ref, body)
         if self._daemons_dirty:
             self._daemons_dirty = False
             self._run_daemons()
+
+    def _collect(self, ref: ObjectRef) -> None:
+        """The pods of a workload that is gone go too, as Kubernetes' garbage collector sees to it."""
+        for pod_ref in sorted(self._pods.get(ref.namespace, ())):
+            pod = self._world.store.get(pod_ref)
+            if pod is not None and pod["metadata"].get("ownerReferences") and _is_owned(ref, pod):
+                self._world.store.remove(pod_ref)
 
     def _belongs_to_deployment(self, ref: ObjectRef, body: Body) -> bool:
         """A Deployment's ReplicaSet in a snapshot: its pods are kept by way of the Deployment."""

@@ -89,7 +89,9 @@ def _cleaned(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
         kept["managedFields"] = managers
     if resource == NODES:
         status = body.get("status") or {}
-        conditions = [_only(condition, ("type", "status")) for condition in status.get("conditions") or ()]
+        conditions = [
+            _only(condition, ("type", "status", "lastTransitionTime")) for condition in status.get("conditions") or ()
+        ]
         return {
             **kind,
             "metadata": kept,
@@ -142,18 +144,23 @@ def _volume(volume: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _managers(entries: Iterable[Mapping[str, Any]]) -> list[Json]:
-    """Who owns what, two levels deep, as far as headroom looks: deeper there are values among the keys."""
+    """Who owns what and since when, two levels deep, as far as headroom looks: deeper there are values among the keys. Of
+    conditions the types are kept too."""
     return [
         {
-            **_only(entry, ("manager", "operation", "subresource")),
+            **_only(entry, ("manager", "operation", "subresource", "time")),
             "fieldsV1": {
-                section: {name: {} for name in inner if name.startswith("f:")}
+                section: {name: _condition_keys(name, below) for name, below in inner.items() if name.startswith("f:")}
                 for section, inner in (entry.get("fieldsV1") or {}).items()
                 if section in {"f:spec", "f:status"}
             },
         }
         for entry in entries
     ]
+
+
+def _condition_keys(name: str, below: Mapping[str, Any]) -> dict[str, Json]:
+    return {key: {} for key in below if key.startswith('k:{"type":')} if name == "f:conditions" else {}
 
 
 def _only(document: Mapping[str, Any], names: Iterable[str]) -> dict[str, Json]:

@@ -11,7 +11,6 @@ import pytest
 from reconciler.demand.buffers import READY, buffer_demands
 from reconciler.demand.dialect import Dialect
 from reconciler.model.buffers import Buffer, Recreation
-from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
@@ -242,36 +241,6 @@ def test_a_buffer_may_be_suspended_in_the_cluster() -> None:
     body = {"metadata": {"annotations": {"headroom.dev/suspend": "true"}}}
     view = ClusterView(objects={buffer_ref(): LiveObject(buffer_ref(), body)})
     assert not ask_one(buffer(), view=view)[0].opens_nodes
-
-
-def test_a_native_buffer_is_left_to_the_autoscaler() -> None:
-    theirs = Condition(READY, ConditionStatus.TRUE, "Resolved", "theirs")
-    demand, findings = ask_one(
-        replace(annotated(fulfilment="native"), status_manager="karpenter", status_conditions=(theirs,))
-    )
-    assert (demand.desired, demand.groups, demand.opens_nodes, demand.fulfilment) == (3, (), False, "native")
-    assert demand.conditions == (theirs,)
-    assert findings == []
-
-
-def test_nobody_has_taken_up_a_native_buffer() -> None:
-    demand, _ = ask_one(annotated(fulfilment="native"))
-    assert readiness(demand) == ("Unknown", "LeftToAutoscaler")
-
-
-def test_a_balloon_is_not_made_and_that_is_said() -> None:
-    demand, (finding,) = ask_one(annotated(fulfilment="balloon"))
-    assert (demand.groups, demand.opens_nodes, demand.fulfilment) == ((), False, "balloon")
-    assert demand.conditions[-1].reason == "FulfilledByBalloon"
-    assert finding.code == "balloon-not-made"
-
-
-def test_headroom_stands_down_where_another_controller_writes_the_status() -> None:
-    demand, (finding,) = ask_one(replace(buffer(), status_manager="karpenter"))
-    assert (demand.desired, demand.groups, demand.opens_nodes) == (None, (), False)
-    assert readiness(demand) == ("False", "StatusOfAnother")
-    assert finding.code == "status-of-another"
-    assert "karpenter" in finding.message
 
 
 @pytest.mark.parametrize(

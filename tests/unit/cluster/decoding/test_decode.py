@@ -246,11 +246,15 @@ def test_a_namespace() -> None:
 
 
 def test_a_declared_kind_is_kept_whole_but_for_what_changes_with_every_write() -> None:
-    document = buffer(managedFields=[managed("karpenter", {"f:status": {"f:conditions": {}, "f:replicas": {}}})])
+    conditions: dict[str, object] = {'k:{"type":"Ready"}': {".": {}, "f:type": {}}, "k:odd": {}}
+    entry = managed("karpenter", {"f:status": {"f:conditions": conditions, "f:replicas": {}}})
+    document = buffer(managedFields=[{**entry, "time": "2026-11-22T12:00:00Z"}, managed("kubectl", {"f:spec": {}})])
     found = value(CAPACITY_BUFFERS, document)
     assert isinstance(found, LiveObject)
     assert found.ref == ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
-    assert found.managers == {"karpenter": frozenset({"status.conditions", "status.replicas"})}
+    theirs = {"status.conditions", "status.conditions.Ready", "status.replicas"}
+    assert found.managers == {"karpenter": frozenset(theirs), "kubectl": frozenset({"spec"})}
+    assert found.status_writes == {"karpenter": "2026-11-22T12:00:00Z"}
     assert "managedFields" not in found.body["metadata"]
     assert "resourceVersion" not in found.body["metadata"]
     assert found.body["spec"] == buffer()["spec"]
