@@ -152,6 +152,12 @@ class KubernetesCluster:
             raise Transient(f"{resource} cannot be read: {listing.refused.failure().message}")
         yield from (msgspec.json.decode(item) for item in listing.items)
 
+    def read_scaled(self) -> Iterator[tuple[Resource, Manifest]]:
+        """Every object of the kinds that have a scale and that headroom does not know by name. Raises `Transient`."""
+        if not self._discovery.generation:
+            self._discovery.refresh()
+        return self._scales.every()
+
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
         return self._writer.write(write, dry_run=dry_run)
 

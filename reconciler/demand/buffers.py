@@ -10,8 +10,10 @@ from itertools import groupby
 from reconciler.demand import codes
 from reconciler.demand.chunk import virtual_pod
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.dialect_difference import difference_of_shapes
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
 from reconciler.demand.fulfilment import FULFILMENT_ANNOTATION, Keeping, Situation, asked_for, keeping
+from reconciler.demand.live_pods import LivePods
 from reconciler.demand.one_shot import once, uid_of
 from reconciler.demand.priorities import Priorities, declared_priority
 from reconciler.demand.quota import Allowance, Request, within_quotas
@@ -42,10 +44,14 @@ _FOUND_BY_SCHEDULES = frozenset({codes.SCHEDULE_NOT_FOUND})
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The size of a draft in the dialect asked for. other: the count in the other dialect."""
+    """The size of a draft in the dialect asked for.
+
+    quotas: those that cut it; compared: some quota bounds it, whether it cuts or not; other: the count in the other dialect.
+    """
 
     count: int | None
     quotas: tuple[str, ...]
+    compared: bool
     other: int | None
 
 
@@ -66,6 +72,7 @@ def buffer_demands(
     context = Context(
         workloads=workload_index(declared.workloads, view.workloads),
         pods=view.pods,
+        live_pods=LivePods(view.pods),
         node_pools=declared.node_pools,
         instance_types=instance_types,
         runtime_classes=view.runtime_classes,
@@ -105,9 +112,10 @@ def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, A
     allowances: dict[ObjectRef, Allowance] = {}
     for namespace, quotas in groupby(view.resource_quotas, key=lambda quota: quota.namespace):
         asking = [
-            (item.buffer, Request(item.shape, count))
+            (item.buffer, Request(shape, count))
             for item in sorted(by_namespace.get(namespace, ()), key=_age)
-            if item.shape is not None and (count := item.sizes[Dialect.CLUSTER_AUTOSCALER].count) is not None
+            if (shape := item.shapes.get(Dialect.CLUSTER_AUTOSCALER)) is not None
+            and (count := item.sizes[Dialect.CLUSTER_AUTOSCALER].count) is not None
         ]
         answers = within_quotas((request for _, request in asking), tuple(quotas))
         allowances |= {buffer.ref: answer for (buffer, _), answer in zip(asking, answers, strict=True)}
@@ -123,8 +131,8 @@ def _answer(item: Draft, allowance: Allowance | None, dialect: Dialect) -> _Answ
     if allowance is not None:
         counts[Dialect.CLUSTER_AUTOSCALER] = allowance.count
     other = next(kind for kind in Dialect if kind is not dialect)
-    limiting = allowance.quotas if allowance is not None and dialect is Dialect.CLUSTER_AUTOSCALER else ()
-    return _Answer(counts.get(dialect), limiting, counts.get(other))
+    told = allowance if allowance is not None and dialect is Dialect.CLUSTER_AUTOSCALER else Allowance(0)
+    return _Answer(counts.get(dialect), told.quotas, told.compared, counts.get(other))
 
 
 def _is_suspended(buffer: Buffer, live: LiveObject | None) -> bool:
@@ -135,7 +143,7 @@ def _is_suspended(buffer: Buffer, live: LiveObject | None) -> bool:
 
 def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Priorities) -> Demand:
     """The buffer's size and rules, whoever keeps it; without its chunks."""
-    buffer, size = item.buffer, item.sizes.get(dialect)
+    buffer, size, shape = item.buffer, item.sizes.get(dialect), item.shapes.get(dialect)
     explanation = (*(size.facts if size is not None else ()), *item.facts)
     if answer.quotas:
         explanation = (*explanation, f"{answer.count:,} within ResourceQuota {', '.join(answer.quotas)}")
@@ -143,14 +151,14 @@ def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Prioriti
         ref=buffer.ref,
         desired=answer.count,
         source=buffer.position,
-        priority=NO_PRIORITY_CLASS if item.shape is None else priorities.of(item.shape),
+        priority=NO_PRIORITY_CLASS if shape is None else priorities.of(shape),
         declared_priority=declared_priority(buffer.annotations),
         created=buffer.created,
         recreation=Recreation.KEEP_EMPTY if is_dedicated_minimum(buffer) else buffer.recreation,
         conditions=_conditions(item, answer, dialect),
         explanation=explanation,
         pod_template=item.pod_template,
-        shape=None if item.shape is None else virtual_pod(item.shape, buffer),
+        shape=None if shape is None else virtual_pod(shape, buffer),
         limited_by=", ".join(answer.quotas),
     )
 
@@ -203,7 +211,7 @@ def _conditions(item: Draft, answer: _Answer, dialect: Dialect) -> tuple[Conditi
         problem = item.sizes[dialect].problem
         return (Condition(READY, ConditionStatus.FALSE, RESOLUTION_FAILED, "" if problem is None else problem[1]),)
     ready = Condition(READY, ConditionStatus.TRUE, RESOLVED, _told(answer.count))
-    if dialect is Dialect.KARPENTER:
+    if not answer.compared:
         return (ready,)
     if not answer.quotas:
         return (ready, Condition(LIMITED, ConditionStatus.FALSE, "WithinQuotas"))
@@ -234,13 +242,23 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
     if buffer.percentage is not None and buffer.pod_template is not None:
         message = "a PodTemplate has no replicas to take a percentage of: the percentage is ignored"
         found.append(_finding(buffer, codes.PERCENTAGE_IGNORED, message, "use replicas, or a scalableRef"))
+    found += [_finding(buffer, note.code, note.message, note.hint) for note in item.notes]
+    found += _dialects_differ(item, answer, dialect)
+    return found
+
+
+def _dialects_differ(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
+    other = next(kind for kind in Dialect if kind is not dialect)
+    parts = []
     if answer.count != answer.other:
-        other = next(kind for kind in Dialect if kind is not dialect)
-        message = (
+        parts.append(
             f"{dialect.spoken} reads this buffer as {_told(answer.count)}, {other.spoken} as {_told(answer.other)}"
         )
-        found.append(_finding(buffer, codes.DIALECTS_DIFFER, message, f"--dialect {other} gives the other reading"))
-    return found
+    shapes = difference_of_shapes(item.shapes, dialect, pod=item.live_pod)
+    if shapes:
+        parts.append(shapes)
+    hint = f"--dialect {other} gives the other reading"
+    return [_finding(item.buffer, codes.DIALECTS_DIFFER, "; ".join(parts), hint)] if parts else []
 
 
 def _findings_of_keeping(buffer: Buffer, kept: Keeping) -> list[Finding]:

@@ -15,6 +15,7 @@ CHUNK_TOO_LARGE = Code("chunk-too-large", Severity.ERROR)
 
 TARGET_NOT_FOUND = Code("target-not-found", Severity.WARNING)
 TARGET_IN_WRONG_GROUP = Code("target-in-wrong-group", Severity.ERROR)
+TARGET_IN_ANOTHER_GROUP = Code("target-in-another-group", Severity.WARNING)
 TARGET_WITHOUT_PODS = Code("target-without-pods", Severity.WARNING)
 SIZE_NOT_KNOWN = Code("size-not-known", Severity.WARNING)
 LIMITS_MATCH_NOTHING = Code("limits-match-nothing", Severity.WARNING)

@@ -22,9 +22,9 @@ from reconciler.cluster.decoding.shapes import ShapePool
 from reconciler.cluster.decoding.storage import DECODERS as STORAGE_DECODERS
 from reconciler.cluster.decoding.storage import StorageValue
 from reconciler.cluster.decoding.workloads import DECODERS as WORKLOAD_DECODERS
-from reconciler.cluster.decoding.workloads import workload_of
+from reconciler.cluster.decoding.workloads import scaled_workload_of, workload_of
 from reconciler.cluster.inventory import InventoryRecord, memory_of
-from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, DEPLOYMENTS, NODE_POOLS, PODS, Resource, group_of
+from reconciler.cluster.resources import CONFIG_MAPS, DEPLOYMENTS, NODE_POOLS, PODS, Resource
 from reconciler.manifests.kind import Origin
 from reconciler.manifests.node_pool import read as read_node_pool
 from reconciler.model.balloons import BALLOON_LABEL
@@ -58,7 +58,7 @@ class Decoded:
 def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> Decoded:
     """One object. Never raises: one odd object must not spoil the others. shapes: where pods share theirs."""
     data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
-    decoder, read = _READERS.get(resource.key) or _OTHERS[resource.declared]
+    decoder, read = _READERS.get(resource.key) or _OTHERS[resource.declared, resource.builtin]
     try:
         document = decoder.decode(data)
         value = pod_of(document, shapes or ShapePool()) if read is None else read(resource, document, data)
@@ -102,13 +102,6 @@ def _pool_problem(pool: LiveObject) -> str:
     return f"{pool.ref} cannot be read: {why}" if why else ""
 
 
-def resource_in(body: Body) -> Resource | None:
-    """The kind that an object says it is; None when headroom has no use for it."""
-    data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
-    kind = _TYPE.decode(data)
-    return BY_KIND.get((group_of(kind.api_version), kind.kind))
-
-
 def list_items(data: bytes) -> wire.ListWire:
     """A page of a list, its items unread. Raises `Invalid`."""
     try:
@@ -122,7 +115,6 @@ def list_items(data: bytes) -> wire.ListWire:
 
 _BALLOON_LABEL = BALLOON_LABEL.encode()
 _LIST = msgspec.json.Decoder(wire.ListWire)
-_TYPE = msgspec.json.Decoder(wire.TypeWire)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _NAMED = msgspec.json.Decoder(wire.NamespaceWire)
 
@@ -155,7 +147,11 @@ _READERS: Mapping[tuple[str, str], _Reader] = {
     **STORAGE_DECODERS,
     **DEVICE_DECODERS,
 }
-_OTHERS: Mapping[bool, _Reader] = {
-    True: (msgspec.json.Decoder(wire.NamespaceWire), _declared),
-    False: (msgspec.json.Decoder(wire.WorkloadWire), workload_of),
+_DECLARED: _Reader = (msgspec.json.Decoder(wire.NamespaceWire), _declared)
+_OTHERS: Mapping[tuple[bool, bool], _Reader] = {
+    (True, True): _DECLARED,
+    (True, False): _DECLARED,
+    (False, True): (msgspec.json.Decoder(wire.WorkloadWire), workload_of),
+    (False, False): (msgspec.json.Decoder(wire.ScaledWire), scaled_workload_of),
 }
+"""By whether the kind is declared, and whether it is Kubernetes' own."""
