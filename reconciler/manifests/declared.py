@@ -78,7 +78,7 @@ def left_out(skipped: tuple[str, str]) -> Finding:
     """The finding about a file that was not read. skipped: its path, and why."""
     path, why = skipped
     code = codes.LEFT_OUT
-    return Finding(code.name, code.severity, f"the file was not read: {why}", SourcePosition(path, 1))
+    return Finding(code.name, code.severity, f"not read: {why}", SourcePosition(path, 1))
 
 
 def read_live(objects: Iterable[LiveObject]) -> Declared:
