@@ -12,11 +12,14 @@ import click
 from reconciler.cli.paint import paint_for_stdout, width_of_stdout
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
+from reconciler.model.timelines import CapacityTimeline
 from reconciler.outlook import Outlook
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.difference.page import difference_page
 from reconciler.report.difference.text import difference_text
+from reconciler.report.findings.annotations import github_annotations
+from reconciler.report.findings.sarif import sarif_document
 from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
@@ -34,15 +37,20 @@ def print_plan(plan: Plan, output: str, *, cluster: str, outlook: Outlook | None
 
 
 def print_difference(
-    change: Difference, output: str, *, cluster: str, outlooks: tuple[Outlook, Outlook] | None = None
+    change: Difference, output: str, *, cluster: str, timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None
 ) -> None:
-    """outlooks: of base and head, for the pages, which also tell how the week to come differs."""
+    """timelines: of base and head, which tell how the week to come differs."""
     if output == "json":
         click.echo(to_json(difference_document(change)), nl=False)
+    elif output == "sarif":
+        click.echo(to_json(sarif_document(change.new_findings)), nl=False)
+    elif output == "github":
+        click.echo(github_annotations(change.new_findings), nl=False)
     elif output == "text":
-        click.echo(difference_text(change, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
+        click.echo(
+            difference_text(change, timelines=timelines, paint=paint_for_stdout(), width=width_of_stdout()), nl=False
+        )
     else:
-        timelines = None if outlooks is None else (outlooks[0].ahead(), outlooks[1].ahead())
         _print_page(difference_page(change, cluster=cluster, timelines=timelines), output)
 
 

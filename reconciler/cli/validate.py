@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -31,8 +31,7 @@ def command(
 
     Templates in folders called templates are rendered too, with made-up objects and with the NodePools that are declared.
 
-    With --base, what the API server refuses to change on objects that exist is found before it is merged: a provisioning request
-    runs once, and must not be edited.
+    With --base, changes that the API server will refuse are found too: those of a provisioning request.
 
     Exits 1 when there is an error; warnings alone exit 0, unless --strict makes them errors.
 
@@ -40,10 +39,9 @@ def command(
         headroom validate clusters/production --strict
         headroom validate --output github --base origin/main
     """
-    from reconciler.cli.manifest_files import paths_at, read_paths  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
-    from reconciler.manifests.changed_since import changed_since  # noqa: PLC0415 - likewise
     from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
     from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
     from reconciler.report.findings.annotations import github_annotations  # noqa: PLC0415 - likewise
@@ -60,11 +58,8 @@ def command(
     declared = read(files, one_cluster=False)
     present = now or SystemClock().now()
     told = (
-        *declared.findings,
-        *left_out,
-        *schedule_findings(declared.schedules, present),
-        *_template_findings(files, declared),
-        *(changed_since(paths_at(base, places), files, one_cluster=False) if base else ()),
+        *(*declared.findings, *left_out, *schedule_findings(declared.schedules, present)),
+        *(*_template_findings(files, declared), *_changes_refused(base, places, files)),
     )
     if strict:
         told = tuple(_strict(finding) for finding in told)
@@ -86,6 +81,15 @@ def command(
         where = listed("this folder" if place == "." else place for place in places)
         click.echo(f"No manifest was found in {where}: files that end in .yaml, .yml and .json are read.", err=True)
     return int(any(finding.severity is Severity.ERROR for finding in findings))
+
+
+def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str, bytes]) -> tuple[Finding, ...]:
+    if not base:
+        return ()
+    from reconciler.cli.manifest_files import paths_at  # noqa: PLC0415 - only where a revision is named
+    from reconciler.manifests.changed_since import changed_since  # noqa: PLC0415 - likewise
+
+    return changed_since(paths_at(base, places), files, one_cluster=False)
 
 
 def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[Finding, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -28,6 +29,9 @@ class DeclaredManifest:
     manifest: Manifest
     position: SourcePosition
     partial: bool = False
+
+
+_POD_TEMPLATE = "PodTemplate"
 
 
 class _Referenced(Protocol):
@@ -67,11 +71,26 @@ class Declared:
     dormant: Mapping[ObjectRef, str] = field(default_factory=dict)
     """Objects that a schedule keeps out of the cluster at present, and why."""
 
+    def without(self, refs: AbstractSet[ObjectRef]) -> Declared:
+        """What is left when these objects are deleted."""
+        if not refs:
+            return self
+        pools = {ref.name for ref in refs if ref.kind == "NodePool"}
+        return replace(
+            self,
+            buffers=_others(self.buffers, refs),
+            node_pools=tuple(pool for pool in self.node_pools if pool.name not in pools),
+            workloads=_others(self.workloads, refs),
+            provisioning_requests=_others(self.provisioning_requests, refs),
+            schedules=_others(self.schedules, refs),
+            node_overlays=_others(self.node_overlays, refs),
+        )
+
     def over(self, live: Declared) -> Declared:
         """This repository's objects, then what only the cluster (`live`) has. Manifests and findings stay this one's.
 
-        Of an object in both, the spec comes from the repository, and what is observed from the cluster: uid, status,
-        a size that another manager owns.
+        Of an object in both, the spec comes from the repository, and what is observed from the cluster: uid, status.
+        Workloads are the cluster's where it has them, since headroom applies none.
         """
         return Declared(
             buffers=_first(self.buffers, live.buffers, _observed_buffer),
@@ -91,25 +110,27 @@ class Declared:
         )
 
 
+def _others(items: tuple[T, ...], refs: AbstractSet[ObjectRef]) -> tuple[T, ...]:
+    return tuple(item for item in items if item.ref not in refs)
+
+
 def _observed_buffer(own: Buffer, live: Buffer) -> Buffer:
     return replace(
         own,
         generation=live.generation,
         created=live.created,
-        status_manager=live.status_manager,
         status_conditions=live.status_conditions,
     )
 
 
 def _observed_workload(own: Workload, live: Workload) -> Workload:
-    """The live size counts: headroom deploys no workloads, so somebody else owns `spec.replicas`."""
-    return replace(
-        own,
-        replicas=live.replicas,
-        observed_replicas=live.observed_replicas,
-        replicas_manager=live.replicas_manager,
-        generation=live.generation,
-    )
+    """The live one counts, since headroom deploys no workloads: its pods are made from the template that is in the cluster.
+
+    PodTemplates are what headroom applies, so of these the repository's is the one to come.
+    """
+    if own.ref.kind == _POD_TEMPLATE:
+        return replace(own, generation=live.generation)
+    return replace(live, position=own.position)
 
 
 def _observed_request(own: ProvisioningRequest, live: ProvisioningRequest) -> ProvisioningRequest:

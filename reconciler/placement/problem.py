@@ -25,6 +25,7 @@ class PlacementOptions:
     back_offs: offerings not to ask for.
     booked: name of a node or NodeClaim, a demand that has capacity booked there (as it prints itself), and chunks of each of its groups.
     leaving: names of nodes and NodeClaims that take no more chunks, since they are about to be replaced.
+    keeping: names of those that keep the chunks they hold, and take no others: not ready for a moment, or in use too recently.
     optimal: look for cheaper new nodes than the fast mode found (see the package `optimizer`).
     spot_share: the largest share of a demand's chunks that may stand on spot nodes of one offering (1: no bound).
     """
@@ -35,6 +36,7 @@ class PlacementOptions:
     back_offs: frozenset[BackOff] = frozenset()
     booked: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
     leaving: frozenset[str] = frozenset()
+    keeping: frozenset[str] = frozenset()
     optimal: bool = False
     spot_share: float = 1.0
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from reconciler.model.demand import REQUEST_KIND
-from reconciler.model.nodes import ATTEMPT_LABEL
-from reconciler.model.request_records import RequestRecord, read_records
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import HOLDS_ANNOTATION
+from reconciler.model.placement import read_holdings
+from reconciler.model.request_records import read_records
 from reconciler.model.view import ClusterView
 
 
@@ -34,13 +36,17 @@ def booked_places(view: ClusterView) -> BookedPlaces:
         for name, record in sorted(booked.items())
         for node, counts in sorted(record.located.items())
     )
-    return BookedPlaces(held, frozenset(node for node, _, _ in held) | _made_for(view, booked))
+    return BookedPlaces(held, frozenset(node for node, _, _ in held) | _saying(view, booked.keys()))
 
 
-def _made_for(view: ClusterView, booked: Mapping[str, RequestRecord]) -> frozenset[str]:
-    attempts = {f"{record.uid}.{record.attempt}" for record in booked.values()}
-    return frozenset(
-        machine.name
-        for machine in view.machines
-        if machine.node_claim is not None and machine.node_claim.label(ATTEMPT_LABEL) in attempts
-    )
+def _saying(view: ClusterView, booked: Collection[str]) -> frozenset[str]:
+    """Nodes that say themselves that they hold some of these requests."""
+    names = {f"{REQUEST_KIND}/{name}" for name in booked}
+    return frozenset(machine.name for machine in view.machines if not names.isdisjoint(_held_by(machine)))
+
+
+def _held_by(machine: Machine) -> Iterable[str]:
+    for side in (machine.node, machine.node_claim):
+        words = None if side is None else side.annotation(HOLDS_ANNOTATION)
+        if words and REQUEST_KIND in words:
+            yield from (demand for demand, _ in read_holdings(words))

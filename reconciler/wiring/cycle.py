@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from reconciler.comparison import UNCAPPED
 from reconciler.cycle import Cycle
 from reconciler.demand.dialect import Dialect
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.packaged import packaged_texts
 from reconciler.placement.problem import PlacementOptions
@@ -17,6 +19,13 @@ from reconciler.stages.rules import Rules
 from reconciler.wiring.cluster import inventory_parent
 
 
+def caps_of(settings: Settings) -> PlanCaps:
+    caps = settings.caps
+    return PlanCaps(
+        caps.new_nodes_per_pass, caps.price_per_hour, caps.nodes_per_pool, caps.prune_share, caps.nodes_per_request
+    )
+
+
 def make_cycle(
     settings: Settings,
     *,
@@ -25,9 +34,10 @@ def make_cycle(
     catalog: Catalog,
     clock: Clock,
     progress: Callable[[str], None] = lambda _stage: None,
+    capped: bool = True,
 ) -> Cycle:
-
-    caps, placement = settings.caps, settings.placement
+    """capped: whether a plan keeps to what one pass may make and prune."""
+    placement = settings.placement
     return Cycle(
         source=source,
         cluster=cluster,
@@ -35,13 +45,7 @@ def make_cycle(
         clock=clock,
         rules=Rules(
             dialect=Dialect(settings.dialect),
-            caps=PlanCaps(
-                caps.new_nodes_per_pass,
-                caps.price_per_hour,
-                caps.nodes_per_pool,
-                caps.prune_share,
-                caps.nodes_per_request,
-            ),
+            caps=caps_of(settings) if capped else UNCAPPED,
             placement=PlacementOptions(
                 chunks_per_node=placement.chunks_per_node or None,
                 instance_types=placement.instance_types,
@@ -55,6 +59,8 @@ def make_cycle(
             suspend=settings.suspend,
             allow_empty=settings.allow_empty,
             drift=Drift(settings.drift),
+            fulfilment=Fulfilment(settings.buffers.fulfilment),
+            balloon_image=settings.buffers.balloon_image,
             requests=RequestRules(
                 booked_for=settings.requests.booked_for,
                 valid_for=settings.requests.valid_for,
