@@ -6,6 +6,7 @@ The proposal has two spellings: that of its Go types (`capacity.replicas.percent
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
@@ -23,7 +24,7 @@ from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, NodeClassCapacity,
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.requirements import LabelSelector
+from reconciler.model.requirements import LabelSelector, Operator
 from reconciler.model.view import Manifest
 
 _CAPACITY: tuple[str, ...] = ("spec", "capacity")
@@ -35,6 +36,7 @@ _WORKLOADS = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJ
 _OLD_REPLICAS = "replicaBasedBufferSpec"
 _OLD_FIELDS_OF_CAPACITY = {"nodeClassBufferSpec": "nodeClass", "podBasedBufferSpec": "pods"}
 _OLD_FIELDS = frozenset({_OLD_REPLICAS, *_OLD_FIELDS_OF_CAPACITY})
+_WITH_VALUES = frozenset({Operator.IN.value, Operator.NOT_IN.value})
 _PERCENT = {"replicasCountPercentage": "percent", "minCount": "minCount", "maxCount": "maxCount"}
 
 
@@ -110,6 +112,7 @@ def check(inspection: Inspection) -> None:
     spec = mapping_at(inspection.body, "spec")
     capacity = mapping_at(spec, "capacity")
     check_strategy(inspection, "type")
+    _check_selector(inspection, mapping_at(spec, "podSelector").get("matchExpressions") or ())
     given = sorted(capacity.keys() & {"replicas", "nodeClass", "pods"})
     if len(given) != 1:
         found = " and ".join(given) or "none"
@@ -129,6 +132,18 @@ def check(inspection: Inspection) -> None:
         case _:
             path = (*_CAPACITY, "pods")
             check_pod_spec(inspection, capacity["pods"]["podSpec"], (*path, "podSpec"))
+
+
+def _check_selector(inspection: Inspection, expressions: Iterable[Manifest]) -> None:
+    for index, expression in enumerate(expressions):
+        operator, values = expression["operator"], expression.get("values")
+        if (operator in _WITH_VALUES) != bool(values):
+            inspection.report(
+                codes.INVALID_VALUE,
+                ("spec", "podSelector", "matchExpressions", index),
+                f"{operator} {'needs values' if operator in _WITH_VALUES else 'has no values'}",
+                hint="write {key: app, operator: In, values: [web]}, or {key: app, operator: Exists}",
+            )
 
 
 def _check_replicas(inspection: Inspection, replicas: Manifest, kind: str | None) -> None:
