@@ -106,14 +106,26 @@ def arrival_of(claim: NodeClaim, offers: Mapping[str, PoolOffers], columns: Reso
         unknown = not claim.requests and promised is None
         return Arrival(room, _labels(asked, claim), "may become no instance type that is known" if unknown else "")
     load = pool.daemon_load[types].max(axis=0)
-    room = pool.room[types].min(axis=0) if promised is None else promised - load
     known = asked.only(pool.offerings.table.keys)
+    room = _least_room(pool, types, known) if promised is None else promised - load
     # Headroom backs off from what ran out, but Karpenter may still launch it for this NodeClaim.
     others = [labels for labels in pool.offerings.others_may_buy if known.match(labels)]
     labels = _row_labels(pool, pool.offerings.table.matching(known), others) | _labels(asked, claim)
     # The node will also have the older spellings of these labels.
     labels |= {key: labels[stable] for key, stable in STABLE_KEYS.items() if stable in labels and key not in labels}
     return Arrival(np.asarray(room, dtype=np.int64), labels)
+
+
+def _least_room(pool: PoolOffers, types: Mask, known: Requirements) -> Amounts:
+    """Of a type that is not sold where the node will be, nobody knows whether an overlay reaches it there."""
+    room = pool.room
+    if pool.overlaid:
+        sold = pool.offerings.types_in(pool.rows & pool.offerings.table.matching(known))
+        room = room.copy()
+        for index, amounts in pool.overlaid.items():
+            if not sold[index]:
+                room[index] -= amounts
+    return np.asarray(room[types].min(axis=0), dtype=np.int64)
 
 
 def _types(pool: PoolOffers, asked: Requirements) -> Mask:

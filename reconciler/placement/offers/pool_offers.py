@@ -43,6 +43,7 @@ class PoolOffers:
     offerings: the catalogue. template: the labels and requirements of its NodeClaims.
     rows: by row of the catalogue, whether the pool may buy it.
     room: allocatable less daemon pods; daemon_load: what those take; both of shape (types, resources).
+    overlaid: by number of type, the part of its room that overlays add.
     capacities: whole capacity by type, which is what counts against limits.
     prices: by row, in billionths of a USD an hour, overlays applied; priced: by row, whether the price is known.
     host_ports: those that daemon pods use on every node. minimums: Karpenter's minValues, by label.
@@ -56,6 +57,7 @@ class PoolOffers:
     rows: Mask
     room: Amounts
     daemon_load: Amounts
+    overlaid: Mapping[int, Amounts]
     capacities: tuple[Resources, ...]
     prices: Amounts
     priced: Mask
@@ -168,6 +170,7 @@ def pool_offers(
         rows=rows,
         room=columns.matrix(own + extra for own, extra in zip(offerings.allocatable, more, strict=True)),
         daemon_load=np.zeros((len(offerings.types), len(columns.names)), dtype=np.int64),
+        overlaid={index: columns.vector(resources) for index, resources in added.items()},
         capacities=tuple(item.capacity + extra for item, extra in zip(offerings.types, more, strict=True)),
         prices=prices,
         priced=priced,

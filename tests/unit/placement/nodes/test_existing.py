@@ -17,12 +17,15 @@ from reconciler.model.nodes import (
     Node,
     NodeClaim,
 )
+from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, Placement, read_holdings, words_of_holdings
 from reconciler.model.pods import PodShape, TopologySpread
+from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
+from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, resources, shape
@@ -262,3 +265,35 @@ def test_nor_are_those_of_a_node_that_is_made_for_others() -> None:
     placement = placed(ClusterView(), others, demand(count=3, pod_shape=spread_in_a()))
     assert placement.unplaced == ()
     assert ("zone-a", "zone-b") in {item.zones for item in placement.planned}
+
+
+def test_nothing_is_known_of_overlays_where_its_type_is_not_sold() -> None:
+    """It may have been launched there all the same: the catalogue says what can be bought now."""
+    gpu = NodeOverlay(
+        ref=ObjectRef("karpenter.sh", "NodeOverlay", "", "gpu"),
+        requirements=(Requirement("topology.kubernetes.io/zone", Operator.IN, ("zone-a",)),),
+        capacity=Resources.parse({"example.com/gpu": "1"}),
+    )
+    wanting = demand(count=1, pod_shape=replace(shape(), requests=resources(**{"example.com/gpu": "1"})))
+
+    def unplaced(zone: str) -> int:
+        claim = replace(
+            on_its_way(types=("small",)),
+            requirements=(
+                Requirement("node.kubernetes.io/instance-type", Operator.IN, ("small",)),
+                Requirement("topology.kubernetes.io/zone", Operator.IN, (zone,)),
+            ),
+        )
+        problem = Problem(
+            ClusterView(node_claims=(claim,)),
+            node_pools=(node_pool(),),
+            instance_types=(instance_type("small", cpu="2", zones=("zone-a",)),),
+            demands=(wanting,),
+            overlays=(gpu,),
+        )
+        placement = place(problem)
+        assert not violations(problem, placement)
+        return 1 - sum(held(placement).values())
+
+    assert unplaced("zone-a") == 0
+    assert unplaced("zone-b") == 1
