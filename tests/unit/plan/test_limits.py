@@ -47,7 +47,7 @@ def test_the_price_counts_what_is_there_already() -> None:
     dear = planned(chunks(1, "second"), price=2.0)
     assert capped(FIRST, price_now=9.9, price_per_hour=10).kept == ()
     assert capped(FIRST, price_now=9.8, price_per_hour=10).kept == (FIRST,)
-    assert cap_notes(capped(FIRST, price_now=9.9, price_per_hour=10).cuts) == (
+    assert cap_notes(capped(FIRST, price_now=9.9, price_per_hour=10)) == (
         "1 node is not made: at most $10.00 an hour for all nodes (caps.pricePerHour)",
     )
     # A cheaper node of lower rank does not slip past a dearer one that was refused.
