@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from reconciler.model.autoscalers import ServingAutoscaler, condition_of, serving_autoscaler, time_of
+from reconciler.model.autoscalers import (
+    CAPACITY_BUFFER_KIND,
+    ServingAutoscaler,
+    condition_of,
+    serving_autoscaler,
+    time_of,
+)
 from reconciler.model.buffers import Buffer, Fulfilment
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
@@ -83,6 +89,8 @@ def keeping(situation: Situation) -> Keeping:
     asked = asked_for(situation.buffer)
     autoscaler = serving_autoscaler(situation.live)
     wanted = asked or (Fulfilment.NATIVE if autoscaler is not None else situation.buffer.default_fulfilment)
+    if wanted is Fulfilment.NATIVE and situation.buffer.ref.kind != CAPACITY_BUFFER_KIND:
+        return Keeping()  # no autoscaler knows the kind, so that nobody else would keep it
     if wanted is Fulfilment.NATIVE:
         may_take_back = asked is None and situation.buffer.default_fulfilment is not Fulfilment.NATIVE
         return _native(situation, autoscaler, may_take_back=may_take_back)
