@@ -7,7 +7,7 @@ Nothing is let go before the one that comes after has it. How far that is, is re
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from reconciler.model.autoscalers import (
@@ -20,6 +20,7 @@ from reconciler.model.autoscalers import (
 from reconciler.model.buffers import Buffer, Fulfilment
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
+from reconciler.model.fulfilment_times import GRACE, SILENCE
 from reconciler.model.marks import is_own
 from reconciler.model.view import LiveObject
 
@@ -29,10 +30,6 @@ FULFILMENT: Final = "Fulfilment"
 SERVED, HANDING_OVER, LEFT = "ServedByAutoscaler", "HandingOver", "LeftToAutoscaler"
 MISSING, TAKEN_BACK, ALSO_SERVED = "CapacityMissing", "TakenBack", "AlsoServed"
 BALLOONS = "BalloonPods"
-SILENCE = timedelta(minutes=10)
-"""After which an autoscaler's word counts for nothing if the capacity is not there."""
-GRACE = timedelta(minutes=1)
-"""How long the capacity may be missing before: a living autoscaler says so itself within that time."""
 
 
 @dataclass(frozen=True, slots=True)
