@@ -15,6 +15,7 @@ from reconciler.model.errors import Failure, Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.source import SourceTree
 from reconciler.telemetry.buffers import Shortages, buffer_gauges, proposal_gauges
+from reconciler.telemetry.requests import is_left, request_gauges
 
 _DEMAND = ("kind", "namespace", "name")
 
@@ -66,6 +67,7 @@ class PassGauges(Collector):
             yield from _demand_gauges(snapshot.plan.demands)
             yield from proposal_gauges(snapshot.plan.demands)
             yield from buffer_gauges(snapshot.plan.demands, self.shortages, snapshot.attempted)
+            yield from request_gauges(snapshot.plan.demands)
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
@@ -162,7 +164,8 @@ def _held_bins(plan: Plan) -> int:
 
 
 def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
-    own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod]
+    """A provisioning request is answered: that there is no room for it now is no lack of something promised."""
+    own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod and not is_left(outcome)]
     yield _labelled(
         "headroom_plan_desired_chunks",
         "Chunks that a demand asks for; absent while it is not ready",
@@ -173,7 +176,7 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
         "headroom_plan_unplaced_chunks",
         "Chunks with no place, neither on what exists nor on what could be made",
         _DEMAND,
-        [(_name(outcome), outcome.unplaced) for outcome in own],
+        [(_name(outcome), outcome.unplaced) for outcome in own if outcome.demand.request is None],
     )
     yield _labelled(
         "headroom_demand_ready",
