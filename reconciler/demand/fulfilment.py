@@ -7,13 +7,20 @@ Nothing is let go before the one that comes after has it. How far that is, is re
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
-from reconciler.model.autoscalers import ServingAutoscaler, condition_of, serving_autoscaler, time_of
+from reconciler.model.autoscalers import (
+    CAPACITY_BUFFER_KIND,
+    ServingAutoscaler,
+    condition_of,
+    serving_autoscaler,
+    time_of,
+)
 from reconciler.model.buffers import Buffer, Fulfilment
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
+from reconciler.model.fulfilment_times import GRACE, SILENCE
 from reconciler.model.marks import is_own
 from reconciler.model.view import LiveObject
 
@@ -23,10 +30,6 @@ FULFILMENT: Final = "Fulfilment"
 SERVED, HANDING_OVER, LEFT = "ServedByAutoscaler", "HandingOver", "LeftToAutoscaler"
 MISSING, TAKEN_BACK, ALSO_SERVED = "CapacityMissing", "TakenBack", "AlsoServed"
 BALLOONS = "BalloonPods"
-SILENCE = timedelta(minutes=10)
-"""After which an autoscaler's word counts for nothing if the capacity is not there."""
-GRACE = timedelta(minutes=1)
-"""How long the capacity may be missing before: a living autoscaler says so itself within that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ def keeping(situation: Situation) -> Keeping:
     asked = asked_for(situation.buffer)
     autoscaler = serving_autoscaler(situation.live)
     wanted = asked or (Fulfilment.NATIVE if autoscaler is not None else situation.buffer.default_fulfilment)
+    if wanted is Fulfilment.NATIVE and situation.buffer.ref.kind != CAPACITY_BUFFER_KIND:
+        return Keeping()  # no autoscaler knows the kind, so that nobody else would keep it
     if wanted is Fulfilment.NATIVE:
         may_take_back = asked is None and situation.buffer.default_fulfilment is not Fulfilment.NATIVE
         return _native(situation, autoscaler, may_take_back=may_take_back)

@@ -76,5 +76,26 @@ def check_annotations(inspection: Inspection) -> None:
         elif not known[0](value):
             hint = _duration_hint(value) if known[0] is _is_duration else ""
             inspection.report(codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=hint or known[1])
+    _check_fulfilment(inspection)
     check_following(inspection)
     check_local_budgets(inspection)
+
+
+def _check_fulfilment(inspection: Inspection) -> None:
+    """What asks for something that this kind, or another annotation beside it, rules out."""
+    annotations = mapping_at(inspection.body, "metadata", "annotations")
+    asked = annotations.get(f"{PREFIX}fulfilment")
+    if asked == Fulfilment.NATIVE and inspection.ref.kind == "Buffer":
+        inspection.report(
+            codes.ANNOTATION_WITHOUT_EFFECT,
+            ("metadata", "annotations", f"{PREFIX}fulfilment"),
+            "no autoscaler serves the kind Buffer, so headroom keeps it",
+            hint="declare a CapacityBuffer, or remove the annotation",
+        )
+    if annotations.get(f"{PREFIX}one-shot") == "true" and asked in {Fulfilment.NATIVE, Fulfilment.BALLOON}:
+        inspection.report(
+            codes.ANNOTATION_WITHOUT_EFFECT,
+            ("metadata", "annotations", f"{PREFIX}one-shot"),
+            f"{PREFIX}one-shot is for buffers that headroom keeps with placeholders, and this one asks for {asked}",
+            hint="remove one of the two annotations",
+        )

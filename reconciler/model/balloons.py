@@ -33,7 +33,9 @@ def balloon_ref(buffer: ObjectRef) -> ObjectRef:
 
 
 def balloon_of(pod: Pod) -> ObjectRef | None:
-    """The Deployment that a balloon pod belongs to; None for every other pod."""
+    """The Deployment that a balloon pod belongs to; None for every other pod, which the class tells at a glance."""
+    if pod.shape.priority_class_name != BALLOON_PRIORITY_CLASS:
+        return None
     name = next((value for key, value in pod.shape.labels if key == BALLOON_LABEL), None)
     return None if name is None else ObjectRef("apps", DEPLOYMENT_KIND, pod.namespace, name)
 

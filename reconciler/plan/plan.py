@@ -39,6 +39,7 @@ from reconciler.plan.domains import domain_counts, topology_keys
 from reconciler.plan.drift import Drift
 from reconciler.plan.hold import Holds, holds
 from reconciler.plan.hostnames import hostname_findings
+from reconciler.plan.keeping_edges import keeping_edges
 from reconciler.plan.limits import Capped, PlanCaps, Standing, cap_notes, within_caps
 from reconciler.plan.names import creations
 from reconciler.plan.nominated import nominated_notes
@@ -150,8 +151,13 @@ def make_plan(inputs: PlanInputs) -> Plan:
         memory=_memory(inputs, created, held, pruning)
         | records_memory(requests.records)
         | one_shot_memory(outcomes, bins, view, inputs.cluster_now),
-        edges=tuple(sorted((*inputs.edges, *requests.edges), key=attrgetter("at"))),
+        edges=_edges(inputs, requests, outcomes),
     )
+
+
+def _edges(inputs: PlanInputs, requests: RequestPlan, outcomes: Sequence[DemandOutcome]) -> tuple[Edge, ...]:
+    of_keepers = keeping_edges(outcomes, inputs.view, inputs.cluster_now)
+    return tuple(sorted((*inputs.edges, *requests.edges, *of_keepers), key=attrgetter("at")))
 
 
 def _created(inputs: PlanInputs, capped: Capped) -> tuple[tuple[NodeClaimCreation, ...], Capped]:

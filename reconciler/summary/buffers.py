@@ -10,13 +10,14 @@ with the value that is there: left out, the API server would take headroom's par
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.model.autoscalers import ServingAutoscaler, condition_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, Fulfilment
 from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.fulfilment_times import CORRECTED_AFTER
 from reconciler.model.marks import is_own
 from reconciler.model.pod_specs import pod_spec_of
 from reconciler.model.view import LiveObject
@@ -27,10 +28,6 @@ _LONGEST_MESSAGE = 32_768
 _CAPACITY_BUFFER, _BUFFER = "CapacityBuffer", "Buffer"
 _OWN_TYPES = frozenset({"ReadyForProvisioning", _PROVISIONING, "LimitedByQuotas", "Suspended", "Fulfilment"})
 _FIELDS = ("replicas", "podTemplateRef", "podTemplateGeneration", "provisioningStrategy")
-_CORRECTED_AFTER = timedelta(minutes=1)
-"""How old the wrong word of an autoscaler about a buffer that headroom keeps must be to be corrected.
-
-Two that write a status by turns must not do so without end."""
 
 Status = dict[str, Any]
 
@@ -89,7 +86,7 @@ _SHARED = frozenset({"ReadyForProvisioning", _PROVISIONING})
 
 
 def _is_young(autoscaler: ServingAutoscaler, now: datetime) -> bool:
-    return autoscaler.last_write is not None and now - autoscaler.last_write < _CORRECTED_AFTER
+    return autoscaler.last_write is not None and now - autoscaler.last_write < CORRECTED_AFTER
 
 
 def _owns(live: LiveObject, path: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -39,6 +39,11 @@ class Sandbox:
 
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
         return self.cluster.write(write, dry_run=dry_run)
+
+    def change(self, ref: ObjectRef, change: Callable[[Document], None], manager: str) -> None:
+        """A controller's write: `change` gets a copy of the object."""
+        with self.cluster._acting():
+            self.cluster._world.store.change(ref, change, manager)
 
     def node(self, name: str) -> Node:
         return next(node for node in self.cluster.view().nodes if node.name == name)

@@ -15,7 +15,9 @@ from reconciler.model.pods import Pod
 from reconciler.model.view import ClusterView, LiveObject
 from tests.builders import buffer, buffer_ref, deployment, pod, shape
 
-BALLOON = shape(labels={"headroom.dev/balloon": balloon_ref(buffer_ref()).name})
+BALLOON = replace(
+    shape(labels={"headroom.dev/balloon": balloon_ref(buffer_ref()).name}), priority_class_name="headroom-balloon"
+)
 FULL = {"type": "Provisioning", "status": "True"}
 HELD = LiveObject(
     buffer_ref(),

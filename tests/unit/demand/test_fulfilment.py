@@ -93,6 +93,11 @@ def test_a_buffer_of_the_older_kind_is_never_left_to_anybody() -> None:
     assert (kept(demand), findings) == (HELD_BY_HEADROOM, ())
 
 
+def test_native_on_a_buffer_of_the_older_kind_would_leave_it_to_nobody() -> None:
+    demand, _ = ask(live(managers={}, kind="Buffer"), asked="native")
+    assert (kept(demand), said(demand)) == (HELD_BY_HEADROOM, None)
+
+
 @pytest.mark.parametrize("manager", ["karpenter", "cluster-autoscaler", "gke-cluster-autoscaler"])
 @pytest.mark.parametrize("field", sorted(THEIRS))
 def test_headroom_stands_down_for_a_known_autoscaler(manager: str, field: str) -> None:

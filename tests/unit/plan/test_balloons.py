@@ -118,7 +118,7 @@ def test_names_are_labels_too() -> None:
 
 
 def test_only_balloon_pods_with_a_node_stand() -> None:
-    ballooned = shape("2", labels={"headroom.dev/balloon": WEB.name})
+    ballooned = replace(shape("2", labels={"headroom.dev/balloon": WEB.name}), priority_class_name=CLASS.name)
     bound = pod("a", node="n", pod_shape=ballooned)
     pods = (bound, pod("b", pod_shape=ballooned), replace(bound, deleting=True), pod("c", node="n"))
     assert standing_balloons(pods) == {WEB: 1}

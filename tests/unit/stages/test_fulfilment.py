@@ -176,3 +176,69 @@ def test_a_pass_over_a_settled_balloon_writes_nothing_and_it_goes_with_its_buffe
     assert world.sandbox.write(Delete(buffer_ref())).ok
     world.run()
     assert world.sandbox.cluster.view().pods == ()
+
+
+def written_by(world: World, manager: str, *types: str) -> None:
+    """A controller sets these conditions to True, beside all others."""
+    generation = world.sandbox.cluster.view().objects[buffer_ref()].body["metadata"]["generation"]
+    said = {"status": "True", "reason": "R", "message": manager, "observedGeneration": generation}
+    times = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+    own = [{"type": kind, **said, **times} for kind in types]
+
+    def write(copy: dict[str, Any]) -> None:
+        status = copy["status"]
+        others = [item for item in status["conditions"] if item["type"] not in types]
+        copy["status"] = {**status, "conditions": [*others, *own]}
+
+    world.sandbox.change(buffer_ref(), write, manager)
+
+
+def test_a_bots_condition_changes_nothing() -> None:
+    world = World()
+    world.run()
+    before = world.status()["conditions"]
+    written_by(world, "reviewer-bot", "ReviewedBy")
+    result = world.run()
+    assert result.change_set is not None
+    assert result.change_set.results == ()
+    assert world.held() == 1
+    assert [item for item in world.status()["conditions"] if item["type"] != "ReviewedBy"] == before
+
+
+def test_release_and_status_follow_what_an_autoscaler_reports_in_the_same_pass() -> None:
+    world = World()
+    world.run()
+    written_by(world, "karpenter", "ReadyForProvisioning")
+    world.run(1)
+    assert (world.held(), world.said("Fulfilment")) == (1, ("False", "HandingOver"))
+    written_by(world, "karpenter", "Provisioning")
+    world.cycle.run("reported")
+    assert (world.held(), world.said("Fulfilment")) == (0, ("True", "ServedByAutoscaler"))
+    messages = {item["type"]: item["message"] for item in world.status()["conditions"]}
+    assert (messages["Provisioning"], messages["ReadyForProvisioning"]) == ("karpenter", "karpenter")
+    again = world.cycle.run("again")
+    assert again.change_set is not None
+    assert again.change_set.results == ()
+
+    world.declare(fulfilment="placeholder")
+    world.cycle.run("asked back")
+    assert (world.held(), world.said("Fulfilment")) == (1, ("False", "AlsoServed"))
+    quiet = world.run()
+    assert quiet.change_set is not None
+    assert quiet.change_set.results == (), "nobody fights over words"
+
+
+def test_a_buffer_is_taken_back_once_the_autoscalers_fields_have_gone() -> None:
+    world = World()
+    world.run()
+    written_by(world, "karpenter", "ReadyForProvisioning", "Provisioning")
+    world.cycle.run("reported")
+    assert world.held() == 0
+
+    def clear(copy: dict[str, Any]) -> None:
+        copy["status"] = {}
+
+    world.sandbox.change(buffer_ref(), clear, "karpenter")
+    world.cycle.run("gone")
+    assert (world.held(), world.said("Fulfilment")) == (1, None)
+    assert world.said("Provisioning") == ("True", "FitsExistingCapacity")
