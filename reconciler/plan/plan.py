@@ -14,6 +14,7 @@ from reconciler.model.changes import (
     NodeClaimCreation,
     ObjectChange,
     Plan,
+    StockOut,
     new_node_pools,
 )
 from reconciler.model.declared import Declared
@@ -51,6 +52,7 @@ from reconciler.plan.requests import RequestPlan, labelled, request_plan
 from reconciler.plan.rollback import rolled_back
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
+from reconciler.plan.stock_outs import retry_words, stock_outs
 from reconciler.timetable.capacity_schedule import state_at
 
 
@@ -106,12 +108,14 @@ def make_plan(inputs: PlanInputs) -> Plan:
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
     created = creations(capped.kept, (claim.name for claim in view.node_claims))
-    tallies = Tallies(bins, created, placement.unplaced, capped.cuts, inputs.replaced)
+    retry = retry_words(inputs.launches, inputs.cluster_now)
+    tallies = Tallies(bins, created, placement.unplaced, capped.cuts, replaced=inputs.replaced, retry=retry)
     requests = _requests(inputs, bins, tallies)
     created = labelled(created, inputs.demands, requests.decisions)
     held = _held(inputs, bins, created, prices, blocked=bool(blocked))
     if not blocked:
         held = held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
+    missed = stock_outs(inputs.launches, inputs.demands, created, placement.unplaced, inputs.cluster_now)
     objects, pruning, applied = _objects(inputs, requests, blocked=bool(blocked))
     outcomes = _outcomes(inputs, bins, created, tallies, requests)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
@@ -141,10 +145,11 @@ def make_plan(inputs: PlanInputs) -> Plan:
         local_budgets=inputs.local_budgets,
         include_pending=inputs.include_pending,
         blocked=blocked,
-        notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts))),
+        notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts)), missed),
         memory=_memory(inputs, created, held, pruning)
         | records_memory(requests.records)
         | one_shot_memory(outcomes, bins, view, inputs.cluster_now),
+        stock_outs=missed,
         edges=tuple(sorted((*inputs.edges, *requests.edges), key=attrgetter("at"))),
     )
 
@@ -214,17 +219,14 @@ def _outcomes(
     return outcomes
 
 
-def _notes(inputs: PlanInputs, of_the_changes: Sequence[str]) -> tuple[str, ...]:
+def _notes(inputs: PlanInputs, of_the_changes: Sequence[str], missed: Sequence[StockOut]) -> tuple[str, ...]:
     notes = [*nominated_notes(inputs.view), *of_the_changes]
     if not inputs.instance_types and inputs.placement.unplaced:
         notes.append(
             "no instance type is known, so that no node can be planned: name a catalog with --catalog "
             "FILE or karpenter-metrics:URL",
         )
-    if inputs.launches.vanished:
-        notes.append(
-            f"vanished before their nodes were there: {', '.join(inputs.launches.vanished)}; other offerings are taken"
-        )
+    notes += [item.message for item in missed]
     if inputs.suspended:
         notes.append("headroom is suspended: nothing of this is applied")
     return tuple(notes)

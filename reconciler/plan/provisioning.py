@@ -49,8 +49,7 @@ def _provisioning(demand: Demand, where: Whereabouts) -> Condition:
     ]
     if missing:
         message = f"of {demand.desired:,} chunks, {', '.join(missing)}"
-        if where.cut:
-            message = f"{message}; {where.cut}"
+        message = "; ".join(filter(None, (message, where.cut, where.sold_out)))
         return _condition(ConditionStatus.FALSE, "RequiresNewCapacity", message)
     return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"all {demand.desired:,} chunks have room")
 
