@@ -40,9 +40,9 @@ def _provisioning(demand: Demand, where: Whereabouts) -> Condition:
     missing = [
         f"{count:,} {words}"
         for count, words in (
-            (where.coming, "on nodes that are on their way"),
+            # What a pass asks for is on its way once the status is written: another message would be another write.
+            (where.coming + where.new, "on nodes that are on their way"),
             (where.not_ready, "on nodes that are not ready"),
-            (where.new, "on nodes to be made"),
             (where.unplaced, "without a place"),
         )
         if count
