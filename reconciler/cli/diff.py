@@ -75,6 +75,7 @@ def command(
             caps=caps_of(settings),
             gates=Gates(values["max_monthly_increase"], values["max_new_nodes"], values["no_unplaced"]),
             foreign=values["fork"],
+            names=sides.names,
         )
         comparison = compare(session.cycle, request)
         cluster = session.cluster.name

@@ -6,12 +6,14 @@ The proposal has two spellings: that of its Go types (`capacity.replicas.percent
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import msgspec
 
 from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import GROUP, check_strategy, target_group
+from reconciler.manifests.document import Document, Marks
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
 from reconciler.manifests.pod_spec import selector_of
@@ -20,7 +22,7 @@ from reconciler.manifests.pod_wire import LabelSelectorWire
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, NodeClassCapacity, Recreation
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import CPU, MEMORY, Resources
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import Manifest
 
@@ -30,6 +32,9 @@ _NODE_CLASSES = frozenset({"NodePool", "CustomComputeClass", "ComputeClass"})
 _NODE_CLASS = "NodeClass"
 """How the kinds of Karpenter's providers end: EC2NodeClass, AKSNodeClass, KWOKNodeClass."""
 _WORKLOADS = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", "ReplicationController"})
+_OLD_REPLICAS = "replicaBasedBufferSpec"
+_OLD_FIELDS_OF_CAPACITY = {"nodeClassBufferSpec": "nodeClass", "podBasedBufferSpec": "pods"}
+_OLD_FIELDS = frozenset({_OLD_REPLICAS, *_OLD_FIELDS_OF_CAPACITY})
 _PERCENT = {"replicasCountPercentage": "percent", "minCount": "minCount", "maxCount": "maxCount"}
 
 
@@ -37,11 +42,11 @@ def correct(inspection: Inspection) -> None:
     spec = inspection.body.get("spec")
     if not isinstance(spec, dict):
         return
-    for old, new in (("nodeClassBufferSpec", "nodeClass"), ("podBasedBufferSpec", "pods")):
+    for old, new in _OLD_FIELDS_OF_CAPACITY.items():
         if old in spec:
             _capacity(spec)[new] = spec.pop(old)
             _tell(inspection, old, (*_CAPACITY, new))
-    if "replicaBasedBufferSpec" in spec:
+    if _OLD_REPLICAS in spec:
         _correct_replicas(inspection, spec)
     strategy = spec.get("recreationStrategy")
     if isinstance(strategy, str) and strategy in _STRATEGIES:
@@ -54,11 +59,20 @@ def correct(inspection: Inspection) -> None:
         )
 
 
+def _corrected(ref: ObjectRef, manifest: Manifest) -> dict[str, Any]:
+    """The spec in the new spelling, of an object that no file declares."""
+    nowhere = Document("", manifest, SourcePosition("", 1), Marks())
+    inspection = Inspection(nowhere, ref, {"spec": deepcopy(manifest["spec"])})
+    correct(inspection)
+    spec: dict[str, Any] = inspection.body["spec"]
+    return spec
+
+
 def _correct_replicas(inspection: Inspection, spec: dict[str, Any]) -> None:
-    old = spec.pop("replicaBasedBufferSpec")
-    written: tuple[str, ...] = ("spec", "replicaBasedBufferSpec")
+    old = spec.pop(_OLD_REPLICAS)
+    written: tuple[str, ...] = ("spec", _OLD_REPLICAS)
     new: tuple[str, ...] = (*_CAPACITY, "replicas")
-    _tell(inspection, "replicaBasedBufferSpec", new)
+    _tell(inspection, _OLD_REPLICAS, new)
     if not isinstance(old, dict):
         _capacity(spec)["replicas"] = old
         return
@@ -193,7 +207,10 @@ def _node_class(node_class: Manifest) -> NodeClassCapacity:
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
+    """In either spelling: a cluster may serve a definition of somebody else's, made from the proposal's examples."""
     spec = mapping_at(manifest, "spec")
+    if spec.keys() & _OLD_FIELDS or spec.get("recreationStrategy") in _STRATEGIES:
+        spec = _corrected(ref, manifest)
     capacity = mapping_at(spec, "capacity")
     replicas = mapping_at(capacity, "replicas")
     percent = mapping_at(replicas, "percent")

@@ -66,7 +66,7 @@ def decide(demand: Demand, state: RequestState, there: Whereabouts, now: datetim
     match state.phase:
         case Phase.ENDED:
             return Decision(state.record, _as_ended(state))
-        case Phase.NOT_READY:
+        case Phase.LEFT | Phase.NOT_READY:
             return Decision(state.record, _merged(state, demand.conditions))
         case Phase.BACKING_OFF:
             return Decision(state.record, _merged(state, _accepted(_backing_off(state))))

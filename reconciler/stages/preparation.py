@@ -3,6 +3,7 @@
 - Pods for which kube-scheduler has chosen a node count as being there.
 - Pods of nodes that are being deleted need another place, where nodes are planned for pods too.
 - Nodes that expire soon or are to be replaced take no more chunks.
+- Capacity that is booked stays where it is, and its nodes are not replaced meanwhile.
 - Held nodes that are not ready for a moment keep their chunks and take no others.
 - Offerings of which a launch has just failed are left alone for a while.
 """
@@ -20,6 +21,7 @@ from reconciler.placement.nodes.nominated import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.back_offs import launch_record
 from reconciler.plan.bins import all_bins
+from reconciler.plan.bookings import booked_places
 from reconciler.plan.not_ready import briefly_not_ready
 from reconciler.plan.replacement import unavailable_bins
 from reconciler.stages.state import PassState, Prepared
@@ -41,12 +43,14 @@ class Prepare:
         now = state.now - view.clock_skew  # objects are dated by the cluster's clock
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now)
+        places = booked_places(view)
         waiting = briefly_not_ready(all_bins(view), now, self.not_ready_grace)
         options = replace(
             self.options,
             include_pending=state.include_pending,
             back_offs=launches.avoided(now),
-            leaving=unavailable_bins(view, state.effective.node_pools, now),
+            leaving=unavailable_bins(view, state.effective.node_pools, now) - places.kept,
+            booked=places.held,
             keeping=waiting.names,
         )
         ends = (

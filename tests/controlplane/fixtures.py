@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane import kueue
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.go_modules import CONTROL_PLANE, KUEUE, Module
 from tests.controlplane.programs import ProgramsMissingError, find_all
 from tests.programs import fail_or_skip
 
@@ -22,18 +24,7 @@ from tests.programs import fail_or_skip
 @pytest.fixture(scope="session")
 def control_plane_programs(request: pytest.FixtureRequest) -> None:
     """The programs are there, if need be after minutes of building them."""
-    with ExitStack() as stack:
-        capture = request.config.pluginmanager.getplugin("capturemanager")
-        if capture is not None:
-            # Or the build's progress lines would only be seen after it.
-            stack.enter_context(capture.global_and_fixture_disabled())
-        try:
-            find_all()
-        except ProgramsMissingError as error:
-            missing = str(error)
-        else:
-            return
-    fail_or_skip(missing)
+    _find_or_skip(request, CONTROL_PLANE)
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +47,19 @@ def api_server(
         yield running
 
 
+@pytest.fixture(scope="session")
+def control_plane_with_kueue(
+    control_plane_programs: None,  # noqa: ARG001 - asked for what it does
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ControlPlane]:
+    """Everything, and Kueue: a control plane of its own, since Kueue is asked about every Job in it."""
+    _find_or_skip(request, (KUEUE,))
+    plane = ControlPlane(users={kueue.USER: ("system:masters",)}, state_dir=tmp_path_factory.mktemp("kueue"))
+    with _running(plane) as running, kueue.Kueue(running):
+        yield running
+
+
 @pytest.fixture
 def empty_control_plane(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The shared control plane; what the test made is deleted after it (some seconds)."""
@@ -68,6 +72,22 @@ def empty_api_server(api_server: ControlPlane) -> Iterator[ControlPlane]:
     """The shared API server; what the test made is deleted after it (but for namespaces)."""
     yield api_server
     api_server.sweep()
+
+
+def _find_or_skip(request: pytest.FixtureRequest, modules: tuple[Module, ...]) -> None:
+    """Find what these modules hold, or build it."""
+    with ExitStack() as stack:
+        capture = request.config.pluginmanager.getplugin("capturemanager")
+        if capture is not None:
+            # Or the build's progress lines would only be seen after it.
+            stack.enter_context(capture.global_and_fixture_disabled())
+        try:
+            find_all(modules)
+        except ProgramsMissingError as error:
+            missing = str(error)
+        else:
+            return
+    fail_or_skip(missing)
 
 
 @contextmanager

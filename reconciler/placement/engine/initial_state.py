@@ -55,7 +55,7 @@ def initial_state(
         (*pools, view.nodes, view.node_claims, options.leaving, options.keeping),
         lambda: frame_of(view, every, columns, leaving=options.leaving, keeping=options.keeping),
     )
-    bins = bins_of(frame, memory.tally.count(view.pods), daemons, columns)
+    bins = bins_of(frame, memory.tally.count(view.pods), daemons, columns, options.booked)
     topology = Topology(bins, view.namespaces, needs)
     for batch in batches:
         for wanted in (batch.needs, *batch.preferences):
