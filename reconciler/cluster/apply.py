@@ -20,6 +20,8 @@ from reconciler.ports import Cluster
 Progress = Callable[[], None]
 """Called before each call to the cluster."""
 
+Forget = Callable[[Mapping[str, Any], Iterable[str]], Mapping[str, Any]]
+
 _KIND_ORDER = ("NodePool", "PodTemplate")
 _LAST_KIND = "NodeClaim"
 _HOPELESS = 3
@@ -34,12 +36,13 @@ def carry_out(
     view: ClusterView,
     memory: Mapping[str, Any],
     first: Mapping[str, Any] | None = None,
+    forget: Forget = lambda memory, _: memory,
     progress: Progress = lambda: None,
 ) -> ChangeSet:
     """Everything in a dry run first; what is refused there is left out and the rest goes on. Results in the order done.
 
     Nothing is written that changes nothing. memory: what the inventory is to remember from now on; first: the part of it that must
-    be there before anything else is written.
+    be there before anything else is written. forget: leaves out of memory what was not made after all, by name.
     """
 
     def write(index: int) -> None:
@@ -58,6 +61,7 @@ def carry_out(
         else:
             write(index)
     deletions = pending.indexes(lambda write: isinstance(write, Delete))
+    memory = forget(memory, [item.write.ref.name for item in pending.results() if not item.ok])
     left = record.left(pending.results(), parent)
     failure = failure or record.write(grown if deletions else left, memory)
     for index in deletions:

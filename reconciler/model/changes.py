@@ -199,6 +199,14 @@ def new_node_pools(created: Iterable[NodeClaimCreation], static: Iterable[Static
 
 
 @dataclass(frozen=True, slots=True)
+class StockOut:
+    """A placeholder that vanished before its node was there. demands: whom it was for; message: what was asked for and what follows."""
+
+    demands: tuple[ObjectRef, ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything one pass would change, with its reasons. No durations in it: equal input gives equal bytes."""
 
@@ -225,6 +233,7 @@ class Plan:
     memory: Mapping[str, Any] = field(default_factory=dict)
     """What the inventory remembers afterwards, as JSON values by key."""
     edges: tuple[Edge, ...] = ()
+    stock_outs: tuple[StockOut, ...] = ()
     """Instants, in order, at which a provisioning request asks for something else."""
 
     @property

@@ -8,21 +8,20 @@ being launched is remembered in the inventory from pass to pass.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
 from reconciler.model.changes import NodeClaimCreation
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOLDS_ANNOTATION, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
+from reconciler.model.placement import words_of_holdings
 from reconciler.model.requirements import Operator
 from reconciler.model.view import ClusterView
 
 FIRST_DELAY = timedelta(minutes=3)
 LONGEST_DELAY = timedelta(hours=1)
 """Also how long after its end a back-off is remembered, so that the next failure doubles it."""
-UNSEEN = timedelta(seconds=30)
-"""How long a NodeClaim that was asked for may stay unseen before it counts as vanished: the watch may be behind."""
 LAUNCHES_KEY = "launches"
 BACK_OFFS_KEY = "backOffs"
 _MOST_DOUBLINGS = 16
@@ -56,11 +55,11 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A NodeClaim on its way. since: when it was first asked for; seen: the cluster has had it."""
+    """A NodeClaim on its way, which the API server has taken. since: when it was asked for; holds: what for, in words."""
 
     offered: Offered
     since: datetime
-    seen: bool = False
+    holds: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +71,11 @@ class BackOff:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """What is on its way and what to stay away from, as of one view. vanished: names of placeholders that failed since
-    the last one."""
+    """What is on its way and what to stay away from, as of one view. vanished: placeholders that failed since the last one, by name."""
 
     launches: Mapping[str, Launch] = field(default_factory=dict)
     back_offs: tuple[BackOff, ...] = ()
-    vanished: tuple[str, ...] = ()
+    vanished: Mapping[str, Launch] = field(default_factory=dict)
 
     def avoided(self, now: datetime) -> frozenset[tuple[str, str, str]]:
         """Offerings (type, zone, capacity type) to stay away from at this time. They may well be available: Karpenter knows nothing
@@ -96,16 +94,19 @@ class LaunchRecord:
         deleted: Iterable[str],
         now: datetime,
     ) -> dict[str, Any]:
-        """What the inventory is to remember: JSON values, the same bytes as long as nothing happens."""
+        """What the inventory is to remember: JSON values, the same bytes as long as nothing happens.
+
+        It is written once the NodeClaims are made. One that is remembered and not there has therefore vanished.
+        """
         launches = {name: launch for name, launch in self.launches.items() if name not in set(deleted)}
         for creation in created:
             planned = creation.planned
             offered = Offered(planned.instance_types, planned.zones, planned.capacity_types)
-            launches.setdefault(creation.name, Launch(offered, now))
+            launches.setdefault(creation.name, Launch(offered, now, words_of_holdings(planned.holdings)))
         memory: dict[str, Any] = {}
         if launches:
             memory[LAUNCHES_KEY] = {
-                name: launch.offered.as_json() | {"since": launch.since.isoformat(), "seen": launch.seen}
+                name: launch.offered.as_json() | {"since": launch.since.isoformat(), "holds": launch.holds}
                 for name, launch in sorted(launches.items())
             }
         if self.back_offs:
@@ -129,27 +130,26 @@ def launch_record(view: ClusterView, now: datetime) -> LaunchRecord:
     remembered, back_offs = _remembered(view.inventory.memory)
     claims = {claim.name: claim for claim in view.node_claims if claim.is_placeholder}
     launches: dict[str, Launch] = {}
-    failed: list[tuple[str, Offered]] = []
+    failed: dict[str, Launch] = {}
     for name, launch in sorted(remembered.items()):
         claim = claims.get(name)
-        if claim is None and not launch.seen and now - launch.since < UNSEEN:
-            launches[name] = launch
-        elif claim is None or (_has_failed(claim) and not _is_there(claim)):
-            failed.append((name, launch.offered))
+        if claim is None or (_has_failed(claim) and not _is_there(claim)):
+            failed[name] = launch
         elif _is_there(claim):
             back_offs = [item for item in back_offs if not item.offered.covers(*_offering(claim))]
         else:
-            launches[name] = replace(launch, seen=True)
+            launches[name] = launch
     for name, claim in sorted(claims.items()):
         if name not in remembered and not _is_there(claim) and not _has_failed(claim):
-            launches[name] = Launch(_asked_for(claim), claim.created or now, seen=True)
-    for _, offered in failed:
+            launches[name] = Launch(_asked_for(claim), claim.created or now, claim.annotation(HOLDS_ANNOTATION) or "")
+    # Several that asked for the same and vanish together found out the same thing once.
+    for offered in sorted({launch.offered for launch in failed.values()}):
         back_offs = _lengthened(back_offs, offered, now)
     kept = sorted(
         (item for item in back_offs if now < item.until + LONGEST_DELAY),
         key=lambda item: (item.until, item.offered),
     )
-    return LaunchRecord(launches, tuple(kept), tuple(name for name, _ in failed))
+    return LaunchRecord(launches, tuple(kept), failed)
 
 
 def _lengthened(back_offs: Iterable[BackOff], offered: Offered, now: datetime) -> list[BackOff]:
@@ -186,7 +186,7 @@ def _remembered(memory: Mapping[str, Any]) -> tuple[dict[str, Launch], list[Back
     try:
         for name, value in dict(memory.get(LAUNCHES_KEY) or {}).items():
             since = datetime.fromisoformat(value["since"])
-            launches[name] = Launch(Offered.parse(value), since, bool(value["seen"]))
+            launches[name] = Launch(Offered.parse(value), since, str(value.get("holds", "")))
         for value in memory.get(BACK_OFFS_KEY) or ():
             until = datetime.fromisoformat(value["until"])
             back_offs.append(BackOff(Offered.parse(value), int(value["failures"]), until))

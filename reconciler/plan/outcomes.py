@@ -14,6 +14,7 @@ from reconciler.plan.bins import Bin
 from reconciler.plan.limits import Cut
 from reconciler.plan.provisioning import provisioning
 from reconciler.plan.request_decisions import Whereabouts
+from reconciler.plan.stock_outs import NOT_AVAILABLE
 
 MOST_OF_A_REASON = 5
 """Sentences with one reason: of a cluster with many NodePools, some are enough to see what is wrong."""
@@ -58,7 +59,7 @@ def _order(reason: UnplacedReason) -> tuple[int, str, str]:
 class Tallies:
     """Chunks of every demand by where they are.
 
-    replaced: names of bins whose chunks are moving. As long as one stands there and nobody uses it, it is their capacity.
+    retry: when offerings are tried again of which launches found nothing, in words. replaced: names of bins whose chunks are moving. As long as one stands there and nobody uses it, it is their capacity.
     """
 
     def __init__(
@@ -70,8 +71,10 @@ class Tallies:
         *,
         replaced: frozenset[str] = frozenset(),
         later: Iterable[PlannedNode] = (),
+        retry: str = "",
     ) -> None:
         """later: nodes of the next waves."""
+        self._retry = retry
         self._tallies: dict[ObjectRef, _Tally] = {}
         self._standing = _standing(item for item in bins if item.name in replaced)
         for item in bins:
@@ -105,7 +108,7 @@ class Tallies:
 
     def whereabouts(self, ref: ObjectRef) -> Whereabouts:
         """Of a provisioning request."""
-        return _whereabouts(self._of(ref))
+        return _whereabouts(self._of(ref), self._retry)
 
     def outcome(self, demand: Demand) -> DemandOutcome:
         tally = self._tallies.get(demand.ref, _Tally())
@@ -124,7 +127,7 @@ class Tallies:
             unplaced_reasons=tally.rows(),
             conditions=demand.conditions
             if told_elsewhere
-            else provisioning(demand, _whereabouts(_moving(tally, standing))),
+            else provisioning(demand, _whereabouts(_moving(tally, standing), self._retry)),
             on_its_way=tally.on_its_way,
         )
 
@@ -133,7 +136,8 @@ def _is_not_ready(item: Bin) -> bool:
     return item.node is not None and not item.node.ready and not item.is_on_its_way
 
 
-def _whereabouts(tally: _Tally) -> Whereabouts:
+def _whereabouts(tally: _Tally, retry: str) -> Whereabouts:
+    sold_out = next((row.example for row in tally.rows() if row.cause == NOT_AVAILABLE), "")
     rows = [row for row in tally.rows() if row.cause != ALL_OR_NOTHING]
     return Whereabouts(
         ready=tally.existing - tally.on_its_way - tally.not_ready,
@@ -142,6 +146,7 @@ def _whereabouts(tally: _Tally) -> Whereabouts:
         new=tally.new,
         unplaced=tally.unplaced,
         cut=tally.cut,
+        sold_out="; ".join(filter(None, (sold_out, retry))) if sold_out else "",
         why=(rows[0].example or rows[0].cause) if rows else "",
     )
 

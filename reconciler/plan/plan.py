@@ -14,6 +14,7 @@ from reconciler.model.changes import (
     NodeClaimCreation,
     ObjectChange,
     Plan,
+    StockOut,
     new_node_pools,
 )
 from reconciler.model.declared import Declared
@@ -54,6 +55,7 @@ from reconciler.plan.rollback import rolled_back
 from reconciler.plan.shortages import with_shortages
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
+from reconciler.plan.stock_outs import retry_words, stock_outs
 from reconciler.plan.unrendered import TEMPLATE_FAILED, without_unrendered
 from reconciler.timetable.capacity_schedule import state_at
 
@@ -112,12 +114,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
     created, capped = _created(inputs, capped)
-    tallies = Tallies(bins, created, placement.unplaced, capped.cuts, replaced=inputs.replaced, later=capped.later)
+    retry = retry_words(inputs.launches, inputs.cluster_now)
+    tallies = Tallies(
+        *(bins, created, placement.unplaced, capped.cuts), replaced=inputs.replaced, later=capped.later, retry=retry
+    )
     requests = _requests(inputs, bins, tallies)
     created = labelled(created, inputs.demands, requests.decisions)
     held = _held(inputs, bins, created, capped, prices, blocked=bool(blocked))
     if not blocked:
         held = held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
+    missed = stock_outs(inputs.launches, inputs.demands, created, placement.unplaced, inputs.cluster_now)
     objects, pruning, applied = _objects(inputs, requests, blocked=bool(blocked))
     outcomes = with_shortages(_outcomes(inputs, bins, created, tallies, requests), view)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
@@ -147,10 +153,11 @@ def make_plan(inputs: PlanInputs) -> Plan:
         local_budgets=inputs.local_budgets,
         include_pending=inputs.include_pending,
         blocked=blocked,
-        notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped))),
+        notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped)), missed),
         memory=_memory(inputs, created, held, pruning)
         | records_memory(requests.records)
         | one_shot_memory(outcomes, bins, view, inputs.cluster_now),
+        stock_outs=missed,
         edges=_edges(inputs, requests, outcomes),
     )
 
@@ -240,17 +247,14 @@ def _outcomes(
     return outcomes
 
 
-def _notes(inputs: PlanInputs, of_the_changes: Sequence[str]) -> tuple[str, ...]:
+def _notes(inputs: PlanInputs, of_the_changes: Sequence[str], missed: Sequence[StockOut]) -> tuple[str, ...]:
     notes = [*nominated_notes(inputs.view), *of_the_changes]
     if not inputs.instance_types and inputs.placement.unplaced:
         notes.append(
             "no instance type is known, so that no node can be planned: name a catalog with --catalog "
             "FILE or karpenter-metrics:URL",
         )
-    if inputs.launches.vanished:
-        notes.append(
-            f"vanished before their nodes were there: {', '.join(inputs.launches.vanished)}; other offerings are taken"
-        )
+    notes += [item.message for item in missed]
     if inputs.suspended:
         notes.append("headroom is suspended: nothing of this is applied")
     return tuple(notes)

@@ -40,17 +40,16 @@ def _provisioning(demand: Demand, where: Whereabouts) -> Condition:
     missing = [
         f"{count:,} {words}"
         for count, words in (
-            (where.coming, "on nodes that are on their way"),
+            # What a pass asks for is on its way once the status is written: another message would be another write.
+            (where.coming + where.new, "on nodes that are on their way"),
             (where.not_ready, "on nodes that are not ready"),
-            (where.new, "on nodes to be made"),
             (where.unplaced, "without a place"),
         )
         if count
     ]
     if missing:
         message = f"of {demand.desired:,} chunks, {', '.join(missing)}"
-        if where.cut:
-            message = f"{message}; {where.cut}"
+        message = "; ".join(filter(None, (message, where.cut, where.sold_out)))
         return _condition(ConditionStatus.FALSE, "RequiresNewCapacity", message)
     return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"all {demand.desired:,} chunks have room")
 

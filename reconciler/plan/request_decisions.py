@@ -35,7 +35,7 @@ _MOST_DOUBLINGS = 16
 class Whereabouts:
     """Where the chunks of one request are. ready: on nodes that take pods now. coming: on nodes on their way. not_ready: on nodes that were
     ready, are not now, and are waited for. new: on nodes that the
-    plan makes. cut: a cap keeps them waiting, in words. why: what stood in the way of the others."""
+    plan makes. cut: a cap keeps them waiting, in words. sold_out: what cannot be had now and until when. why: what stood in the way of the others."""
 
     ready: int = 0
     coming: int = 0
@@ -43,6 +43,7 @@ class Whereabouts:
     new: int = 0
     unplaced: int = 0
     cut: str = ""
+    sold_out: str = ""
     why: str = ""
 
 
@@ -77,7 +78,7 @@ def decide(demand: Demand, state: RequestState, there: Whereabouts, now: datetim
 
 
 def _asked(demand: Demand, state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules) -> Decision:
-    if there.ready and not (there.coming or there.new or there.unplaced):
+    if there.ready and not (there.coming or there.not_ready or there.new or there.unplaced):
         return _provisioned(demand, state, there, now, rules)
     if state.kind is RequestKind.CHECK:
         return _no_room(state, there, now)

@@ -34,6 +34,7 @@ class ApplyWrites:
             view=state.view,
             memory=without_launches(plan.memory, never_asked_for),
             first={REQUESTS_KEY: plan.memory[REQUESTS_KEY]} if REQUESTS_KEY in plan.memory else {},
+            forget=without_launches,
             progress=lambda: self.progress(self.phase),
         )
         change_set = ChangeSet((*done.results, *state.unrendered))

@@ -53,10 +53,10 @@ class Prepare:
             booked=places.held,
             keeping=waiting.names,
         )
-        edges = (
-            [Edge(waiting.until + view.clock_skew, "a node has not been ready for long enough")]
-            if waiting.until
-            else []
+        ends = (
+            (waiting.until, "a node has not been ready for long enough"),
+            (launches.next_end(now), "an offering that ran out may be tried again"),
         )
+        edges = [Edge(end + view.clock_skew, why) for end, why in ends if end is not None]
         prepared = Prepared(without_leaving(view, leaving), leaving, options, launches)
         return replace(state, view=view, prepared=prepared, edges=(*state.edges, *edges))

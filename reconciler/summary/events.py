@@ -33,6 +33,9 @@ def _events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:
         event = _event(result)
         if event is not None:
             yield event
+    for missed in plan.stock_outs:
+        for demand in missed.demands:
+            yield Event(demand, WARNING, "NoCapacity", missed.message)
     applied = {result.write.ref.name for result in change_set.results if result.outcome is Outcome.APPLIED}
     for creation in plan.node_claims.create:
         if creation.name not in applied:

@@ -31,9 +31,19 @@ class Pass:
 class KeptCluster(Sandbox):
     """`keep` lets time pass; whatever changes in the cluster is answered by a pass a moment later."""
 
-    def __init__(self, *, instance_types: Sequence[InstanceType] = (SMALL, LARGE), **settings: object) -> None:
+    def __init__(
+        self,
+        *,
+        instance_types: Sequence[InstanceType] = (SMALL, LARGE),
+        not_ready_grace: timedelta = timedelta(minutes=1),
+        instance_types_offered: int = 20,
+    ) -> None:
         super().__init__(instance_types=instance_types)
-        self._settings = Settings(placement=PlacementSettings(check=True, **settings))  # type: ignore[arg-type]
+        self._settings = Settings(
+            placement=PlacementSettings(
+                check=True, not_ready_grace=not_ready_grace, instance_types=instance_types_offered
+            )
+        )
         self.passes: list[Pass] = []
         self.restart()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
 from reconciler.model.view import ClusterView, Inventory
-from reconciler.plan.back_offs import FIRST_DELAY, LONGEST_DELAY, UNSEEN, LaunchRecord, launch_record
+from reconciler.plan.back_offs import FIRST_DELAY, LONGEST_DELAY, LaunchRecord, launch_record
 from reconciler.plan.names import creations
 from tests.unit.plan.worlds import HELD, NOW, claim, made, planned
 
@@ -41,7 +41,7 @@ def failed(times: int = 1) -> tuple[dict[str, Any], datetime]:
     memory, now = seen(), NOW
     for turn in range(times):
         record = read(memory, now=now)
-        assert record.vanished == (NAME,)
+        assert tuple(record.vanished) == (NAME,)
         if turn < times - 1:
             now = record.back_offs[0].until
             again = record.memory(CREATED, (), now)
@@ -53,29 +53,34 @@ def failed(times: int = 1) -> tuple[dict[str, Any], datetime]:
 
 def test_a_placeholder_that_was_there_and_vanished_has_failed() -> None:
     record = read(seen())
-    assert record.vanished == (NAME,)
+    assert tuple(record.vanished) == (NAME,)
     (back_off,) = record.back_offs
     assert back_off.failures == 1
     assert back_off.until == NOW + FIRST_DELAY
     assert back_off.offered.instance_types == ("m-4x",)
 
 
-def test_one_that_was_never_seen_is_given_time_to_show_up() -> None:
-    """The watch may be behind: the same object is then asked for again, by the same name."""
-    just_now = read(asked_for(), now=NOW + UNSEEN - timedelta(seconds=1))
-    assert (just_now.vanished, just_now.back_offs) == ((), ())
-    later = just_now.memory(CREATED, (), NOW + timedelta(seconds=10))
-    assert read(later, now=NOW + UNSEEN).vanished == (NAME,)
+def test_one_that_was_there_and_gone_between_two_passes_has_failed_at_once() -> None:
+    """Its launch is remembered only once the API server has taken it."""
+    assert tuple(read(asked_for(), now=NOW + timedelta(seconds=1)).vanished) == (NAME,)
+
+
+def test_several_of_one_offering_that_vanish_together_found_out_the_same_thing_once() -> None:
+    twice = creations([planned(), planned()], ())
+    memory = LaunchRecord().memory(twice, (), NOW)
+    record = read(memory)
+    assert len(record.vanished) == 2
+    assert [(item.failures, item.until) for item in record.back_offs] == [(1, NOW + FIRST_DELAY)]
 
 
 def test_one_that_is_being_deleted_before_its_node_is_there_has_failed() -> None:
     for gone_wrong in (replace(ON_ITS_WAY, deleting=True), replace(ON_ITS_WAY, conditions=(("Launched", "False"),))):
         record = read(seen(), gone_wrong)
-        assert record.vanished == (NAME,)
+        assert tuple(record.vanished) == (NAME,)
         # It counts once, however long it lingers.
         for _ in range(2):
             record = read(record.memory((), (), NOW), gone_wrong)
-            assert record.vanished == ()
+            assert record.vanished == {}
             assert [item.failures for item in record.back_offs] == [1]
 
 
@@ -93,9 +98,8 @@ def test_what_headroom_deleted_itself_has_not_failed() -> None:
 
 def test_placeholders_on_their_way_are_remembered_even_if_the_memory_was_lost() -> None:
     record = read({}, ON_ITS_WAY)
-    assert record.launches[NAME].seen
     assert record.launches[NAME].offered.zones == ("zone-a", "zone-b")
-    assert read(record.memory((), (), NOW)).vanished == (NAME,)
+    assert tuple(read(record.memory((), (), NOW)).vanished) == (NAME,)
 
 
 def test_karpenters_own_node_claims_are_not_headrooms_to_watch() -> None:

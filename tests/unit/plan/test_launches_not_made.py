@@ -25,5 +25,5 @@ def test_what_was_not_asked_for_is_not_remembered() -> None:
     left = without_launches(plan.memory, [creation.name])
     assert LAUNCHES_KEY not in left
     record = launch_record(ClusterView(inventory=Inventory(memory=left)), NOW)
-    assert record.vanished == ()
-    assert launch_record(ClusterView(inventory=Inventory(memory=plan.memory)), NOW).launches
+    assert record.vanished == {}
+    assert launch_record(ClusterView(inventory=Inventory(memory=plan.memory)), NOW).vanished

@@ -71,7 +71,7 @@ def test_new_and_missing_places_are_counted() -> None:
     assert provisioning(answer) == (
         "False",
         "RequiresNewCapacity",
-        "of 6 chunks, 2 on nodes to be made, 3 without a place",
+        "of 6 chunks, 2 on nodes that are on their way, 3 without a place",
     )
 
 

@@ -164,7 +164,9 @@ def test_what_vanished_is_told() -> None:
     arrived = plan(carried_out(ClusterView(), first))
     name = first.node_claims.create[0].name
     lost = plan(ClusterView(inventory=Inventory(memory=arrived.memory)))
-    assert lost.notes == (f"vanished before their nodes were there: {name}; other offerings are taken",)
+    assert lost.notes == (
+        f"no node came of NodeClaim {name} (m-4x in zone-a or zone-b as on-demand): tried again at 12:03:00 UTC",
+    )
     assert "backOffs" in lost.memory
 
 

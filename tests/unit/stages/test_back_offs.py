@@ -9,7 +9,7 @@ import pytest
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import PlannedNode
-from reconciler.plan.back_offs import FIRST_DELAY, UNSEEN
+from reconciler.plan.back_offs import FIRST_DELAY
 from reconciler.settings import PlacementSettings, Settings
 from reconciler.stages.result import PassResult
 from reconciler.wiring.cycle import make_cycle
@@ -17,7 +17,7 @@ from tests.builders import instance_type
 from tests.fakes.embedded import Sandbox, apply, buffer, node_claim, node_pool, workload
 from tests.fakes.source import FakeSource
 
-SOON = UNSEEN + timedelta(seconds=1)
+SOON = timedelta(seconds=3)
 ONLY = instance_type("m-4x", cpu="4", memory="16Gi")
 """In zone-a and zone-b, on demand."""
 

@@ -1,0 +1,68 @@
+"""How long a pass takes over many buffers when one workload changes: `python -m tests.perf.many_buffers`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from statistics import median
+
+from reconciler.catalog.observed import ClusterCatalog
+from reconciler.settings import Settings
+from reconciler.wiring.cycle import make_cycle
+from tests.fakes.embedded import LARGE, SMALL, Sandbox, buffer, node_claim, node_pool, workload, workload_ref
+from tests.fakes.source import FakeSource
+
+BUFFERS, WORKLOADS, NODES = 500, 300, 60
+TURNS = 10
+
+
+def seconds_of_a_pass(turns: int = TURNS) -> list[tuple[float, dict[str, float]]]:
+    """CPU seconds of each pass after one workload of many was scaled, with wall seconds by phase."""
+    sandbox = Sandbox(instance_types=(SMALL, LARGE))
+    sandbox.cluster.apply(node_pool())
+    for number in range(NODES):
+        sandbox.cluster.apply(node_claim_of(number))
+    sandbox.wait(10)
+    for number in range(WORKLOADS):
+        sandbox.cluster.apply(workload(f"app-{number}", replicas=1, cpu="100m"))
+    for number in range(BUFFERS):
+        target = {"apiGroup": "apps", "kind": "Deployment", "name": f"app-{number % WORKLOADS}"}
+        sandbox.cluster.apply(buffer(f"buffer-{number}", scalableRef=target, replicas=1, percentage=20))
+    cycle = make_cycle(
+        Settings(),
+        source=FakeSource(),
+        cluster=sandbox.cluster,
+        catalog=ClusterCatalog("embedded"),
+        clock=sandbox.clock,
+    )
+    for _ in range(4):
+        cycle.run("warm-up")
+        sandbox.wait(30)
+    found = []
+    for turn in range(turns):
+        sandbox.cluster.scale(workload_ref(f"app-{turn}"), 2)
+        sandbox.wait(5)
+        began = time.process_time()
+        result = cycle.run("change")
+        found.append((time.process_time() - began, dict(result.timings)))
+        assert result.failure is None
+    return found
+
+
+def node_claim_of(number: int) -> dict[str, object]:
+    return node_claim(f"n-{number}", "m-8x", cpu="7")
+
+
+def main() -> None:
+    found = seconds_of_a_pass()
+    phases = {name: median(timings.get(name, 0.0) for _, timings in found) for name in found[0][1]}
+    words = ", ".join(f"{name} {seconds * 1000:.0f}" for name, seconds in phases.items())
+    times = [seconds for seconds, _ in found]
+    sys.stdout.write(
+        f"{BUFFERS} buffers over {WORKLOADS} workloads, one of them scaled: {median(times) * 1000:.0f} ms of CPU a pass at the "
+        f"median, {max(times) * 1000:.0f} ms at most (ms by phase: {words})\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
