@@ -38,7 +38,7 @@ class ApplyWrites:
             progress=lambda: self.progress(self.phase),
         )
         change_set = ChangeSet((*done.results, *state.unrendered))
-        for event in events(plan, change_set, state.trigger):
+        for event in events(plan, change_set, state.trigger, state.view):
             self.cluster.record(event)
         for event in request_events(plan, change_set, state.view.pods):
             self.cluster.record(event)
