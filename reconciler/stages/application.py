@@ -14,6 +14,7 @@ from reconciler.plan.back_offs import without_launches
 from reconciler.ports import Cluster
 from reconciler.stages.state import PassState
 from reconciler.summary.events import events
+from reconciler.summary.request_events import request_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,5 +40,7 @@ class ApplyWrites:
         )
         change_set = ChangeSet((*done.results, *state.unrendered))
         for event in events(plan, change_set, state.trigger, state.view):
+            self.cluster.record(event)
+        for event in request_events(plan, change_set, state.view.pods):
             self.cluster.record(event)
         return replace(state, change_set=change_set)

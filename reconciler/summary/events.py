@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, WriteResult
+from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.view import ClusterView
 from reconciler.ports import Event
 from reconciler.summary.buffer_events import buffer_events
@@ -41,6 +42,8 @@ def _events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:
         if creation.name not in applied:
             continue
         for demand in dict.fromkeys(holding.demand for holding in creation.planned.holdings):
+            if demand.kind == REQUEST_KIND:
+                continue  # there may be hundreds of nodes: its conditions count them
             yield Event(demand, NORMAL, "PlaceholderCreated", f"NodeClaim {creation.name}: {creation.reason}")
 
 

@@ -12,7 +12,7 @@ from reconciler.report.plan.domains import domain_lines, own_domains
 from reconciler.report.plan.objects import local_budget_section, object_lines
 from reconciler.report.plan.pending import launches, left_over, pending_words
 from reconciler.report.plan.precedence import ORDER_WORDS, precedence_words
-from reconciler.report.plan.words import held, node_name, offered, reason_words, static_words, summary
+from reconciler.report.plan.words import held, node_name, offered, reason_words, request_words, static_words, summary
 from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
 from reconciler.report.words import counted, dollars, listed, moment, short_revision, signed_dollars
 
@@ -84,6 +84,7 @@ def _demand_words(outcome: DemandOutcome, paint: Paint) -> str:
     ]
     if outcome.unplaced:
         parts.append(paint("red", f"{outcome.unplaced:,} unplaced"))
+    parts += request_words(outcome)
     first = precedence_words(demand)
     return f"{counted(demand.desired, 'chunk')}{': ' if parts else ''}{', '.join(parts)}{first and f' ({first})'}"
 

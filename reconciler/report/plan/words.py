@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from reconciler.model.changes import NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
+from reconciler.model.changes import DemandOutcome, NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
+from reconciler.model.conditions import ConditionStatus
 from reconciler.model.demand import POD_KIND
 from reconciler.model.placement import Holding, UnplacedReason
+from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import ObjectRef
 from reconciler.report.escaping import visible
 from reconciler.report.words import counted, hourly, listed
@@ -42,6 +44,21 @@ def held(holdings: Iterable[Holding]) -> str:
         rest = "pods" if all(ref.kind == POD_KIND for ref in list(counts)[3:]) else "demands"
         parts = [*parts[:3], f"{len(parts) - 3} more {rest}"]
     return listed(parts)
+
+
+def request_words(outcome: DemandOutcome) -> tuple[str, ...]:
+    """How far a provisioning request is: `not provisioned: CapacityIsNotFound`, `BookingExpired: CapacityBookingConsumed`."""
+    if outcome.demand.request is None:
+        return ()
+    known = {condition.type: condition for condition in outcome.conditions}
+    for name in TERMINAL:
+        if name in known and known[name].status is ConditionStatus.TRUE:
+            return (f"{name}: {known[name].reason}",)
+    provisioned = known.get(PROVISIONED)
+    if provisioned is None:
+        return ()
+    is_there = provisioned.status is ConditionStatus.TRUE
+    return (f"{'provisioned' if is_there else 'not provisioned'}: {provisioned.reason}",)
 
 
 def candidates(reason: UnplacedReason) -> str:
