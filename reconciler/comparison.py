@@ -43,7 +43,7 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is compared, and how. caps: those that the daemon keeps to. foreign: the head is not to be trusted, as a
-    fork's, so that its templates are left out. conflicts: as in `Difference`."""
+    fork's, so that its templates are left out. conflicts, names: as in `Difference`."""
 
     base: SourceTree
     head: SourceTree
@@ -51,6 +51,7 @@ class Request:
     caps: PlanCaps = UNCAPPED
     gates: Gates = field(default_factory=Gates)
     foreign: bool = False
+    names: tuple[str, str] | None = None
 
 
 def compare(cycle: Cycle, request: Request) -> Comparison:
@@ -75,6 +76,7 @@ def compare(cycle: Cycle, request: Request) -> Comparison:
             spending=spent,
             conflicts=request.conflicts,
             notes=tuple(notes),
+            names=request.names,
         ),
     )
     change = replace(change, failed_gates=request.gates.failures(change))

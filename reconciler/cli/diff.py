@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler.cli.exit_codes import exit_code_of_changes, exit_code_of_gates
+from reconciler.cli.fork import is_of_a_fork
 from reconciler.cli.options import options, output_option, settings_from
 from reconciler.cli.progress import Progress
 
@@ -33,7 +35,11 @@ if TYPE_CHECKING:
     help="Fail when merging adds more nodes than this at any time of the coming 30 days.",
 )
 @click.option("--no-unplaced", is_flag=True, help="Fail when chunks lose or lack a place because of merging.")
-@click.option("--fork", is_flag=True, help="HEAD is not trusted: do not render the templates that it changes.")
+@click.option(
+    "--fork/--no-fork",
+    default=None,
+    help="Whether HEAD is of a fork, whose templates are not rendered. Default: what the CI job tells.",
+)
 @output_option("text", "json", "markdown", "html", "sarif", "github")
 def command(
     *,
@@ -74,7 +80,8 @@ def command(
             sides.conflicts,
             caps=caps_of(settings),
             gates=Gates(values["max_monthly_increase"], values["max_new_nodes"], values["no_unplaced"]),
-            foreign=values["fork"],
+            foreign=is_of_a_fork(os.environ) if values["fork"] is None else values["fork"],
+            names=sides.names,
         )
         comparison = compare(session.cycle, request)
         cluster = session.cluster.name

@@ -9,6 +9,7 @@ from reconciler.clocks import SystemClock
 from reconciler.manifests.declared import left_out
 from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding
+from reconciler.named_files import read_named_file
 from reconciler.source.opening import tree_at
 from reconciler.source.worktree import WorkingTree
 
@@ -30,7 +31,7 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
             findings += [left_out((prefix + name, why)) for name, why in tree.skipped]
         else:
             try:
-                files[place.as_posix()] = place.read_bytes()
+                files[place.as_posix()] = read_named_file(place)
             except OSError as error:
                 raise Stalled(
                     f"{path}: cannot be read ({error.strerror})", reason=PATH_NOT_FOUND, hint="name a file or a folder"

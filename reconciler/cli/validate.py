@@ -95,11 +95,14 @@ def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str
 def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[Finding, ...]:
     if not any(path.endswith(".j2") for path in files):
         return ()
+    from reconciler.cli.progress import Progress  # noqa: PLC0415 - only where there are templates
     from reconciler.manifests.rendered import read_rendered  # noqa: PLC0415 - only where there are templates
     from reconciler.packaged import packaged_texts  # noqa: PLC0415 - likewise
     from reconciler.render.check import findings_of_files  # noqa: PLC0415 - likewise
 
-    return findings_of_files(files, packaged_texts("templates", suffix=".j2"), read_rendered, declared.manifests)
+    with Progress() as progress:
+        progress("templates")
+        return findings_of_files(files, packaged_texts("templates", suffix=".j2"), read_rendered, declared.manifests)
 
 
 def _strict(finding: Finding) -> Finding:

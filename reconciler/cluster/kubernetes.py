@@ -26,6 +26,7 @@ from reconciler.model.changes import Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
+from reconciler.plan.clock_skew import NOT_TOLD
 from reconciler.ports import Event as ClusterEvent
 
 _OWN_WRITES_SECONDS = 2.0
@@ -113,13 +114,16 @@ class KubernetesCluster:
         return self._in_time(self._store.view())
 
     def _in_time(self, view: ClusterView) -> ClusterView:
-        """With the skew of the clocks; the very same view as long as neither changes."""
-        skew = self._connection.server_clock.skew
-        if not skew:
+        """With the skew of the clocks, or that none is known; the very same view as long as neither changes."""
+        clock = self._connection.server_clock
+        skew, findings = clock.skew, (*view.findings, *((NOT_TOLD,) if clock.is_untold else ()))
+        if not skew and findings == view.findings:
             return view
-        if self._skewed is None or self._skewed[0] is not view or self._skewed[1].clock_skew != skew:
-            self._skewed = (view, replace(view, clock_skew=skew))
-        return self._skewed[1]
+        known = None if self._skewed is None or self._skewed[0] is not view else self._skewed[1]
+        if known is None or (known.clock_skew, known.findings) != (skew, findings):
+            known = replace(view, clock_skew=skew, findings=findings)
+            self._skewed = (view, known)
+        return known
 
     @property
     def room_taken(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 from typing import Any, TypeVar, cast
@@ -67,6 +67,8 @@ _PARTS = {
 _FOLLOWING = {"objects": "inventory", "runtime_classes": "daemon_sets", "pods": "pods by phase"}
 """Parts of a view that others are made from."""
 _T = TypeVar("_T")
+_MOST_GAPS = 5
+"""Objects of one kind that are named because they cannot be read."""
 
 
 class ViewStore:
@@ -295,7 +297,24 @@ class ViewStore:
         return inventory_of(members, cast("InventoryRecord | None", record))
 
     def _all_gaps(self) -> tuple[str, ...]:
-        return tuple(sorted(self._gaps.values()))
+        """By kind: one webhook or version can make every object of a kind unreadable, and each says much the same."""
+        rows: list[str] = []
+        of_objects: dict[str, list[str]] = {}
+        for topic, text in self._gaps.items():
+            if len(topic) == len(("group", "kind", "namespace", "name")):
+                of_objects.setdefault(topic[1], []).append(text)
+            else:
+                rows.append(text)
+        rows += [row for kind, texts in of_objects.items() for row in _grouped(kind, sorted(texts))]
+        return tuple(sorted(rows))
+
+
+def _grouped(kind: str, texts: Sequence[str]) -> Iterator[str]:
+    """texts: of the objects of one kind that cannot be read."""
+    more = len(texts) - _MOST_GAPS
+    yield from texts[: _MOST_GAPS if more > 1 else None]
+    if more > 1:
+        yield f"{more:,} more of kind {kind} cannot be read"
 
 
 def _by_key(item: tuple[Key, Value]) -> Key:

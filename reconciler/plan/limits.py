@@ -1,7 +1,4 @@
-"""Caps on what one pass may make.
-
-What is beyond a cap is cut from the end of the demands' order, and comes in a later pass if there is room then.
-"""
+"""Caps on what one pass may make: what is beyond a cap is cut from the end of the demands' order."""
 
 from __future__ import annotations
 
@@ -29,12 +26,25 @@ MOST_IN_A_WAVE = 500
 """New nodes of demands that are placed as a whole, in one pass: so many are written within half a minute or so."""
 
 
+BEYOND_A_CAP = "beyond a cap"
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """node is not made in this pass; cap: which one, in words."""
+    """node is not made in this pass; why: in words, of a cap with its setting; cause: that in a few words.
+
+    passing: the next pass may make it, without anything else being different.
+    """
 
     node: PlannedNode
-    cap: str
+    why: str
+    cause: str = BEYOND_A_CAP
+    passing: bool = False
+
+    @property
+    def waits(self) -> str:
+        """What becomes of the node, and why."""
+        return f"{_fate(one=True, passing=self.passing)}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +86,23 @@ def within_caps(
     later: set[int] = set()
     for unit in _units(planned, order, frozenset(whole)):
         nodes = [planned[index] for index in unit.indexes]
-        cap = account.refusal(unit, nodes)
-        if cap:
-            refused |= {index: Cut(planned[index], cap) for index in unit.indexes}
+        refusal = account.refusal(unit, nodes)
+        if refusal is not None:
+            refused |= {index: Cut(planned[index], refusal.why, passing=refusal.passing) for index in unit.indexes}
             continue
         later.update(unit.indexes[MOST_IN_A_WAVE:])
         account.take(nodes[:MOST_IN_A_WAVE])
     kept = tuple(node for index, node in enumerate(planned) if index not in refused and index not in later)
     waiting = tuple(node for index, node in enumerate(planned) if index in later)
     return Capped(kept, tuple(refused.values()), waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """why, passing: as in `Cut`."""
+
+    why: str
+    passing: bool = False
 
 
 class _Account:
@@ -96,21 +114,21 @@ class _Account:
         self._made = 0
         self._price = standing.price
         self._nodes = dict(standing.nodes)
-        self._end = ""
+        self._end: _Refusal | None = None
 
-    def refusal(self, unit: _Unit, nodes: Sequence[PlannedNode]) -> str:
-        """The cap that is against these nodes, in words; "" for none."""
+    def refusal(self, unit: _Unit, nodes: Sequence[PlannedNode]) -> _Refusal | None:
+        """What is against these nodes."""
         caps = self._caps
         for ref, count in unit.whole.items():
             if caps.nodes_per_request and count + self._standing.made.get(ref, 0) > caps.nodes_per_request:
-                return f"at most {caps.nodes_per_request:,} nodes for one request"
+                return _Refusal(f"at most {_nodes(caps.nodes_per_request)} for one request (caps.nodesPerRequest)")
         price = sum(node.price for node in nodes)
         alone = bool(unit.whole) and not self._made
         most = caps.new_nodes_per_pass
         if not self._end and most and not alone and self._made + len(nodes) > most:
-            self._end = f"at most {most:,} new nodes a pass"
+            self._end = _Refusal(f"at most {_nodes(most)} made in a pass (caps.newNodesPerPass)", passing=True)
         if not self._end and caps.price_per_hour and self._price + price > caps.price_per_hour:
-            self._end = f"at most ${caps.price_per_hour:,.2f} an hour"
+            self._end = _Refusal(f"at most ${caps.price_per_hour:,.2f} an hour for all nodes (caps.pricePerHour)")
         if self._end:
             return self._end
         by_pool = Counter(node.node_pool for node in nodes)
@@ -120,7 +138,9 @@ class _Account:
             if caps.nodes_per_pool and self._nodes.get(pool, 0) + count > caps.nodes_per_pool
         )
         pool = next(full, None)
-        return "" if pool is None else f"at most {caps.nodes_per_pool:,} nodes in NodePool {pool}"
+        if pool is None:
+            return None
+        return _Refusal(f"at most {_nodes(caps.nodes_per_pool)} in NodePool {pool} (caps.nodesPerPool)")
 
     def take(self, nodes: Sequence[PlannedNode]) -> None:
         self._made += len(nodes)
@@ -168,13 +188,23 @@ def _rank(node: PlannedNode, order: Mapping[ObjectRef, int]) -> int:
 
 
 def cap_notes(capped: Capped) -> tuple[str, ...]:
-    """One sentence for each cap that holds nodes back, and one about waves to come."""
-    counts: dict[str, int] = {}
+    """One for each cap that was met, and one about waves to come."""
+    counts: dict[tuple[str, bool], int] = {}
     for cut in capped.cuts:
-        counts[cut.cap] = counts.get(cut.cap, 0) + 1
+        counts[cut.why, cut.passing] = counts.get((cut.why, cut.passing), 0) + 1
     if capped.later:
-        counts[f"at most {MOST_IN_A_WAVE:,} nodes of requests at once"] = len(capped.later)
+        counts[f"at most {_nodes(MOST_IN_A_WAVE)} of requests made at once", True] = len(capped.later)
     return tuple(
-        f"{count:,} {'node waits' if count == 1 else 'nodes wait'} for a later pass: {cap}"
-        for cap, count in sorted(counts.items())
+        f"{_nodes(count)} {_fate(one=count == 1, passing=passing)}: {why}"
+        for (why, passing), count in sorted(counts.items())
     )
+
+
+def _fate(*, one: bool, passing: bool) -> str:
+    if passing:
+        return f"{'waits' if one else 'wait'} for a later pass"
+    return f"{'is' if one else 'are'} not made"
+
+
+def _nodes(count: int) -> str:
+    return f"{count:,} {'node' if count == 1 else 'nodes'}"

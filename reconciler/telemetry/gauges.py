@@ -11,24 +11,13 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from reconciler.model.changes import DemandOutcome, Plan
-from reconciler.model.conditions import ConditionStatus
 from reconciler.model.errors import Failure, Stalled
 from reconciler.model.findings import Severity
-from reconciler.model.provisioning_requests import (
-    BOOKING_EXPIRED,
-    CAPACITY_REVOKED,
-    FAILED,
-    PROVISIONED,
-    Phase,
-    RequestState,
-)
-from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.source import SourceTree
+from reconciler.telemetry.buffers import Shortages, buffer_gauges, proposal_gauges
+from reconciler.telemetry.requests import is_left, request_gauges
 
-_BUFFER_KINDS = {"Buffer", "CapacityBuffer"}
 _DEMAND = ("kind", "namespace", "name")
-_ENDS = {FAILED: "failed", CAPACITY_REVOKED: "capacity_revoked", BOOKING_EXPIRED: "booking_expired"}
-"""By condition type: what a request that has ended is counted as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +35,7 @@ class PassGauges(Collector):
 
     def __init__(self) -> None:
         self._snapshot: _Snapshot | None = None
+        self.shortages = Shortages()
 
     def take(
         self,
@@ -75,8 +65,9 @@ class PassGauges(Collector):
         if snapshot.plan is not None:
             yield from _plan_gauges(snapshot.plan)
             yield from _demand_gauges(snapshot.plan.demands)
-            yield from _request_gauges(snapshot.plan.demands)
-            yield from _seed_gauges(snapshot.plan.demands)
+            yield from proposal_gauges(snapshot.plan.demands)
+            yield from buffer_gauges(snapshot.plan.demands, self.shortages, snapshot.attempted)
+            yield from request_gauges(snapshot.plan.demands)
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
@@ -145,7 +136,7 @@ def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
     yield _gauge(
         "headroom_held_nodes",
         "Bins that hold chunks: nodes, and NodeClaims on their way",
-        sum(1 for bin_ in plan.occupied if bin_.holdings),
+        _held_bins(plan),
     )
     yield _labelled(
         "headroom_plan_price_per_hour",
@@ -166,9 +157,15 @@ def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
     yield _gauge("headroom_plan_blocked", "Reasons why nothing may be deleted or released now", len(plan.blocked))
 
 
+def _held_bins(plan: Plan) -> int:
+    """What somebody else keeps holds no node."""
+    watched = {outcome.demand.ref for outcome in plan.demands if not outcome.demand.holds_nodes}
+    return sum(any(holding.demand not in watched for holding in item.holdings) for item in plan.occupied)
+
+
 def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
     """A provisioning request is answered: that there is no room for it now is no lack of something promised."""
-    own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod and not _is_left(outcome)]
+    own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod and not is_left(outcome)]
     yield _labelled(
         "headroom_plan_desired_chunks",
         "Chunks that a demand asks for; absent while it is not ready",
@@ -187,60 +184,6 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
         _DEMAND,
         [(_name(outcome), outcome.demand.desired is not None) for outcome in own],
     )
-
-
-def _is_left(outcome: DemandOutcome) -> bool:
-    return outcome.demand.request is not None and outcome.demand.request.phase is Phase.LEFT
-
-
-def _request_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
-    states = dict.fromkeys(("waiting", "booked", "not_ready", "left", *_ENDS.values()), 0)
-    booked = 0
-    for outcome in outcomes:
-        if outcome.demand.request is not None:
-            state = _state_of(outcome, outcome.demand.request)
-            states[state] += 1
-            booked += (outcome.demand.desired or 0) if state == "booked" else 0
-    yield _labelled(
-        "headroom_requests",
-        "Provisioning requests by how far they are",
-        ("state",),
-        [((state,), count) for state, count in states.items()],
-    )
-    yield _gauge("headroom_booked_pods", "Pods that bookings of provisioning requests still keep room for", booked)
-
-
-def _state_of(outcome: DemandOutcome, request: RequestState) -> str:
-    true = {item.type for item in outcome.conditions if item.status is ConditionStatus.TRUE}
-    ended = next((state for kind, state in _ENDS.items() if kind in true), "")
-    if ended or request.phase is Phase.LEFT:
-        return ended or "left"
-    if request.phase is Phase.NOT_READY:
-        return "not_ready"
-    return "booked" if PROVISIONED in true else "waiting"
-
-
-def _seed_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
-    """Under the names of the Karpenter RFC "CapacityBuffer": what stands or is on its way."""
-    buffers = [outcome for outcome in outcomes if outcome.demand.ref.kind in _BUFFER_KINDS]
-    for name, text, resource, unit in (
-        ("karpenter_buffer_capacity_cpu_cores", "CPU kept ready for a buffer", CPU, 1000),
-        ("karpenter_buffer_capacity_memory_bytes", "Memory kept ready for a buffer", MEMORY, 1),
-    ):
-        yield _labelled(
-            name,
-            text,
-            ("namespace", "name"),
-            [
-                ((outcome.demand.ref.namespace, outcome.demand.ref.name), _kept(outcome, resource) / unit)
-                for outcome in buffers
-            ],
-        )
-
-
-def _kept(outcome: DemandOutcome, resource: str) -> int:
-    """A buffer has one group, so that its chunks are all alike."""
-    return sum(group.shape.requests.get(resource) for group in outcome.demand.groups[:1]) * outcome.on_existing
 
 
 def _name(outcome: DemandOutcome) -> tuple[str, str, str]:

@@ -53,6 +53,7 @@ def make_cycle(
                 optimal=placement.mode == "optimal",
             ),
             optimal_within=placement.optimal_within,
+            not_ready_grace=placement.not_ready_grace,
             inventory=inventory_parent(settings),
             check_placement=placement.check,
             templates_folder=settings.templates,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.clocks import SystemClock
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Misused
 from reconciler.settings import Settings
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cluster import inventory_parent, open_cluster
@@ -21,7 +21,7 @@ def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
     try:
         cluster.start(lambda: None)
         if not isinstance(cluster, KubernetesCluster):
-            raise Invalid(
+            raise Misused(
                 f"{cluster.name} is no cluster to capture",
                 hint="name a real one: --cluster kubeconfig[:CONTEXT] or in-cluster",
             )

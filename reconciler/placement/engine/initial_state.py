@@ -62,7 +62,7 @@ def initial_state(
             topology.watch(wanted, chunks_only=batch.keeps_minimum)
     topology.count_pods()
     reservations = reservations_of(catalogue, view)
-    limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations.left)
+    limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations.left, options.promised)
     offers = usable_offers(list(every.values()), [pool for pool in problem.node_pools if usable(pool)], reservations)
     sentences = (*attached.assumptions, *catalogue.left_out, *in_force.left_out, *unknown_prices(offers))
     topology.assumptions.update(sentences, _not_judged(batches))

@@ -33,7 +33,9 @@ def test_the_number_of_new_nodes_is_capped_by_the_demands_order() -> None:
     answer = capped(THIRD, FIRST, SECOND, new_nodes_per_pass=2)
     assert answer.kept == (FIRST, SECOND)
     assert [cut.node for cut in answer.cuts] == [THIRD]
-    assert cap_notes(answer) == ("1 node waits for a later pass: at most 2 new nodes a pass",)
+    assert cap_notes(answer) == (
+        "1 node waits for a later pass: at most 2 nodes made in a pass (caps.newNodesPerPass)",
+    )
 
 
 def test_a_node_ranks_by_the_first_demand_that_it_serves() -> None:
@@ -45,6 +47,9 @@ def test_the_price_counts_what_is_there_already() -> None:
     dear = planned(chunks(1, "second"), price=2.0)
     assert capped(FIRST, price_now=9.9, price_per_hour=10).kept == ()
     assert capped(FIRST, price_now=9.8, price_per_hour=10).kept == (FIRST,)
+    assert cap_notes(capped(FIRST, price_now=9.9, price_per_hour=10)) == (
+        "1 node is not made: at most $10.00 an hour for all nodes (caps.pricePerHour)",
+    )
     # A cheaper node of lower rank does not slip past a dearer one that was refused.
     assert capped(FIRST, dear, THIRD, price_per_hour=1).kept == (FIRST,)
 
@@ -53,7 +58,7 @@ def test_a_full_pool_stops_only_its_own_nodes() -> None:
     elsewhere = planned(chunks(1, "third"), pool="batch")
     answer = capped(FIRST, SECOND, elsewhere, nodes_now={"general": 4}, nodes_per_pool=5)
     assert answer.kept == (FIRST, elsewhere)
-    assert cap_notes(answer) == ("1 node waits for a later pass: at most 5 nodes in NodePool general",)
+    assert cap_notes(answer) == ("1 node is not made: at most 5 nodes in NodePool general (caps.nodesPerPool)",)
 
 
 def test_nodes_for_pending_pods_are_karpenters_and_only_looked_at() -> None:
