@@ -24,7 +24,7 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
-from reconciler.model.marks import SUSPEND_ANNOTATION
+from reconciler.model.marks import SERVES_REQUESTS_ANNOTATION, SUSPEND_ANNOTATION
 from reconciler.model.nodes import InstanceType
 from reconciler.model.one_shots import remembered_one_shots
 from reconciler.model.precedence import NO_PRIORITY_CLASS
@@ -154,6 +154,7 @@ def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Prioriti
         priority=NO_PRIORITY_CLASS if shape is None else priorities.of(shape),
         declared_priority=declared_priority(buffer.annotations),
         created=buffer.created,
+        serves_requests=(SERVES_REQUESTS_ANNOTATION, "false") not in buffer.annotations,
         recreation=Recreation.KEEP_EMPTY if is_dedicated_minimum(buffer) else buffer.recreation,
         conditions=_conditions(item, answer, dialect),
         explanation=explanation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 
@@ -41,7 +42,16 @@ def demands(
     asked, edited = ((), ()) if now is None else request_demands(declared, view, now, requests or RequestRules())
     buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types, now=now)
     pods = pending_demands(view, include_pending=include_pending)
-    return (*pods, *leaving, *sorted((*asked, *buffers), key=_ORDER)), (*edited, *findings)
+    ordered = sorted((*asked, *_kept_from(asked, buffers)), key=_ORDER)
+    return (*pods, *leaving, *ordered), (*edited, *findings)
+
+
+def _kept_from(requests: Sequence[Demand], buffers: Sequence[Demand]) -> Sequence[Demand]:
+    """Buffers that serve no request come before those that ask for room now, so that these find none of theirs."""
+    highest = max((item.priority for item in requests if item.groups and not item.booked), default=None)
+    if highest is None:
+        return buffers
+    return [item if item.serves_requests else replace(item, kept_from=highest) for item in buffers]
 
 
 _ORDER = attrgetter("order")

@@ -51,6 +51,7 @@ _KNOWN: dict[str, tuple[Callable[[str], bool], str]] = {
     "prune": _one_of("disabled", "enabled", "true"),
     "replicas-from": _ANY,
     "requestedAt": _ANY,
+    "serves-requests": _one_of("true", "false"),
     "source": _ANY,
     "ssa": _one_of("Override", "Merge", "IfNotPresent", "Ignore"),
     "suspend": _one_of("true", "false"),

@@ -45,7 +45,8 @@ class Demand:
     balloons: balloon pods that have a node. one_shot: once filled, it is not filled again.
     only_ready: room counts only on nodes that take pods now. request: of a ProvisioningRequest, how far it is.
     priority: of pods of that shape. declared_priority: `headroom.dev/priority`. booked: it was promised the capacity already.
-    created: RFC 3339 creation time, "" while it is only in Git.
+    created: RFC 3339 creation time, "" while it is only in Git. serves_requests: a provisioning request may take its room. kept_from: where
+    not, the highest priority of the requests that ask for room now.
     """
 
     ref: ObjectRef
@@ -73,6 +74,8 @@ class Demand:
     declared_priority: int = 0
     booked: bool = False
     created: str = ""
+    serves_requests: bool = True
+    kept_from: int | None = None
 
     @property
     def is_pending_pod(self) -> bool:
@@ -90,7 +93,8 @@ class Demand:
         return Rank(
             after_pods=True,
             after_bookings=True,
-            pod_priority=-self.priority,
+            pod_priority=-self.priority if self.kept_from is None else -max(self.priority, self.kept_from),
+            after_kept=self.kept_from is None,
             declared_priority=-self.declared_priority,
             after_requests=not is_request,
             turn=self._age_and_name if is_request else (),

@@ -20,20 +20,31 @@ class Rank(NamedTuple):
     after_pods: bool
     after_bookings: bool
     pod_priority: int
-    """Negated, as is the next."""
+    after_kept: bool
+    """False of a buffer whose room is kept from requests, while one of that pod priority asks."""
     declared_priority: int
+    """Negated, as is the pod priority."""
     after_requests: bool
     turn: tuple[str, ...] = ()
     """Of a request that nothing is booked for: its age and name."""
 
 
-BOOKING = Rank(after_pods=True, after_bookings=False, pod_priority=0, declared_priority=0, after_requests=False)
+BOOKING = Rank(
+    after_pods=True, after_bookings=False, pod_priority=0, after_kept=True, declared_priority=0, after_requests=False
+)
 """Of whatever has its capacity already, whose turn it was before: bookings keep their places, and none takes another's."""
 
 
 def rank_of_pods(priority: int) -> Rank:
     """Of pending pods of that priority."""
-    return Rank(after_pods=False, after_bookings=True, pod_priority=-priority, declared_priority=0, after_requests=True)
+    return Rank(
+        after_pods=False,
+        after_bookings=True,
+        pod_priority=-priority,
+        after_kept=True,
+        declared_priority=0,
+        after_requests=True,
+    )
 
 
 def is_priority(text: str) -> bool:

@@ -48,11 +48,11 @@ def request(name: str, *, class_name: str = CHECK, count: int = 1) -> Document:
     }
 
 
-def buffer() -> Document:
+def buffer(**annotations: str) -> Document:
     return {
         "apiVersion": BUFFER[0],
         "kind": BUFFER[1],
-        "metadata": {"name": "spare", "namespace": "research"},
+        "metadata": {"name": "spare", "namespace": "research", "annotations": annotations},
         "spec": {"podTemplateRef": {"name": "worker"}, "replicas": 1},
     }
 
@@ -162,27 +162,29 @@ def test_a_request_of_git_that_ran_is_not_run_again_by_another_daemon(
         assert research.is_gone("train")
 
 
+@pytest.mark.parametrize("serves", ["true", "false"])
 @pytest.mark.parametrize("first", ["request", "buffer"])
 def test_a_request_and_a_buffer_with_one_free_node(
-    first: str, research: Research, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path
+    first: str, serves: str, research: Research, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    """Room for one pod: the request has it, whoever came first, and the buffer refills on a node of its own."""
+    """Room for one pod: the request has it, whoever came first, but for a buffer that came first and serves no request."""
     research.api.apply(pod_template("3"))
     research.add_node("free", cpu="4", pods=10)
+    kept = first == "buffer" and serves == "false"
+    spare = buffer(**{"headroom.dev/serves-requests": serves})
     with DaemonProcess(repository.folder, kubeconfig, tmp_path):
         if first == "buffer":
-            research.api.apply(buffer())
+            research.api.apply(spare)
             eventually(lambda: research.buffer_says() == "FitsExistingCapacity", within=60, what="the buffer is full")
             assert research.claims() == {"free"}
         research.api.create(request("check"))
-        research.wait_for("check", "Provisioned", ("True", "CapacityIsFound"))
+        answer = ("False", "CapacityIsNotFound") if kept else ("True", "CapacityIsFound")
+        research.wait_for("check", "Provisioned", answer)
         if first == "request":
-            research.api.apply(buffer())
-        eventually(lambda: len(research.claims()) == 2, within=60, what="the buffer gets a node of its own")
-        eventually(lambda: research.buffer_says() == "FitsExistingCapacity", within=90, what="the buffer is full again")
-        assert research.conditions("check")["Provisioned"] == ("True", "CapacityIsFound")
-        held = [
-            item["metadata"].get("annotations", {}).get("karpenter.sh/do-not-disrupt")
-            for item in research.api.list(*CLAIM)
-        ]
-        assert held == ["true", "true"]
+            research.api.apply(spare)
+        nodes = 1 if kept else 2
+        eventually(lambda: len(research.claims()) == nodes, within=60, what="who has no room gets a node, or waits")
+        eventually(lambda: research.buffer_says() == "FitsExistingCapacity", within=90, what="the buffer is full")
+        assert research.conditions("check")["Provisioned"] == answer
+        annotations = [claim["metadata"].get("annotations", {}) for claim in research.api.list(*CLAIM)]
+        assert [each.get("karpenter.sh/do-not-disrupt") for each in annotations] == ["true"] * nodes
