@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.gitea import Gitea
+from tests.controlplane.go_modules import CONTROL_PLANE, GITEA, Module
 from tests.controlplane.programs import ProgramsMissingError, find_all
 from tests.programs import fail_or_skip
 
@@ -22,13 +24,17 @@ from tests.programs import fail_or_skip
 @pytest.fixture(scope="session")
 def control_plane_programs(request: pytest.FixtureRequest) -> None:
     """The programs are there, if need be after minutes of building them."""
+    _find(request, CONTROL_PLANE)
+
+
+def _find(request: pytest.FixtureRequest, modules: tuple[Module, ...]) -> None:
     with ExitStack() as stack:
         capture = request.config.pluginmanager.getplugin("capturemanager")
         if capture is not None:
             # Or the build's progress lines would only be seen after it.
             stack.enter_context(capture.global_and_fixture_disabled())
         try:
-            find_all()
+            find_all(modules)
         except ProgramsMissingError as error:
             missing = str(error)
         else:
@@ -53,6 +59,14 @@ def api_server(
 ) -> Iterator[ControlPlane]:
     """API server and CRDs, with nothing that acts on what is stored. Shared by all tests."""
     with _running(ControlPlane.api_only(state_dir=tmp_path_factory.mktemp("api-server"))) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def gitea(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
+    """A forge, shared by all tests; each makes a repository of its own."""
+    _find(request, (GITEA,))
+    with Gitea(tmp_path_factory.mktemp("gitea")) as running:
         yield running
 
 
