@@ -9,6 +9,7 @@ import click
 
 from reconciler.cli.exit_codes import exit_code_of_changes
 from reconciler.cli.options import options, output_option, settings_from
+from reconciler.cli.posting import PostOptions, post_options, posting
 from reconciler.cli.progress import Progress
 from reconciler.model.errors import Failure
 
@@ -17,6 +18,7 @@ from reconciler.model.errors import Failure
 @click.argument("revisions", metavar="BASE..HEAD")
 @options("repo", "path", "cluster", "catalog", "dialect", "now", "config", "timings", "detailed_exitcode")
 @output_option("text", "json", "markdown", "html")
+@post_options
 def command(
     *,
     revisions: str,
@@ -33,8 +35,13 @@ def command(
 
     \b
         headroom diff main..my-branch --path clusters/production --output markdown
+        headroom diff origin/main..HEAD --post github
     """
-    from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.cli.planning import (  # noqa: PLC0415 - heavy, and only for this command
+        difference_values,
+        print_difference,
+        write_timings,
+    )
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
     from reconciler.report.difference.difference import difference  # noqa: PLC0415 - likewise
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
@@ -47,22 +54,25 @@ def command(
     plans = []
     outlooks = []
     seconds: dict[str, float] = {}
-    with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
-        cluster = session.cluster.name
-        for revision in (base, head):
-            progress("git")
-            tree = session.tree_at(revision or None)
-            result = session.cycle.plan(tree=tree)
-            if result.failure is not None:
-                raise _at(revision, result.failure)
-            plans.append(result.required_plan)
-            outlooks.append(session.cycle.outlook)
-            for stage, taken in result.timings.items():
-                seconds[stage] = seconds.get(stage, 0.0) + taken
-    change = difference(plans[0], plans[1])
-    before, after = outlooks
-    ahead = None if before is None or after is None else (before, after)
-    print_difference(change, output, cluster=cluster, outlooks=ahead)
+    with posting(PostOptions.of(values), settings) as poster:
+        with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
+            cluster = session.cluster.name
+            for revision in (base, head):
+                progress("git")
+                tree = session.tree_at(revision or None)
+                result = session.cycle.plan(tree=tree)
+                if result.failure is not None:
+                    raise _at(revision, result.failure)
+                plans.append(result.required_plan)
+                outlooks.append(session.cycle.outlook)
+                for stage, taken in result.timings.items():
+                    seconds[stage] = seconds.get(stage, 0.0) + taken
+        change = difference(plans[0], plans[1])
+        before, after = outlooks
+        ahead = None if before is None or after is None else (before, after)
+        print_difference(change, output, cluster=cluster, outlooks=ahead)
+        if poster is not None:
+            poster.post(change, difference_values(change, cluster=cluster, outlooks=ahead), now)
     if timings:
         write_timings(timings, seconds)
     return exit_code_of_changes(changes=change.has_changes, detailed=detailed_exitcode)

@@ -42,8 +42,15 @@ def print_difference(
     elif output == "text":
         click.echo(difference_text(change, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
     else:
-        timelines = None if outlooks is None else (outlooks[0].ahead(), outlooks[1].ahead())
-        _print_page(difference_page(change, cluster=cluster, timelines=timelines), output)
+        _print_page(difference_values(change, cluster=cluster, outlooks=outlooks), output)
+
+
+def difference_values(
+    change: Difference, *, cluster: str, outlooks: tuple[Outlook, Outlook] | None = None
+) -> Mapping[str, Any]:
+    """What the pages of a difference show."""
+    timelines = None if outlooks is None else (outlooks[0].ahead(), outlooks[1].ahead())
+    return difference_page(change, cluster=cluster, timelines=timelines)
 
 
 def _print_page(page: Mapping[str, Any], output: str) -> None:
