@@ -32,6 +32,9 @@ class Source(Protocol):
         Raises `Stalled` only when there never was a good one.
         """
 
+    def hasten(self) -> None:
+        """Something new was announced: the next read waits for no back-off."""
+
     def close(self) -> None:
         """Give up what it holds (processes, files); it is not read afterwards."""
 
