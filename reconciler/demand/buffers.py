@@ -17,9 +17,10 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
-from reconciler.model.marks import SUSPEND_ANNOTATION
+from reconciler.model.marks import PRIORITY_ANNOTATION, SUSPEND_ANNOTATION
 from reconciler.model.nodes import InstanceType
 from reconciler.model.pods import PodShape
+from reconciler.model.precedence import NO_PRIORITY_CLASS, is_priority
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import PriorityClass
@@ -87,12 +88,13 @@ _SHOWN_IN_FULL = 10**15
 
 
 class _Priorities:
-    """PriorityClasses by name. Chunks yield to every pod; among buffers, the workload of higher priority goes first."""
+    """PriorityClasses by name. Chunks yield to every pod; among buffers, the workload of higher priority goes first, and
+    one without a class last."""
 
     def __init__(self, classes: Iterable[PriorityClass]) -> None:
         known = tuple(classes)
         self._values = {item.name: item.value for item in known}
-        self._default = max((item.value for item in known if item.global_default), default=0)
+        self._default = max((item.value for item in known if item.global_default), default=NO_PRIORITY_CLASS)
 
     def of(self, shape: PodShape) -> int:
         return self._values.get(shape.priority_class_name, self._default)
@@ -134,6 +136,12 @@ def _fulfilment(buffer: Buffer) -> Fulfilment:
     return next((kind for kind in Fulfilment if kind.value == written), Fulfilment.PLACEHOLDER)
 
 
+def _declared_priority(buffer: Buffer) -> int:
+    """As annotated. What is no number is reported by validation and means the usual."""
+    written = buffer.annotation(PRIORITY_ANNOTATION) or ""
+    return int(written) if is_priority(written) else 0
+
+
 def _is_suspended(buffer: Buffer, view: ClusterView) -> bool:
     """Whether the annotation is in Git, or on the object in the cluster."""
     live = view.objects.get(buffer.ref)
@@ -173,7 +181,9 @@ def _demand(
         ref=buffer.ref,
         desired=answer.count,
         source=buffer.position,
-        priority=0 if item.shape is None else priorities.of(item.shape),
+        priority=NO_PRIORITY_CLASS if item.shape is None else priorities.of(item.shape),
+        declared_priority=_declared_priority(buffer),
+        created=buffer.created,
         recreation=Recreation.KEEP_EMPTY if is_dedicated_minimum(buffer) else buffer.recreation,
         conditions=_conditions(item, answer, dialect),
         explanation=explanation,

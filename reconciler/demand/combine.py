@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
@@ -23,7 +24,7 @@ def demands(
     leaving: Sequence[Demand] = (),
     instance_types: Sequence[InstanceType] = (),
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
-    """Pending pods first, then buffers by priority, namespace, name and kind: a total order. And the findings on buffers.
+    """Pending pods first, then buffers in the order in which they are served (`Demand.order`). And the findings on buffers.
 
     declared: the repository's documents merged over the cluster's own.
     include_pending: new nodes may be planned for pending pods.
@@ -32,8 +33,7 @@ def demands(
     """
     buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types)
     pods = pending_demands(view, include_pending=include_pending)
-    return (*pods, *leaving, *sorted(buffers, key=_order)), findings
+    return (*pods, *leaving, *sorted(buffers, key=_ORDER)), findings
 
 
-def _order(demand: Demand) -> tuple[int, str, str, str]:
-    return (-demand.priority, demand.ref.namespace, demand.ref.name, demand.ref.kind)
+_ORDER = attrgetter("order")

@@ -13,6 +13,7 @@ from reconciler.manifests.structure import nearest
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.durations import duration_hint, parse_duration
 from reconciler.model.errors import Invalid
+from reconciler.model.precedence import is_priority
 
 PREFIX = "headroom.dev/"
 
@@ -37,6 +38,7 @@ _KNOWN: dict[str, tuple[Callable[[str], bool], str]] = {
     "drift": _one_of("correct", "report"),
     "fulfilment": _one_of(*(fulfilment.value for fulfilment in Fulfilment)),
     "lead-time": (_is_duration, 'write a duration such as "10m"'),
+    "priority": (is_priority, "write an integer, such as 10; the higher goes first"),
     "prune": _one_of("disabled", "enabled", "true"),
     "replicas-from": _ANY,
     "requestedAt": _ANY,

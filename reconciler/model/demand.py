@@ -9,10 +9,14 @@ from operator import is_
 from reconciler.model.buffers import Recreation
 from reconciler.model.conditions import Condition
 from reconciler.model.pods import PodShape
+from reconciler.model.precedence import NO_PRIORITY_CLASS, Rank, rank_of_pods
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
 
 POD_KIND = "Pod"
+REQUEST_KIND = "ProvisioningRequest"
+_NOT_CREATED_YET = "9999"
+"""Sorts after every creation time: what is only in Git is the youngest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +37,15 @@ class Demand:
     explanation: how the size came about, in words, one fact a line; replicas, template: what status shows;
     pod_template: name of the PodTemplate the shape came from and its generation, for status.
     leaves: the node that this pod runs on and that is being deleted, so that it needs another place; "" for all else.
+    priority: of pods of that shape. declared_priority: `headroom.dev/priority`. booked: it was promised the capacity already.
+    created: RFC 3339 creation time, "" while it is only in Git.
     """
 
     ref: ObjectRef
     groups: tuple[ChunkGroup, ...] = ()
     desired: int | None = None
     source: SourcePosition | None = None
-    priority: int = 0
+    priority: int = NO_PRIORITY_CLASS
     opens_nodes: bool = True
     whole: bool = False
     recreation: Recreation = Recreation.KEEP_EMPTY
@@ -49,11 +55,33 @@ class Demand:
     fulfilment: str = "placeholder"
     limited_by: str = ""
     leaves: str = ""
+    declared_priority: int = 0
+    booked: bool = False
+    created: str = ""
 
     @property
     def is_pending_pod(self) -> bool:
         """Also of a pod that will be pending once its node is gone (`leaves`)."""
         return self.ref.kind == POD_KIND
+
+    @property
+    def rank(self) -> Rank:
+        """Before whom it is served, whatever places they have already."""
+        if self.is_pending_pod:
+            return rank_of_pods(self.priority)
+        return Rank(
+            after_pods=True,
+            after_bookings=not self.booked,
+            pod_priority=-self.priority,
+            declared_priority=-self.declared_priority,
+            after_requests=self.ref.kind != REQUEST_KIND,
+        )
+
+    @property
+    def order(self) -> tuple[Rank, str, str, str, str, str]:
+        """The sort key of all demands, a total order: rank, then age, then name."""
+        ref = self.ref
+        return (self.rank, self.created or _NOT_CREATED_YET, ref.namespace, ref.name, ref.kind, ref.group)
 
     def with_shapes(self, shape_of: Callable[[ChunkGroup], PodShape]) -> Demand:
         """With other shapes for its groups; the very same demand where none is another."""

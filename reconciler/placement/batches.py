@@ -1,7 +1,7 @@
 """Demands as batches: runs of equal chunks that are placed together, in the order in which they are.
 
 Pending pods come first, highest priority first and among equals the largest, so that the small fill the gaps; pods of equal
-shape are one batch. Then demands by priority, namespace and name, each group a batch of its own.
+shape are one batch. Then demands in their order, each group a batch of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
 from reconciler.model.pods import PodShape
+from reconciler.model.precedence import Rank, rank_of_pods
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED
@@ -48,7 +49,7 @@ class Batch:
     pods: bool
     keeps_minimum: bool
     opens_nodes: bool
-    priority: int
+    rank: Rank
     whole: int | None
     preferences: tuple[Needs, ...] = ()
     count: int = field(init=False, default=0)
@@ -78,9 +79,8 @@ class Batch:
         return self.members[0].demand
 
 
-def rank_of(batch: Batch) -> tuple[bool, int]:
-    """Pending pods come first, then higher priorities."""
-    return (not batch.pods, -batch.priority)
+RANK_OF = attrgetter("rank")
+_ORDER = attrgetter("order")
 
 
 def batches_of(demands: Sequence[Demand], needs: Callable[[PodShape], Needs], *, include_pending: bool) -> list[Batch]:
@@ -89,7 +89,7 @@ def batches_of(demands: Sequence[Demand], needs: Callable[[PodShape], Needs], *,
     for demand in demands:
         (pending if demand.is_pending_pod else others).append(demand)
     batches = _pending_batches(pending, needs, include_pending=include_pending)
-    for number, demand in enumerate(sorted(others, key=lambda item: (-item.priority, _BY_NAME(item)))):
+    for number, demand in enumerate(sorted(others, key=_ORDER)):
         for index, group in enumerate(demand.groups):
             if group.count > 0:
                 batches.append(
@@ -100,7 +100,7 @@ def batches_of(demands: Sequence[Demand], needs: Callable[[PodShape], Needs], *,
                         pods=False,
                         keeps_minimum=demand.recreation is Recreation.KEEP_MINIMUM,
                         opens_nodes=demand.opens_nodes,
-                        priority=demand.priority,
+                        rank=demand.rank,
                         whole=number if demand.whole else None,
                         preferences=_preferences(group.shape, needs) if demand.opens_nodes else (),
                     )
@@ -128,7 +128,7 @@ def _pending_batches(
     )
     return [
         Batch(
-            *(number, needs(shape), tuple(members), True, False, opens, priority, None),
+            *(number, needs(shape), tuple(members), True, False, opens, rank_of_pods(priority), None),
             _preferences(shape, needs) if opens else (),
         )
         for number, ((priority, shape, opens), members) in enumerate(order)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from reconciler.model.demand import ChunkGroup
 from reconciler.model.nodes import Node
@@ -66,7 +67,7 @@ def _with_volumes(problem: Problem, pool_types: Sequence[PoolType]) -> Attached:
         return Attached(problem)
     judge = _Judge(problem)
     # In the order in which pods are placed: a claim for one pod goes to the first.
-    order = sorted(problem.demands, key=lambda demand: (-demand.priority, demand.ref))
+    order = sorted(problem.demands, key=attrgetter("order"))
     judged = {id(demand): demand.with_shapes(judge.shape) for demand in order}
     demands = [judged[id(demand)] for demand in problem.demands]
     drivers = sorted(judge.drivers)

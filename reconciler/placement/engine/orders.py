@@ -11,7 +11,7 @@ from itertools import chain, groupby, permutations, product
 
 import numpy as np
 
-from reconciler.placement.batches import Batch, rank_of
+from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.engine.state import State
 
 Key = Callable[[Batch], float]
@@ -22,7 +22,7 @@ MOST_ORDERS = 24
 def other_orders(state: State, batches: Sequence[Batch], missing: Collection[int]) -> Iterator[list[Batch]]:
     """All there are, where those are few. Else those that found no place first; the largest first; those under most rules first; each
     only if it is new."""
-    ranks = [list(_wholes(equals)) for _, equals in groupby(batches, key=rank_of)]
+    ranks = [list(_wholes(equals)) for _, equals in groupby(batches, key=RANK_OF)]
     if math.prod(math.factorial(len(wholes)) for wholes in ranks) <= MOST_ORDERS:
         # The first of all is the order they are in.
         for chosen in [*product(*map(permutations, ranks))][1:]:

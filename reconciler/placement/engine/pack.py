@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from reconciler.placement.batches import Batch, rank_of
+from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.balance import Balance, expect_planned
@@ -73,7 +73,7 @@ class Packer:
         left: dict[int, int] = {}
         others = [item for item in self._batches if not item.waits]
         steady = self._staying.all_of(others)
-        for _, equals in groupby(others, key=rank_of):
+        for _, equals in groupby(others, key=RANK_OF):
             rank = list(equals)
             stayed = steady or self._staying.rank(rank)
             left |= {batch.number: batch.count - stayed[batch.number] for batch in rank}
@@ -115,11 +115,11 @@ class Packer:
         return {number: found for number, found in broken.items() if found}
 
     def _place(self, batches: Sequence[Batch]) -> None:
-        """Of each priority those that were placed before stay first, so that what is new makes nobody move."""
+        """Of each rank those that were placed before stay first, so that what is new makes nobody move."""
         steady: dict[int, int] | None = None
-        for (after_pods, _), equals in groupby(batches, key=rank_of):
+        for level, equals in groupby(batches, key=RANK_OF):
             rank = list(equals)
-            if after_pods and steady is None:
+            if level.after_pods and steady is None:
                 steady = self._staying.all_of([item for item in batches if not item.pods])
             stayed = steady or self._staying.rank(rank)
             self.moving += sum(item.count - stayed[item.number] for item in rank if not item.waits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from itertools import islice, permutations
 
-from reconciler.placement.batches import Batch, rank_of
+from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.retain import stay, stays_for, stays_of
 from reconciler.placement.engine.retain_order import stay_in_pieces
@@ -100,7 +100,7 @@ class Staying:
         """
         if not self._broken():
             return True
-        lower = [item for item in self._batches if rank_of(item) > rank_of(rank[-1]) and stays_for(self._stays, item)]
+        lower = [item for item in self._batches if item.rank > rank[-1].rank and stays_for(self._stays, item)]
         if not lower or self._state.topology.expected:
             return False
         saved = self._state.save()

@@ -11,7 +11,7 @@ from reconciler.placement.engine.state import State
 
 @dataclass(frozen=True, slots=True, order=True)
 class Score:
-    """What a placement is judged by, best first. missing: chunks without a place, by priority, highest first; price: of new
+    """What a placement is judged by, best first. missing: chunks without a place, by rank, the first first; price: of new
     nodes, in billionths of a USD an hour; nodes: new ones."""
 
     missing: tuple[int, ...]
@@ -20,8 +20,8 @@ class Score:
 
 
 def score_of(state: State, batches: Sequence[Batch], missing: Mapping[int, int]) -> Score:
-    by_priority = dict.fromkeys(sorted({(batch.pods, batch.priority) for batch in batches}, reverse=True), 0)
+    by_rank = dict.fromkeys(sorted({batch.rank for batch in batches}), 0)
     for batch in batches:
-        by_priority[batch.pods, batch.priority] += missing.get(batch.number, 0)
+        by_rank[batch.rank] += missing.get(batch.number, 0)
     count = state.planned.count
-    return Score(tuple(by_priority.values()), int(state.planned.price[:count].sum()), count)
+    return Score(tuple(by_rank.values()), int(state.planned.price[:count].sum()), count)

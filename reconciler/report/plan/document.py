@@ -19,6 +19,7 @@ from reconciler.model.changes import (
 )
 from reconciler.model.conditions import Condition
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
+from reconciler.model.precedence import NO_PRIORITY_CLASS
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.budgets.local import local_budgets_row
 from reconciler.report.findings.document import finding_row
@@ -38,7 +39,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "schemaVersion": PLAN_SCHEMA,
         "revision": plan.revision,
         "now": timestamp(plan.now),
-        "demands": [demand_row(outcome) for outcome in plan.demands],
+        "demands": [demand_row(outcome) for outcome in plan.demands],  # in the order in which they are served
         "nodeClaims": {
             "create": [_creation(creation) for creation in claims.create],
             "delete": [_action(action) for action in claims.delete],
@@ -104,6 +105,12 @@ def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
         "unplacedReasons": [_unplaced_reason(reason) for reason in outcome.unplaced_reasons],
         "conditions": [_condition(condition) for condition in outcome.conditions],
         "explanation": list(demand.explanation),
+        "precedence": {
+            "booked": demand.booked,
+            "podPriority": None if demand.priority == NO_PRIORITY_CLASS else demand.priority,
+            "priority": demand.declared_priority,
+            "created": demand.created or None,
+        },
     }
 
 

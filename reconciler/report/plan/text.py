@@ -11,6 +11,7 @@ from reconciler.report.paint import Paint, plain
 from reconciler.report.plan.domains import domain_lines, own_domains
 from reconciler.report.plan.objects import local_budget_section, object_lines
 from reconciler.report.plan.pending import launches, left_over, pending_words
+from reconciler.report.plan.precedence import ORDER_WORDS, precedence_words
 from reconciler.report.plan.words import held, node_name, offered, reason_words, static_words, summary
 from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
 from reconciler.report.words import counted, dollars, listed, moment, short_revision, signed_dollars
@@ -62,7 +63,10 @@ def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
         lines.append(f"  {outcome.demand.ref!s:<{width}}  {_demand_words(outcome, paint)}{where}")
         lines += [f"      {paint('dim', line)}" for line in domain_lines(outcome)]
         lines += [f"      {paint('yellow', reason_words(reason))}" for reason in outcome.unplaced_reasons]
-    return lines + rest_lines(outcomes)
+    lines += rest_lines(outcomes)
+    if len(outcomes) > 1 and any(outcome.unplaced for outcome in outcomes):
+        lines.append(f"  {paint('dim', ORDER_WORDS)}")
+    return lines
 
 
 def _demand_words(outcome: DemandOutcome, paint: Paint) -> str:
@@ -78,7 +82,8 @@ def _demand_words(outcome: DemandOutcome, paint: Paint) -> str:
     ]
     if outcome.unplaced:
         parts.append(paint("red", f"{outcome.unplaced:,} unplaced"))
-    return f"{counted(demand.desired, 'chunk')}{': ' if parts else ''}{', '.join(parts)}"
+    first = precedence_words(demand)
+    return f"{counted(demand.desired, 'chunk')}{': ' if parts else ''}{', '.join(parts)}{first and f' ({first})'}"
 
 
 def _change_lines(plan: Plan, paint: Paint) -> list[str]:

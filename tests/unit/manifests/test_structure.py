@@ -132,6 +132,8 @@ def test_documents_that_are_none_of_ours(text: str, code: str | None, hint: str)
         ("headroom.dev/fulfilment: balloon", None),
         ("headroom.dev/fulfillment: balloon", "unknown-annotation"),
         ("headroom.dev/fulfilment: pods", "invalid-annotation"),
+        ("headroom.dev/priority: high", "invalid-annotation"),
+        ("headroom.dev/priority: '1.5'", "invalid-annotation"),
         ("headroom.dev/replicas-from: office, headroom.dev/lead-time: 10m", None),
         ("headroom.dev/lead-time: 10m", "annotation-without-effect"),
         ("headroom.dev/lead-time: 10 minutes", "invalid-annotation"),

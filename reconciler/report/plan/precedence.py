@@ -1,0 +1,22 @@
+"""Why a demand is served before others, in words."""
+
+from __future__ import annotations
+
+from reconciler.model.demand import Demand
+from reconciler.model.marks import PRIORITY_ANNOTATION
+from reconciler.model.precedence import NO_PRIORITY_CLASS
+
+ORDER_WORDS = (
+    "Served in this order: pending pods and bookings first, then by pod priority, headroom.dev/priority, requests before "
+    "buffers, age and name."
+)
+
+
+def precedence_words(demand: Demand) -> str:
+    """`pod priority 1,000, headroom.dev/priority 5`; "" for what is served by its age alone."""
+    words = ["booked"] if demand.booked else []
+    if demand.priority != NO_PRIORITY_CLASS and not demand.is_pending_pod:
+        words.append(f"pod priority {demand.priority:,}")
+    if demand.declared_priority:
+        words.append(f"{PRIORITY_ANNOTATION} {demand.declared_priority:,}")
+    return ", ".join(words)
