@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from reconciler.demand.schedules import NextEdges
 from reconciler.manifests.local_budgets import next_renewal
+from reconciler.model.changes import Action
 from reconciler.model.errors import Failure
+from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import Edge
@@ -72,8 +75,12 @@ class Cycle:
         self._next_edges = NextEdges()
         self._outlook: Outlook | None = None
 
-    def plan(self, *, include_pending: bool = False, tree: SourceTree | None = None) -> PassResult:
-        """The stages up to the plan: nothing is written. tree: plan this one instead of the source's newest."""
+    def plan(
+        self, *, include_pending: bool = False, tree: SourceTree | None = None, settled: bool = False
+    ) -> PassResult:
+        """The stages up to the plan: nothing is written. tree: plan this one instead of the source's newest. settled: as
+        after the pass in which what is no longer declared was deleted.
+        """
         state = PassState(
             self._clock.now(),
             include_pending=include_pending,
@@ -81,7 +88,14 @@ class Cycle:
             tree=tree or SourceTree(None),
         )
         source = (self._source,) if tree is None else ()
-        return self._run(state, (*source, *self._reading, *self._planning))
+        read = self._advance(_Progress(state), (*source, *self._reading))
+        done = self._advance(read, self._planning)
+        if settled and done.failure is None:
+            left = read.state.effective.without(_no_longer_declared(done.state))
+            if left != read.state.effective:
+                again = replace(done, state=replace(read.state, effective=left))
+                done = self._advance(again, self._planning)
+        return result_of(done.state, done.timings, done.failure)
 
     def observe(self) -> Observation:
         """The reading stages alone. Raises what ends a pass."""
@@ -115,9 +129,13 @@ class Cycle:
         return self._outlook
 
     def _run(self, state: PassState, stages: Sequence[Stage]) -> PassResult:
-        timings: dict[str, float] = {}
-        failure: Failure | None = None
-        for stage in stages:
+        done = self._advance(_Progress(state), stages)
+        return result_of(done.state, done.timings, done.failure)
+
+    def _advance(self, so_far: _Progress, stages: Sequence[Stage]) -> _Progress:
+        """Runs the stages one after the other, until one of them fails."""
+        state, timings, failure = so_far.state, dict(so_far.timings), so_far.failure
+        for stage in () if failure is not None else stages:
             if state.suspended and stage in self._applying:
                 break
             self._progress(stage.phase)
@@ -130,4 +148,19 @@ class Cycle:
             self._outlook = state.outlook or self._outlook
             if failure is not None:
                 break
-        return result_of(state, timings, failure)
+        return _Progress(state, timings, failure)
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """How far a pass has come. timings: seconds by phase."""
+
+    state: PassState
+    timings: Mapping[str, float] = field(default_factory=dict)
+    failure: Failure | None = None
+
+
+def _no_longer_declared(state: PassState) -> frozenset[ObjectRef]:
+    """What the plan deletes for good; what a schedule only puts to sleep is not among it."""
+    deleted = {change.ref for change in state.required_plan.objects if change.action is Action.DELETE}
+    return frozenset(deleted - state.repository.dormant.keys())

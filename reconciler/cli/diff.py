@@ -3,81 +3,103 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.exit_codes import exit_code_of_changes
+from reconciler.cli.exit_codes import exit_code_of_changes, exit_code_of_gates
 from reconciler.cli.options import options, output_option, settings_from
 from reconciler.cli.posting import PostOptions, post_options, posting
 from reconciler.cli.progress import Progress
-from reconciler.model.errors import Failure
+
+if TYPE_CHECKING:
+    from reconciler.settings import Settings
+    from reconciler.source.merging import Sides
 
 
 @click.command("diff", short_help="What merging BASE..HEAD would change.")
-@click.argument("revisions", metavar="BASE..HEAD")
+@click.argument("revisions", metavar="BASE..HEAD|FOLDER")
+@click.argument("other", metavar="[FOLDER]", required=False)
 @options("repo", "path", "cluster", "catalog", "dialect", "now", "config", "timings", "detailed_exitcode")
-@output_option("text", "json", "markdown", "html")
+@click.option(
+    "--max-monthly-increase",
+    type=click.FloatRange(min=0),
+    metavar="USD",
+    help="Fail when merging costs more than this over the coming 30 days.",
+)
+@click.option(
+    "--max-new-nodes",
+    type=click.IntRange(min=0),
+    metavar="NODES",
+    help="Fail when merging adds more nodes than this at any time of the coming 30 days.",
+)
+@click.option("--no-unplaced", is_flag=True, help="Fail when chunks lose or lack a place because of merging.")
+@click.option("--fork", is_flag=True, help="HEAD is not trusted: do not render the templates that it changes.")
+@output_option("text", "json", "markdown", "html", "sarif", "github")
 @post_options
 def command(
     *,
     revisions: str,
+    other: str | None,
     output: str,
     now: datetime | None,
     timings: str | None,
     detailed_exitcode: bool,
     **values: Any,
 ) -> int:
-    """Plan both revisions on the same cluster and show how the plans differ.
+    """Plan BASE and the result of merging HEAD into it on the same cluster, and show how the plans differ.
 
-    Without HEAD ("main..") the working tree is compared. Exits 0 for no difference, 1 for a difference, 2 on an error;
-    findings do not change the exit code.
+    BASE...HEAD compares with the merge base of both instead. Without HEAD ("main..") it is the working tree that is
+    merged. Two folders are compared as they stand. Exits 0 for no difference, 1 for a difference, 2 on an error, 3 when
+    a bound is not kept; findings do not change the exit code.
 
     \b
         headroom diff main..my-branch --path clusters/production --output markdown
+        headroom diff main...my-branch --max-monthly-increase 500 --no-unplaced
         headroom diff origin/main..HEAD --post github
+        headroom diff before/ after/ --cluster snapshot:production.tar.gz
     """
-    from reconciler.cli.planning import (  # noqa: PLC0415 - heavy, and only for this command
-        difference_values,
-        print_difference,
-        write_timings,
-    )
+    from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
-    from reconciler.report.difference.difference import difference  # noqa: PLC0415 - likewise
+    from reconciler.comparison import Request, compare  # noqa: PLC0415 - likewise
+    from reconciler.report.difference.gates import Gates  # noqa: PLC0415 - likewise
+    from reconciler.wiring.cycle import caps_of  # noqa: PLC0415 - likewise
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
-    base, separator, head = revisions.partition("..")
-    if not separator or not base or head.startswith("."):
-        raise click.UsageError(f"{revisions!r} is not BASE..HEAD: write two revisions, such as main..my-branch.")
     settings = settings_from(values)
     now = now or SystemClock().now()  # one instant for both sides, so that time alone makes no difference
-    plans = []
-    outlooks = []
-    seconds: dict[str, float] = {}
+    gates = Gates(values["max_monthly_increase"], values["max_new_nodes"], values["no_unplaced"])
     with posting(PostOptions.of(values), settings) as poster:
-        with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
+        with Progress() as progress, open_session(settings, now=now, progress=progress, capped=False) as session:
+            progress("git")
+            sides = _sides(settings, revisions, other)
+            foreign = values["fork"] or (poster is not None and poster.from_fork)
+            request = Request(
+                sides.base, sides.head, sides.conflicts, caps=caps_of(settings), gates=gates, foreign=foreign
+            )
+            comparison = compare(session.cycle, request)
             cluster = session.cluster.name
-            for revision in (base, head):
-                progress("git")
-                tree = session.tree_at(revision or None)
-                result = session.cycle.plan(tree=tree)
-                if result.failure is not None:
-                    raise _at(revision, result.failure)
-                plans.append(result.required_plan)
-                outlooks.append(session.cycle.outlook)
-                for stage, taken in result.timings.items():
-                    seconds[stage] = seconds.get(stage, 0.0) + taken
-        change = difference(plans[0], plans[1])
-        before, after = outlooks
-        ahead = None if before is None or after is None else (before, after)
-        print_difference(change, output, cluster=cluster, outlooks=ahead)
+        print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)
         if poster is not None:
-            poster.post(change, difference_values(change, cluster=cluster, outlooks=ahead), now)
+            poster.post(comparison, cluster, now)
     if timings:
-        write_timings(timings, seconds)
-    return exit_code_of_changes(changes=change.has_changes, detailed=detailed_exitcode)
+        write_timings(timings, comparison.timings)
+    if comparison.change.failed_gates:
+        for sentence in comparison.change.failed_gates:
+            click.echo(f"headroom: {sentence}", err=True)
+        return exit_code_of_gates(detailed=detailed_exitcode)
+    return exit_code_of_changes(changes=comparison.change.has_changes, detailed=detailed_exitcode)
 
 
-def _at(revision: str, failure: Failure) -> Failure:
-    failure.message = f"at {revision or 'the working tree'}: {failure.message}"
-    return failure
+def _sides(settings: Settings, revisions: str, other: str | None) -> Sides:
+    from reconciler.model.errors import Invalid  # noqa: PLC0415 - small, with the rest
+    from reconciler.source.merging import Revisions, folders, sides_of  # noqa: PLC0415 - starts git
+    from reconciler.wiring.repository import git_options  # noqa: PLC0415 - likewise
+
+    if other is not None:
+        return folders(revisions, other, settings.path, templates=settings.templates)
+    try:
+        wanted = Revisions.parse(revisions)
+    except Invalid as error:
+        raise click.UsageError(error.message) from error
+    return sides_of(settings.repository or ".", wanted, settings.path, git_options(settings))

@@ -1,6 +1,6 @@
 """Exit codes, in one place.
 
-plan and diff follow kubectl diff (0 no change, 1 changes, 2 error), with `--detailed-exitcode` Terraform's (0, 2 changes,
+plan and diff follow kubectl diff (0 no change, 1 changes, 2 error; diff 3 for a bound that is not kept), with `--detailed-exitcode` Terraform's (0, 2 changes,
 1 any error, usage too); validate exits 1 on errors; everything else 0, or 1 on failure and 2 on wrong usage.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-CHANGES, ERROR = 1, 2
+CHANGES, ERROR, GATE = 1, 2, 3
 DETAILED_CHANGES, DETAILED_ERROR = 2, 1
 FAILURE, USAGE = 1, 2
 DIFFERENCE_COMMANDS = frozenset({"plan", "diff"})
@@ -20,6 +20,11 @@ def exit_code_of_changes(*, changes: bool, detailed: bool) -> int:
     if not changes:
         return 0
     return DETAILED_CHANGES if detailed else CHANGES
+
+
+def exit_code_of_gates(*, detailed: bool) -> int:
+    """What diff exits with when a bound is not kept, which is an error of its own kind."""
+    return DETAILED_ERROR if detailed else GATE
 
 
 def exit_code_of(words: Sequence[str], *, usage: bool) -> int:

@@ -12,6 +12,7 @@ import click
 from reconciler.cli.paint import paint_for_stdout, width_of_stdout
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
+from reconciler.model.timelines import CapacityTimeline
 from reconciler.outlook import Outlook
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.document import difference_document
@@ -34,23 +35,15 @@ def print_plan(plan: Plan, output: str, *, cluster: str, outlook: Outlook | None
 
 
 def print_difference(
-    change: Difference, output: str, *, cluster: str, outlooks: tuple[Outlook, Outlook] | None = None
+    change: Difference, output: str, *, cluster: str, timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None
 ) -> None:
-    """outlooks: of base and head, for the pages, which also tell how the week to come differs."""
+    """timelines: of base and head, which tell how the week to come differs."""
     if output == "json":
         click.echo(to_json(difference_document(change)), nl=False)
     elif output == "text":
         click.echo(difference_text(change, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
     else:
-        _print_page(difference_values(change, cluster=cluster, outlooks=outlooks), output)
-
-
-def difference_values(
-    change: Difference, *, cluster: str, outlooks: tuple[Outlook, Outlook] | None = None
-) -> Mapping[str, Any]:
-    """What the pages of a difference show."""
-    timelines = None if outlooks is None else (outlooks[0].ahead(), outlooks[1].ahead())
-    return difference_page(change, cluster=cluster, timelines=timelines)
+        _print_page(difference_page(change, cluster=cluster, timelines=timelines), output)
 
 
 def _print_page(page: Mapping[str, Any], output: str) -> None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from reconciler.model.errors import Failure
-from reconciler.report.difference.difference import Difference
 from reconciler.settings import Settings
 
 if TYPE_CHECKING:
+    from reconciler.comparison import Comparison
     from reconciler.wiring.posting import Destination
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -79,8 +79,13 @@ class Posting:
         self._settings = settings
         self._destination = destination
 
-    def post(self, change: Difference, page: Mapping[str, Any], at: datetime) -> None:
-        """page: the report's values; at: the instant that both sides were planned for."""
+    @property
+    def from_fork(self) -> bool:
+        """Whether its author may have no rights in the repository."""
+        return self._destination.from_fork
+
+    def post(self, comparison: Comparison, cluster: str, at: datetime) -> None:
+        """at: the instant that both sides were planned for."""
         from reconciler.forge.publishing import publish  # noqa: PLC0415 - only where something is posted
         from reconciler.forge.sticky_comment import Mode  # noqa: PLC0415 - likewise
         from reconciler.wiring.posting import publication  # noqa: PLC0415 - likewise
@@ -89,9 +94,9 @@ class Posting:
         outcome = publish(
             to.forge,
             to.number,
-            publication(change, page, self._settings, at=at, commit=to.head_commit, url=to.url),
+            publication(comparison, self._settings, cluster=cluster, at=at, commit=to.head_commit, url=to.url),
             Mode(self._options.mode),
-            only_if_there=self._options.skip_no_diff and not change.has_changes,
+            only_if_there=self._options.skip_no_diff and not comparison.change.has_changes,
         )
         click.echo(f"headroom: {_WORDS[outcome.value]} {to.forge.name} pull request {to.number}", err=True)
 

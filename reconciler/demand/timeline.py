@@ -21,10 +21,10 @@ from reconciler.model.timelines import DemandSpan
 from reconciler.model.view import ClusterView
 from reconciler.timetable.lead_time import spans_with_lead
 
-_State = tuple[int | None, bool]
+State = tuple[int | None, bool]
 """What the schedules say at an instant: replicas (None: its own number), and whether it exists."""
-_Piece = tuple[datetime, datetime, _State]
-_Sizes = dict[tuple[ObjectRef, _State], tuple[int | None, str]]
+_Piece = tuple[datetime, datetime, State]
+_Sizes = dict[tuple[ObjectRef, State], tuple[int | None, str]]
 """Chunks (None: not ready), and in words why so many."""
 
 
@@ -44,7 +44,7 @@ def demand_spans(
     """
     schedules = {schedule.ref: schedule for schedule in declared.schedules}
     followings = {buffer.ref: following_of(buffer.ref, buffer.annotations) for buffer in declared.buffers}
-    pieces = {ref: _pieces(following, schedules, start, end) for ref, following in followings.items()}
+    pieces = {ref: followed_pieces(following, schedules, start, end) for ref, following in followings.items()}
     sizes: _Sizes = {}
     for awake in _rounds(declared.buffers, followings, pieces):
         parts = tuple(buffer for buffer, _ in awake.values())
@@ -75,12 +75,12 @@ def _of_pool(
         return
     ref = pool_ref(pool)
     following = following_of(ref, pool.annotations)
-    for opens, closes, state in _pieces(following, schedules, start, end):
+    for opens, closes, state in followed_pieces(following, schedules, start, end):
         replicas = pool.replicas if state[0] is None else state[0]
         yield DemandSpan(ref, opens, closes, replicas, _why(following, state))
 
 
-def _pieces(
+def followed_pieces(
     following: Following | None,
     schedules: Mapping[ObjectRef, Schedule],
     start: datetime,
@@ -114,7 +114,7 @@ def _rounds(
     buffers: Iterable[Buffer],
     followings: Mapping[ObjectRef, Following | None],
     pieces: Mapping[ObjectRef, Sequence[_Piece]],
-) -> Iterator[dict[ObjectRef, tuple[Buffer, _State]]]:
+) -> Iterator[dict[ObjectRef, tuple[Buffer, State]]]:
     """Rounds of buffers, each in one state, until every buffer had every state in which it exists.
 
     There are as many rounds as one buffer has states, so that few rounds size many buffers.
@@ -123,7 +123,7 @@ def _rounds(
         buffer: list(dict.fromkeys(state for _, _, state in pieces[buffer.ref] if state[1])) for buffer in buffers
     }
     while any(waiting.values()):
-        awake: dict[ObjectRef, tuple[Buffer, _State]] = {}
+        awake: dict[ObjectRef, tuple[Buffer, State]] = {}
         for buffer, states in waiting.items():
             if not states:
                 continue
@@ -146,7 +146,7 @@ def _reason(demand: Demand, following: Following | None) -> str:
     return "; ".join(facts)
 
 
-def _why(following: Following | None, state: _State) -> str:
+def _why(following: Following | None, state: State) -> str:
     if following is None:
         return "spec.replicas"
     if not state[1]:

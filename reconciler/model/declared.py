@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -67,6 +68,21 @@ class Declared:
     dormant: Mapping[ObjectRef, str] = field(default_factory=dict)
     """Objects that a schedule keeps out of the cluster at present, and why."""
 
+    def without(self, refs: AbstractSet[ObjectRef]) -> Declared:
+        """What is left when these objects are deleted."""
+        if not refs:
+            return self
+        pools = {ref.name for ref in refs if ref.kind == "NodePool"}
+        return replace(
+            self,
+            buffers=_others(self.buffers, refs),
+            node_pools=tuple(pool for pool in self.node_pools if pool.name not in pools),
+            workloads=_others(self.workloads, refs),
+            provisioning_requests=_others(self.provisioning_requests, refs),
+            schedules=_others(self.schedules, refs),
+            node_overlays=_others(self.node_overlays, refs),
+        )
+
     def over(self, live: Declared) -> Declared:
         """This repository's objects, then what only the cluster (`live`) has. Manifests and findings stay this one's.
 
@@ -89,6 +105,10 @@ class Declared:
             documents=self.documents,
             dormant=self.dormant,
         )
+
+
+def _others(items: tuple[T, ...], refs: AbstractSet[ObjectRef]) -> tuple[T, ...]:
+    return tuple(item for item in items if item.ref not in refs)
 
 
 def _observed_buffer(own: Buffer, live: Buffer) -> Buffer:

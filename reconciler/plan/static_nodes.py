@@ -45,9 +45,9 @@ def static_pool_changes(
     found = []
     for name, replicas in sorted(_replicas_after(objects, changes).items()):
         before = there.get(name, 0)
-        after = _nodes_after(typed.get(name), before, replicas)
+        after = nodes_after(typed.get(name), before, replicas)
         if after > before:
-            kind, price = _cheapest(typed[name], instance_types)
+            kind, price = cheapest_admitted(typed[name], instance_types)
             found.append(StaticPoolChange(name, before, after, kind, price))
         elif after < before:
             found.append(StaticPoolChange(name, before, after))
@@ -84,7 +84,7 @@ def _replicas_of(body: Manifest) -> int | None:
     return replicas if isinstance(replicas, int) else None
 
 
-def _nodes_after(pool: NodePool | None, before: int, replicas: int) -> int:
+def nodes_after(pool: NodePool | None, before: int, replicas: int) -> int:
     """A pool that is not ready, or going, gets no more; limits keep it from growing and take nothing away."""
     if replicas <= before:
         return replicas
@@ -93,7 +93,7 @@ def _nodes_after(pool: NodePool | None, before: int, replicas: int) -> int:
     return max(before, min(replicas, dict(pool.limits or ()).get(_NODES, replicas)))
 
 
-def _cheapest(pool: NodePool, instance_types: Iterable[InstanceType]) -> tuple[str, float | None]:
+def cheapest_admitted(pool: NodePool, instance_types: Iterable[InstanceType]) -> tuple[str, float | None]:
     """Name and USD an hour of what a node of the pool may be bought as; ("", None): nothing with a known price."""
     kinds = list(instance_types)
     template = pool.template

@@ -41,14 +41,18 @@ MOST_OUTPUT = 128 * 2**20
 
 
 class CommandFailedError(Exception):
-    """A git command failed. stderr: its messages without secrets; timeout: the limit in seconds, if it exceeded that."""
+    """A git command failed. stderr: its messages without secrets; timeout: the limit in seconds, if it exceeded that; output:
+    what it wrote before it ended by itself."""
 
-    def __init__(self, verb: str, status: int, stderr: str, *, timeout: float | None = None) -> None:
+    def __init__(
+        self, verb: str, status: int, stderr: str, *, timeout: float | None = None, output: bytes = b""
+    ) -> None:
         super().__init__(f"git {verb}: {stderr}")
         self.verb = verb
         self.status = status
         self.stderr = stderr
         self.timeout = timeout
+        self.output = output
 
     @property
     def summary(self) -> str:
@@ -117,7 +121,7 @@ class Commands:
                     arguments[0], -1, f"fatal: it writes more than {MOST_OUTPUT // 2**20} MiB"
                 ) from error
         if status != 0:
-            raise self.failure(arguments[0], status, child.errors)
+            raise CommandFailedError(arguments[0], status, self._clean(child.errors), output=output)
         return output
 
     @contextmanager

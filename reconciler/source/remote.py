@@ -56,6 +56,10 @@ class Remote:
         """Git on the copy, without access to the network."""
         return Commands(self._folder, timeout=self._timeout)
 
+    def lazy(self) -> Commands:
+        """Git on the copy, which fetches contents that a filtered fetch left out when a command needs them."""
+        return self._network(self._folder)
+
     def head(self, revision: str | None) -> Head:
         """Where `revision` points now. It is a branch, a tag or a full commit name, tried in this order; None is the default branch."""
         if revision and _COMMIT.fullmatch(revision):
@@ -106,6 +110,12 @@ class Remote:
         self._ref = head.ref
         self._fetch(self._folder, "--depth=1", self._filter, "origin", f"+{head.ref}:{CANDIDATE}")
         return self.local().line("rev-parse", "--verify", f"{CANDIDATE}^{{commit}}")
+
+    def fetch_histories(self, heads: Iterable[Head]) -> None:
+        """Fetches several heads with all of their history, but no file contents where the remote can leave them out."""
+        self._prepare(self._folder)
+        refs = [f"+{head.ref}:refs/headroom/side-{number}" for number, head in enumerate(heads)]
+        self._fetch(self._folder, self._filter, "origin", *refs)
 
     def fetch_objects(self, names: Iterable[str]) -> None:
         """Fetches single objects that a filtered fetch left out, in one request.

@@ -42,7 +42,7 @@ class LocalRevision:
         self._rewind_hold = rewind_hold
         self._allowed_signers = Path(allowed_signers) if allowed_signers else None
         self._limits = limits or Limits()
-        self._git_dir, self._prefix = _find(self._path)
+        self._git_dir, self._prefix = find_repository(self._path)
         self._commit = ""
         self._tree: SourceTree | None = None
         self._rewound_at: datetime | None = None
@@ -111,7 +111,7 @@ def is_repository(path: Path) -> bool:
     return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
 
 
-def _find(path: Path) -> tuple[Path, str]:
+def find_repository(path: Path) -> tuple[Path, str]:
     """The repository around a folder, and the folder's path inside it. Raises `Invalid` when there is none."""
     git = load_git()
     try:

@@ -36,9 +36,10 @@ class ReadManifests:
         if self._documents is None or self._tree is None or state.tree.files is not self._tree.files:
             documents = with_last_good(read(state.tree.files, skipped=state.tree.skipped), self._documents)
             if self._documents is not None and self._is_emptied(documents, self._documents):
-                return replace(state, repository=self._documents, tree=emptied(state.tree))
+                written = self._documents.manifests
+                return replace(state, repository=self._documents, written=written, tree=emptied(state.tree))
             self._documents, self._tree = documents, state.tree
-        return replace(state, repository=self._documents)
+        return replace(state, repository=self._documents, written=self._documents.manifests)
 
     def _is_emptied(self, documents: Declared, before: Declared) -> bool:
         is_empty = not documents.documents and not documents.broken_files

@@ -6,11 +6,13 @@ import time
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from reconciler.model.placement import Placement
 from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.problem import Problem
 from reconciler.plan.rejection import rejections
+from reconciler.spending.month import Basis
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
 
@@ -37,4 +39,20 @@ class Place:
         placement = place_in_mode(problem, memory=self.memory, seconds_left=lambda: latest - time.perf_counter())
         is_unchecked = self.rules.check_placement and not placement.checked
         broken = violations(problem, placement) if is_unchecked else ()
-        return replace(state, placement=placement, broken_rules=broken, findings=(*state.findings, *rejections(broken)))
+        findings = (*state.findings, *rejections(broken))
+        return replace(
+            state, placement=placement, basis=self._basis(state, placement), broken_rules=broken, findings=findings
+        )
+
+    def _basis(self, state: PassState, placement: Placement) -> Basis:
+        return Basis(
+            now=state.now,
+            declared=state.effective,
+            view=state.prepared.room,
+            dialect=self.rules.dialect,
+            instance_types=state.instance_types,
+            options=state.prepared.options,
+            demands=state.demands,
+            placement=placement,
+            memory=self.memory,
+        )

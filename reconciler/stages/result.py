@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.changes import ChangeSet, Plan
-from reconciler.model.declared import Declared
+from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.errors import Failure, Waiting
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
+from reconciler.spending.month import Basis
 from reconciler.stages.state import PassState
 
 
@@ -29,6 +30,10 @@ class PassResult:
     timings: Mapping[str, float] = field(default_factory=dict)
     failure: Failure | None = None
     settled: bool = False
+    basis: Basis | None = None
+    """What a forecast of costs starts from; None where nothing was placed."""
+    written: tuple[DeclaredManifest, ...] = ()
+    """The repository's documents as they are written, budgets in local time too."""
 
     @property
     def required_plan(self) -> Plan:
@@ -60,6 +65,8 @@ def result_of(state: PassState, timings: Mapping[str, float], failure: Failure |
         timings=timings,
         failure=failure,
         settled=failure is None and _is_settled(state),
+        basis=state.basis,
+        written=state.written,
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
-from reconciler.model.declared import Declared
+from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
@@ -19,6 +19,7 @@ from reconciler.outlook import Outlook
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.back_offs import LaunchRecord
 from reconciler.render.templates import DocumentTemplates
+from reconciler.spending.month import Basis
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class PassState:
-    """trigger: why the pass is made, in one word. repository: its own documents, with the manifests as they are to be
+    """trigger: why the pass is made, in one word. written: the repository's documents as they are written. repository: its own documents, with the manifests as they are to be
     applied. live: the cluster's documents. effective: the repository's over the cluster's. local_budgets: compiled into UTC.
 
     suspended: nothing is to be written. broken_rules: what the checker rejects, in sentences. unrendered: writes that no template could be rendered for.
@@ -48,6 +49,7 @@ class PassState:
     include_pending: bool = False
     suspended: bool = False
     tree: SourceTree = field(default_factory=lambda: SourceTree(None))
+    written: tuple[DeclaredManifest, ...] = ()
     repository: Declared = field(default_factory=Declared)
     view: ClusterView = field(default_factory=ClusterView)
     live: Declared = field(default_factory=Declared)
@@ -59,6 +61,7 @@ class PassState:
     outlook: Outlook | None = None
     findings: tuple[Finding, ...] = ()
     placement: Placement = field(default_factory=Placement)
+    basis: Basis | None = None
     broken_rules: tuple[str, ...] = ()
     plan: Plan | None = None
     templates: DocumentTemplates | None = None

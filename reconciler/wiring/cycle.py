@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from reconciler.comparison import UNCAPPED
 from reconciler.cycle import Cycle
 from reconciler.demand.dialect import Dialect
 from reconciler.packaged import packaged_texts
@@ -16,6 +17,11 @@ from reconciler.stages.rules import Rules
 from reconciler.wiring.cluster import inventory_parent
 
 
+def caps_of(settings: Settings) -> PlanCaps:
+    caps = settings.caps
+    return PlanCaps(caps.new_nodes_per_pass, caps.price_per_hour, caps.nodes_per_pool, caps.prune_share)
+
+
 def make_cycle(
     settings: Settings,
     *,
@@ -24,9 +30,10 @@ def make_cycle(
     catalog: Catalog,
     clock: Clock,
     progress: Callable[[str], None] = lambda _stage: None,
+    capped: bool = True,
 ) -> Cycle:
-
-    caps, placement = settings.caps, settings.placement
+    """capped: whether a plan keeps to what one pass may make and prune."""
+    placement = settings.placement
     return Cycle(
         source=source,
         cluster=cluster,
@@ -34,7 +41,7 @@ def make_cycle(
         clock=clock,
         rules=Rules(
             dialect=Dialect(settings.dialect),
-            caps=PlanCaps(caps.new_nodes_per_pass, caps.price_per_hour, caps.nodes_per_pool, caps.prune_share),
+            caps=caps_of(settings) if capped else UNCAPPED,
             placement=PlacementOptions(
                 chunks_per_node=placement.chunks_per_node or None,
                 instance_types=placement.instance_types,

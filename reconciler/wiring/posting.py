@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
+from reconciler.comparison import Comparison
 from reconciler.forge.opening import Surroundings, forge_token, open_forge, surroundings
 from reconciler.forge.publishing import Publication
 from reconciler.forge.sticky_comment import Report
@@ -17,6 +17,7 @@ from reconciler.model.findings import Severity
 from reconciler.model.pull_requests import Annotation, CommitState, CommitStatus
 from reconciler.ports import Forge
 from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.page import difference_page
 from reconciler.settings import Settings
 from reconciler.wiring.pages import rendered_page
 
@@ -31,6 +32,7 @@ class Destination:
     number: int
     head_commit: str = ""
     url: str = ""
+    from_fork: bool = False
 
 
 @contextmanager
@@ -47,7 +49,9 @@ def destination(kind: str, number: int | None, settings: Settings) -> Iterator[D
     try:
         # A number that was named may be of another pull request than the one that CI runs for.
         own = around.number in (None, number)
-        yield Destination(forge, number, around.head_commit if own else "", around.url)
+        # Asked before anything is planned, which takes longer: a token that is not valid is told at once.
+        from_fork = forge.pull_request(number).from_fork
+        yield Destination(forge, number, around.head_commit if own else "", around.url, from_fork)
     finally:
         forge.close()
 
@@ -66,14 +70,16 @@ def forge_of(kind: str, settings: Settings, around: Surroundings | None = None) 
 
 
 def publication(
-    change: Difference, page: Mapping[str, Any], settings: Settings, *, at: datetime, commit: str = "", url: str = ""
+    comparison: Comparison, settings: Settings, *, cluster: str, at: datetime, commit: str = "", url: str = ""
 ) -> Publication:
-    """page: the report's values. commit: the pull request's head, where that is not what was planned."""
+    """commit: the pull request's head, where that is not what was planned."""
+    change = comparison.change
+    page = difference_page(change, cluster=cluster, timelines=comparison.timelines)
     commit = commit or _commit_of(change.head.revision)
-    state = _state(change)
+    words = change.failed_gates[0] if change.failed_gates else str(page["summary"])
     return Publication(
         Report(settings.path.strip("/"), at, commit, rendered_page("report.md.j2", page)),
-        CommitStatus(status_context(settings), state, str(page["summary"]), url),
+        CommitStatus(status_context(settings), _state(change), words, url),
         str(page["summary"]),
         tuple(_annotations(change)),
     )
@@ -92,7 +98,7 @@ def status_context(settings: Settings) -> str:
 
 def _state(change: Difference) -> CommitState:
     errors = any(finding.severity is Severity.ERROR for finding in change.new_findings)
-    return CommitState.FAILURE if errors else CommitState.SUCCESS
+    return CommitState.FAILURE if errors or change.failed_gates else CommitState.SUCCESS
 
 
 def _commit_of(revision: str | None) -> str:

@@ -9,13 +9,12 @@ from datetime import datetime
 
 from reconciler.clocks import FixedClock, SystemClock
 from reconciler.cycle import Cycle
-from reconciler.model.source import SourceTree
 from reconciler.ports import Clock, Cluster
 from reconciler.settings import Settings
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cluster import open_cluster
 from reconciler.wiring.cycle import make_cycle
-from reconciler.wiring.repository import git_options, open_source
+from reconciler.wiring.repository import open_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +26,6 @@ class Session:
     settings: Settings
     clock: Clock
 
-    def tree_at(self, revision: str | None) -> SourceTree:
-        """The repository's tree at a revision; None is the working tree as it stands."""
-        from reconciler.source.opening import tree_at  # noqa: PLC0415 - only where it is used
-
-        settings = self.settings
-        return tree_at(
-            settings.repository or ".",
-            revision,
-            settings.path,
-            clock=self.clock,
-            options=git_options(settings),
-        )
-
 
 @contextmanager
 def open_session(
@@ -47,8 +33,9 @@ def open_session(
     *,
     now: datetime | None,
     progress: Callable[[str], None],
+    capped: bool = True,
 ) -> Iterator[Session]:
-    """Adapters for one command: opened, and closed whatever happens."""
+    """Adapters for one command: opened, and closed whatever happens. capped: as for `make_cycle`."""
     clock: Clock = SystemClock() if now is None else FixedClock(now)
     source = open_source(settings, clock)
     try:
@@ -58,7 +45,13 @@ def open_session(
             cluster.start(lambda: None)
             catalog = open_catalog(settings, cluster, clock)
             cycle = make_cycle(
-                settings, source=source, cluster=cluster, catalog=catalog, clock=clock, progress=progress
+                settings,
+                source=source,
+                cluster=cluster,
+                catalog=catalog,
+                clock=clock,
+                progress=progress,
+                capped=capped,
             )
             yield Session(cycle, cluster, settings, clock)
         finally:

@@ -6,39 +6,45 @@ Called by `headroom diff`. Both plans start from the same cluster, so whatever b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reconciler.model.changes import (
     HOURS_PER_MONTH,
-    DemandOutcome,
     NodeClaimAction,
     NodeClaimCreation,
     ObjectChange,
     Plan,
     StaticPoolChange,
 )
+from reconciler.model.declared import DeclaredManifest
 from reconciler.model.findings import Finding
-from reconciler.model.refs import ObjectRef
-from reconciler.report.difference.objects import object_differences
+from reconciler.model.spending import Spending
+from reconciler.report.difference.costs import CostChange
+from reconciler.report.difference.demands import DemandChange, demand_changes
+from reconciler.report.difference.objects import object_differences, written_differences
 
 
 @dataclass(frozen=True, slots=True)
-class DemandChange:
-    """before, after: chunks; None: absent or not ready on that side, as the words say."""
+class Details:
+    """What is known of two revisions besides their plans. written: their documents as written, base and head. refused: changes that
+    the API server would refuse. The rest is as in `Difference`."""
 
-    ref: ObjectRef
-    before: int | None
-    after: int | None
-    before_words: str
-    after_words: str
-    unplaced: int
+    written: tuple[Sequence[DeclaredManifest], Sequence[DeclaredManifest]] | None = None
+    refused: tuple[Finding, ...] = ()
+    templates: tuple[ObjectChange, ...] = ()
+    spending: tuple[Spending, Spending] | None = None
+    conflicts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """added_nodes, removed_nodes: created only by the head, only by the base. released, kept: likewise, of existing nodes.
-    static_pools: nodes of each after the base and after the head. objects: how each manifest differs between the two."""
+    static_pools: nodes of each after the base and after the head. objects: how each manifest differs between the two.
+    templates: what other templates make of objects whose manifests are the same. cost: over the coming 30 days; None where it
+    was not worked out. conflicts: files that Git cannot merge, so that the head is the branch as it stands. failed_gates: in sentences.
+    """
 
     base: Plan
     head: Plan
@@ -51,6 +57,16 @@ class Difference:
     static_pools: tuple[StaticPoolChange, ...]
     new_findings: tuple[Finding, ...]
     fixed_findings: tuple[Finding, ...]
+    templates: tuple[ObjectChange, ...] = ()
+    cost: CostChange | None = None
+    conflicts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    failed_gates: tuple[str, ...] = ()
+
+    @property
+    def per_hour_now(self) -> float:
+        """USD of the nodes that exist."""
+        return self.base.cost.per_hour_before
 
     @property
     def per_hour_before(self) -> float:
@@ -74,47 +90,37 @@ class Difference:
             or self.kept
             or self.objects
             or self.static_pools
+            or self.templates
         )
 
 
-def difference(base: Plan, head: Plan) -> Difference:
-    """Compare by content, not by name: two placeholders with equal specs are the same."""
-    left = {outcome.demand.ref: outcome for outcome in base.demands if not outcome.demand.is_pending_pod}
-    right = {outcome.demand.ref: outcome for outcome in head.demands if not outcome.demand.is_pending_pod}
-    demands = []
-    for ref in sorted(left.keys() | right.keys()):
-        before = left[ref].demand.desired if ref in left else None
-        after = right[ref].demand.desired if ref in right else None
-        if before != after or (ref in left) != (ref in right):
-            demands.append(
-                DemandChange(
-                    ref,
-                    before,
-                    after,
-                    _size_words(left.get(ref)),
-                    _size_words(right.get(ref)),
-                    right[ref].unplaced if ref in right else 0,
-                ),
-            )
+def difference(base: Plan, head: Plan, details: Details | None = None) -> Difference:
+    """Compare by content, not by name: two placeholders with equal specs are the same.
+
+    details: what plans do not tell, without which manifests are compared as the cluster would get them.
+    """
+    more = details or Details()
+    if more.written is None:
+        objects = object_differences(base.objects, head.objects)
+    else:
+        objects = written_differences(*more.written, base.objects, head.objects)
     return Difference(
         base=base,
         head=head,
-        demands=tuple(demands),
+        demands=demand_changes(base.demands, head.demands),
         added_nodes=_only(head.node_claims.create, base.node_claims.create),
         removed_nodes=_only(base.node_claims.create, head.node_claims.create),
         released=_missing(_going(head), _going(base)),
         kept=_missing(_going(base), _going(head)),
-        objects=object_differences(base.objects, head.objects),
+        objects=objects,
         static_pools=_static_pools(base, head),
-        new_findings=_findings_only(head.findings, base.findings),
-        fixed_findings=_findings_only(base.findings, head.findings),
+        new_findings=_findings_only((*more.refused, *head.findings), base.findings),
+        fixed_findings=_findings_only(base.findings, (*more.refused, *head.findings)),
+        templates=more.templates,
+        cost=None if more.spending is None else CostChange(*more.spending),
+        conflicts=more.conflicts,
+        notes=more.notes,
     )
-
-
-def _size_words(outcome: DemandOutcome | None) -> str:
-    if outcome is None:
-        return "absent"
-    return "not ready" if outcome.demand.desired is None else f"{outcome.demand.desired:,}"
 
 
 def _only(

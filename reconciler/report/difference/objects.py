@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import SequenceMatcher
 from typing import Any
 
 from reconciler.model.changes import Action, FieldChange, ObjectChange
+from reconciler.model.declared import DeclaredManifest
 
-_OWN_MARKS = ("metadata.annotations.headroom.dev/applied-hash", "metadata.annotations.headroom.dev/source")
+_OWN_MARKS = tuple(f"metadata.annotations.headroom.dev/{name}" for name in ("applied-hash", "source", "partial"))
 """Annotations that headroom itself writes; people do not."""
 
 
@@ -20,6 +23,52 @@ def object_differences(base: Iterable[ObjectChange], head: Iterable[ObjectChange
         if change is not None:
             found.append(change)
     return tuple(found)
+
+
+def written_differences(
+    before: Iterable[DeclaredManifest],
+    after: Iterable[DeclaredManifest],
+    base: Iterable[ObjectChange],
+    head: Iterable[ObjectChange],
+) -> tuple[ObjectChange, ...]:
+    """The same from the documents as they are written, whatever is compiled or sized from them before it is applied.
+
+    base, head: what each side's plan changes on the cluster, which tells what becomes of a document that is removed.
+    """
+    left, right = {item.ref: item for item in before}, {item.ref: item for item in after}
+    undone, done = {change.ref: change for change in base}, {change.ref: change for change in head}
+    found = []
+    for ref in sorted(left.keys() | right.keys()):
+        old, new = left.get(ref), right.get(ref)
+        if new is None:
+            assert old is not None
+            found.append(_removed(old, undone.get(ref), done.get(ref)))
+        elif old is None:
+            change = done.get(ref)
+            fallback = ObjectChange(ref, Action.CREATE, (), new.manifest, new.position, "declared")
+            found.append(fallback if change is None or change.action is Action.CREATE else change)
+        else:
+            fields = _written_fields(old.manifest, new.manifest)
+            if fields:
+                found.append(ObjectChange(ref, Action.UPDATE, fields, new.manifest, new.position, "edited"))
+    return tuple(found)
+
+
+def _removed(old: DeclaredManifest, base: ObjectChange | None, head: ObjectChange | None) -> ObjectChange:
+    """Deleted, never made, or left in the cluster; the head's plan says which."""
+    if head is not None and head.action is Action.DELETE:
+        return ObjectChange(old.ref, Action.DELETE, (), None, old.position, "no longer declared")
+    if base is not None and base.action is Action.CREATE:
+        return ObjectChange(old.ref, Action.DELETE, (), None, old.position, "no longer declared, and not made yet")
+    if head is not None:
+        return head
+    return ObjectChange(old.ref, Action.DELETE, (), None, old.position, "no longer declared; it stays in the cluster")
+
+
+def _written_fields(old: Any, new: Any) -> tuple[FieldChange, ...]:
+    return tuple(
+        FieldChange(path, before, after) for path, before, after in _fields(old, new) if not path.startswith(_OWN_MARKS)
+    )
 
 
 def _difference(base: ObjectChange | None, head: ObjectChange | None) -> ObjectChange | None:
@@ -50,12 +99,26 @@ def _undone(base: ObjectChange) -> ObjectChange:
 
 
 def _fields(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every path at which two values differ. Lists of equal length are compared item by item."""
+    """Every path at which two values differ. Lists are aligned first, so that an item put in front changes no other."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in sorted(before.keys() | after.keys()):
             yield from _fields(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for index, (old, new) in enumerate(zip(before, after, strict=True)):
-            yield from _fields(old, new, f"{path}[{index}]")
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _items(before, after, path)
     elif before != after:
         yield path, before, after
+
+
+def _items(before: list[Any], after: list[Any], path: str) -> Iterator[tuple[str, Any, Any]]:
+    """Indexes are those of the list after; of an item that is removed, those of the list before."""
+    left, right = ([json.dumps(item, sort_keys=True, default=str) for item in items] for items in (before, after))
+    for tag, old_from, old_to, new_from, new_to in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        both = min(old_to - old_from, new_to - new_from)
+        for step in range(both):
+            yield from _fields(before[old_from + step], after[new_from + step], f"{path}[{new_from + step}]")
+        for index in range(old_from + both, old_to):
+            yield f"{path}[{index}]", before[index], None
+        for index in range(new_from + both, new_to):
+            yield f"{path}[{index}]", None, after[index]

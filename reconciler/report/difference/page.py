@@ -6,7 +6,8 @@ from datetime import tzinfo
 from typing import Any
 
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.report.difference.difference import DemandChange, Difference
+from reconciler.report.difference.demands import DemandChange
+from reconciler.report.difference.difference import Difference
 from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.findings.page import finding_row
 from reconciler.report.plan.page_rows import (

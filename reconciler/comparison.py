@@ -1,0 +1,141 @@
+"""What merging would change: two trees of one repository, planned on one cluster as it will be once all has settled.
+
+`headroom diff` makes it for a terminal or a continuous integration job. Whoever else reports on a pull request calls it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from reconciler.cycle import Cycle
+from reconciler.manifests import codes
+from reconciler.manifests.transitions import refused_changes
+from reconciler.model.changes import Plan
+from reconciler.model.declared import DeclaredManifest
+from reconciler.model.errors import Failure
+from reconciler.model.findings import Finding
+from reconciler.model.source import SourceTree
+from reconciler.model.timelines import CapacityTimeline
+from reconciler.plan.limits import PlanCaps
+from reconciler.report.difference.difference import Details, Difference, difference
+from reconciler.report.difference.gates import Gates
+from reconciler.spending.month import spending
+from reconciler.stages.result import PassResult
+
+UNCAPPED = PlanCaps(new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, prune_share=1.0)
+"""Of the cycle that compares: what several passes will make counts as a whole. What the caps are is told in words."""
+_TEMPLATE_SUFFIX = ".j2"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """timelines: of the coming week, base and head. timings: seconds by stage, of both sides."""
+
+    change: Difference
+    timelines: tuple[CapacityTimeline, CapacityTimeline] | None
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is compared, and how. caps: those that the daemon keeps to. foreign: the head is not to be trusted, as a
+    fork's, so that its templates are left out. conflicts: as in `Difference`."""
+
+    base: SourceTree
+    head: SourceTree
+    conflicts: tuple[str, ...] = ()
+    caps: PlanCaps = UNCAPPED
+    gates: Gates = field(default_factory=Gates)
+    foreign: bool = False
+
+
+def compare(cycle: Cycle, request: Request) -> Comparison:
+    """cycle: one of its own, with `UNCAPPED` rules. Raises the failure of a side that cannot be planned."""
+    head_tree, notes = request.head, []
+    if request.foreign:
+        head_tree, left_out = _without_templates_of(request.head, request.base)
+        notes += left_out
+    base, base_timeline = _planned(cycle, request.base, "the base")
+    head, head_timeline = _planned(cycle, head_tree, "the head")
+    notes += _cap_notes(request.caps, head.required_plan)
+    spent = None
+    if base.basis is not None and head.basis is not None:
+        spent = (spending(base.basis), spending(head.basis))
+    change = difference(
+        base.required_plan,
+        head.required_plan,
+        Details(
+            written=(base.written, head.written),
+            refused=tuple(_refused(base.written, head.written)),
+            spending=spent,
+            conflicts=request.conflicts,
+            notes=tuple(notes),
+        ),
+    )
+    change = replace(change, failed_gates=request.gates.failures(change))
+    timelines = None if base_timeline is None or head_timeline is None else (base_timeline, head_timeline)
+    timings = {
+        stage: base.timings.get(stage, 0.0) + head.timings.get(stage, 0.0)
+        for stage in (*base.timings, *(stage for stage in head.timings if stage not in base.timings))
+    }
+    return Comparison(change, timelines, timings)
+
+
+def _planned(cycle: Cycle, tree: SourceTree, side: str) -> tuple[PassResult, CapacityTimeline | None]:
+    result = cycle.plan(tree=tree, settled=True)
+    if result.failure is not None:
+        raise _at(tree.revision or side, result.failure)
+    outlook = cycle.outlook
+    return result, None if outlook is None else outlook.ahead()
+
+
+def _at(revision: str, failure: Failure) -> Failure:
+    failure.message = f"at {revision.partition('@sha1:')[0]}: {failure.message}"
+    return failure
+
+
+def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest, ...]) -> Iterator[Finding]:
+    """Edits that the API server refuses once the base is in the cluster, and that never take effect by merging."""
+    known = {item.ref: item for item in before}
+    code = codes.IMMUTABLE_FIELD
+    for item in after:
+        old = known.get(item.ref)
+        for change in () if old is None else refused_changes(old.manifest, item.manifest):
+            yield Finding(code.name, code.severity, change.message, item.position, item.ref, change.path, change.hint)
+
+
+def _without_templates_of(head: SourceTree, base: SourceTree) -> tuple[SourceTree, list[str]]:
+    """The head with the base's templates in place of its own, and what there is to say about it."""
+    own = {path: content for path, content in head.files.items() if path.endswith(_TEMPLATE_SUFFIX)}
+    trusted = {path: content for path, content in base.files.items() if path.endswith(_TEMPLATE_SUFFIX)}
+    if own == trusted:
+        return head, []
+    files = {path: content for path, content in head.files.items() if path not in own} | trusted
+    changed = sorted(path for path in own.keys() | trusted.keys() if own.get(path) != trusted.get(path))
+    note = f"the head is of a fork, so its templates are not rendered: {', '.join(changed)}"
+    return replace(head, files=files), [note]
+
+
+def _cap_notes(caps: PlanCaps, head: Plan) -> list[str]:
+    """What the daemon's caps make of it: they cut no figure here."""
+    notes = []
+    nodes = len(head.node_claims.create)
+    if caps.new_nodes_per_pass and nodes > caps.new_nodes_per_pass:
+        passes = -(-nodes // caps.new_nodes_per_pass)
+        notes.append(
+            f"a pass makes at most {caps.new_nodes_per_pass:,} new nodes, so that {nodes:,} take {passes:,} passes"
+        )
+    if caps.price_per_hour and head.cost.per_hour_after > caps.price_per_hour:
+        notes.append(
+            f"caps.pricePerHour holds back what goes beyond ${caps.price_per_hour:,.2f} an hour; the cost is counted in full"
+        )
+    made: dict[str, int] = {}
+    for creation in head.node_claims.create:
+        made[creation.planned.node_pool] = made.get(creation.planned.node_pool, 0) + 1
+    for pool, count in sorted(made.items()):
+        if caps.nodes_per_pool and count > caps.nodes_per_pool:
+            notes.append(
+                f"caps.nodesPerPool holds NodePool {pool} to {caps.nodes_per_pool:,} nodes; the cost is counted in full"
+            )
+    return notes

@@ -1,0 +1,110 @@
+"""What capacity costs over a span of time, in USD, as foreseen at one instant.
+
+Every span is half-open, [start, end), in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from reconciler.model.placement import UnplacedReason
+from reconciler.model.refs import ObjectRef
+
+MONTH = timedelta(days=30)
+"""How far costs look ahead."""
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCost:
+    """One NodePool in a steady state. per_hour: USD."""
+
+    nodes: int = 0
+    per_hour: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DemandCost:
+    """One demand in a steady state. per_hour: USD, its share of nodes that are there for chunks alone; chunks: None when it
+    is not ready; reasons: of its unplaced chunks."""
+
+    chunks: int | None = 0
+    unplaced: int = 0
+    per_hour: float = 0.0
+    reasons: tuple[UnplacedReason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyState:
+    """What is paid once the cluster has settled on what is asked for. per_hour: USD of all nodes with a known price; unpriced: how
+    many have none."""
+
+    per_hour: float = 0.0
+    nodes: int = 0
+    unpriced: int = 0
+    pools: Mapping[str, PoolCost] = field(default_factory=dict)
+    demands: Mapping[ObjectRef, DemandCost] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCost:
+    """What the followers of one schedule cost while it has one value. hours: how long that is within the span.
+
+    value: replicas; None: above 0, for followers that only exist while it is.
+    """
+
+    schedule: ObjectRef
+    value: int | None
+    hours: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class CostSpan:
+    """A span in which nothing that is asked for changes."""
+
+    start: datetime
+    end: datetime
+    state: SteadyState
+
+    @property
+    def hours(self) -> float:
+        """How long it lasts."""
+        return (self.end - self.start) / HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """spans: filling [start, end), neighbours differ. windows: by schedule, the highest value first. notes: what was assumed."""
+
+    start: datetime
+    end: datetime
+    spans: tuple[CostSpan, ...]
+    windows: tuple[WindowCost, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """USD over the whole span."""
+        return sum(span.state.per_hour * span.hours for span in self.spans)
+
+    def of_pools(self) -> dict[str, float]:
+        """USD over the whole span by NodePool; "" for nodes of none."""
+        totals: dict[str, float] = {}
+        for span in self.spans:
+            for name, pool in span.state.pools.items():
+                totals[name] = totals.get(name, 0.0) + pool.per_hour * span.hours
+        return totals
+
+    def of_demands(self) -> dict[ObjectRef, tuple[float, float]]:
+        """USD over the whole span by demand, and chunk-hours."""
+        totals: dict[ObjectRef, tuple[float, float]] = {}
+        for span in self.spans:
+            for ref, demand in span.state.demands.items():
+                cost, chunk_hours = totals.get(ref, (0.0, 0.0))
+                placed = max(0, (demand.chunks or 0) - demand.unplaced)
+                totals[ref] = (cost + demand.per_hour * span.hours, chunk_hours + placed * span.hours)
+        return totals

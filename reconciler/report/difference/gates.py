@@ -1,0 +1,45 @@
+"""Bounds that a change must keep, over the whole of the coming 30 days and not only at present."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from reconciler.report.difference.difference import Difference
+from reconciler.report.words import counted, dollars, moment, signed_dollars
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """None, False: no bound. max_monthly_increase: USD over 30 days; max_new_nodes: at any time of them; no_unplaced: no chunk
+    may lack a place that the base has one for."""
+
+    max_monthly_increase: float | None = None
+    max_new_nodes: int | None = None
+    no_unplaced: bool = False
+
+    def failures(self, change: Difference, zone: tzinfo | None = None) -> tuple[str, ...]:
+        """A sentence for each bound that the change does not keep."""
+        cost = change.cost
+        if cost is None:
+            return ()
+        found = []
+        bound = self.max_monthly_increase
+        if bound is not None and cost.delta > bound:
+            found.append(
+                f"{signed_dollars(cost.delta)} over 30 days is more than the {dollars(bound)} that are allowed"
+            )
+        if bound is not None and cost.more_unpriced():
+            found.append(
+                f"{counted(cost.more_unpriced(), 'new node')} without a known price: whether the cost keeps to"
+                f" {dollars(bound)} over 30 days cannot be told"
+            )
+        nodes = cost.most_new_nodes()
+        if self.max_new_nodes is not None and nodes > self.max_new_nodes:
+            found.append(f"{counted(nodes, 'new node')} at most, where {self.max_new_nodes:,} are allowed")
+        if self.no_unplaced:
+            found += [
+                f"{ref}: {counted(count, 'chunk')} without a place from {moment(since, zone)}"
+                for ref, (count, since) in sorted(cost.unplaced().items())
+            ]
+        return tuple(found)

@@ -1,0 +1,309 @@
+"""What merging one revision into another makes of the files: Git's own merge, made without touching the repository.
+
+Comparing the two branches as they stand would show what only the base has gained since as taken back by the merge. New
+objects of a merge go to a folder of their own, which is deleted afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.source import SourceTree
+from reconciler.source.commands import CommandFailedError, Commands
+from reconciler.source.credentials import is_remote, parse_address
+from reconciler.source.failures import OPERATION_FAILED, stalled
+from reconciler.source.objects import Loaded, read_commit
+from reconciler.source.opening import GitOptions
+from reconciler.source.remote import Remote
+from reconciler.source.revision import find_repository, is_repository
+from reconciler.source.selection import Limits, Scope
+from reconciler.source.signatures import verify_signatures
+from reconciler.source.worktree import WorkingTree
+
+_CONFLICT = 1
+"""Exit status of `git merge-tree` for a merge with conflicts, and of `git merge-base` where there is none."""
+_PERSON = {
+    f"GIT_{role}_{what}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "headroom"), ("EMAIL", "headroom@localhost"), ("DATE", "@0 +0000"))
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The two trees that are compared. conflicts: files that Git cannot merge, so that `head` is the branch as it stands."""
+
+    base: SourceTree
+    head: SourceTree
+    conflicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """`BASE..HEAD`, or `BASE...HEAD` with since_merge_base. head "": the working tree as it stands."""
+
+    base: str
+    head: str
+    since_merge_base: bool = False
+
+    @classmethod
+    def parse(cls, words: str) -> Revisions:
+        """Raises `Invalid` for what is neither form."""
+        base, separator, head = words.partition("..")
+        since_merge_base = head.startswith(".")
+        head = head.removeprefix(".")
+        if not separator or not base or head.startswith("."):
+            raise Invalid(f"{words!r} is not BASE..HEAD: write two revisions, such as main..my-branch.")
+        return cls(base, head, since_merge_base)
+
+
+def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", options: GitOptions | None = None) -> Sides:
+    """BASE beside the result of merging HEAD into it; beside HEAD itself where the two conflict.
+
+    With `...`, the merge base of both beside HEAD. Raises `Stalled` or `Invalid` when a revision cannot be read.
+    """
+    options = options or GitOptions()
+    scope = Scope.of(subdirectory, options.templates)
+    if not Path(repository).is_dir() and is_remote(repository):
+        return _remote_sides(repository, revisions, scope, options)
+    if not Path(repository).is_dir():
+        raise Stalled(
+            f"repository {repository!r} is no folder",
+            reason="PathNotFound",
+            hint="name a folder or a Git URL with --repo",
+        )
+    path = Path(repository)
+    with _local_copy(path, options) as copy:
+        base, head = copy.commit(revisions.base), copy.commit(revisions.head or "HEAD")
+        working = not revisions.head and not is_repository(path)
+        if working:
+            tree = WorkingTree(path, subdirectory, templates=options.templates).read()
+            if not revisions.since_merge_base and not copy.descends(head, base):
+                head = copy.commit_of_working_tree(head)
+        copy.verify(base, *(() if working else (head,)))
+        root = str(path)
+        if revisions.since_merge_base:
+            base = copy.merge_base(base, head)
+        before = copy.tree(base, revisions.base, base, scope, root)
+        if revisions.since_merge_base or copy.descends(head, base):
+            after = tree if working else copy.tree(head, revisions.head or "HEAD", head, scope, root)
+            return Sides(before, after)
+        merged, conflicts = copy.merge(base, head)
+        if working:
+            if conflicts:
+                return Sides(before, tree, conflicts)
+            files, skipped = copy.load(merged, scope)
+            return Sides(before, SourceTree(None, files, root, skipped=skipped))
+        return Sides(before, copy.tree(merged, revisions.head or "HEAD", head, scope, root), conflicts)
+
+
+def folders(base: str, head: str, subdirectory: str = "", *, templates: str = "") -> Sides:
+    """Two folders as they stand."""
+    for folder in (base, head):
+        if not Path(folder).is_dir():
+            raise Invalid(
+                f"{folder!r} is no folder",
+                hint="write BASE..HEAD for two revisions, or two folders",
+            )
+    before, after = (WorkingTree(Path(folder), subdirectory, templates=templates).read() for folder in (base, head))
+    return Sides(before, after)
+
+
+def _remote_sides(repository: str, revisions: Revisions, scope: Scope, options: GitOptions) -> Sides:
+    if not revisions.head:
+        raise Invalid(
+            f"{repository} is a URL and has no working tree",
+            hint=f"name both revisions, such as {revisions.base}..my-branch",
+        )
+    folder = Path(tempfile.mkdtemp(prefix="headroom-git-"))
+    try:
+        copy = _RemoteCopy(repository, folder, revisions, options)
+        base, head = copy.commits
+        copy.verify(base, head)
+        if revisions.since_merge_base:
+            base = copy.merge_base(base, head)
+        before = copy.tree(base, revisions.base, base, scope, "")
+        if revisions.since_merge_base or copy.descends(head, base):
+            return Sides(before, copy.tree(head, revisions.head, head, scope, ""))
+        merged, conflicts = copy.merge(base, head)
+        return Sides(before, copy.tree(merged, revisions.head, head, scope, ""), conflicts)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Copy(ABC):
+    """A repository in which merges can be made. place: how messages call it."""
+
+    def __init__(self, place: str, git_dir: Path, options: GitOptions) -> None:
+        self.place = place
+        self.git_dir = git_dir
+        self.options = options
+
+    @property
+    @abstractmethod
+    def commands(self) -> Commands: ...
+
+    @abstractmethod
+    def load(self, tree: str, scope: Scope) -> Loaded:
+        """The files of a commit or tree."""
+
+    def tree(self, name: str, revision: str, commit: str, scope: Scope, root: str) -> SourceTree:
+        """revision, commit: what it is shown as; name: the object that is read."""
+        files, skipped = self.load(name, scope)
+        shown = "HEAD" if commit.startswith(revision) else revision
+        return SourceTree(f"{shown}@sha1:{commit}", files, root, skipped=skipped)
+
+    def verify(self, *commits: str) -> None:
+        """Raises `Stalled` unless each is signed by somebody who may, where that is asked for."""
+        if self.options.allowed_signers:
+            for commit in commits:
+                verify_signatures(
+                    self.git_dir,
+                    commit,
+                    Path(self.options.allowed_signers),
+                    since=None,
+                    timeout=self.options.timeout.total_seconds(),
+                )
+
+    def descends(self, commit: str, ancestor: str) -> bool:
+        try:
+            self.commands.run("merge-base", "--is-ancestor", ancestor, commit)
+        except CommandFailedError as error:
+            if error.status == _CONFLICT:
+                return False
+            raise stalled(error, self.place, "read the history of") from error
+        return True
+
+    def merge_base(self, base: str, head: str) -> str:
+        try:
+            return self.commands.line("merge-base", base, head)
+        except CommandFailedError as error:
+            raise self._unrelated(error) from error
+
+    def merge(self, base: str, head: str) -> tuple[str, tuple[str, ...]]:
+        """The merged tree; or the head, with the files in conflict."""
+        self.merge_base(base, head)
+        try:
+            return self.commands.line("merge-tree", "--write-tree", "--no-messages", base, head), ()
+        except CommandFailedError as error:
+            if error.status != _CONFLICT:
+                raise stalled(error, self.place, "merge within") from error
+        try:
+            self.commands.run("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", base, head)
+        except CommandFailedError as error:
+            names = [name.decode("utf-8", "replace") for name in error.output.split(b"\0") if name]
+            return head, tuple(sorted(set(names[1:])))
+        return head, ()
+
+    def _unrelated(self, error: CommandFailedError) -> Stalled:
+        return Stalled(
+            f"{self.place} has no common ancestor of the two revisions",
+            reason=OPERATION_FAILED,
+            hint="a shallow clone lacks it: fetch all of its history (`git fetch --unshallow`, or fetch-depth: 0 in CI)",
+            causes=(error,),
+        )
+
+
+class _LocalCopy(_Copy):
+    """A repository of the user's. scratch: a folder for the new objects."""
+
+    def __init__(self, path: Path, scratch: Path, options: GitOptions) -> None:
+        git_dir, self._prefix = find_repository(path)
+        super().__init__(str(path), git_dir, options)
+        folder = path.resolve()
+        self._top = folder.parents[len(Path(self._prefix).parts) - 1] if self._prefix else folder
+        seconds = options.timeout.total_seconds()
+        # A partial clone may lack contents. Git may fetch them, as it would for the user.
+        plain = Commands(self.git_dir, timeout=seconds, network=True)
+        try:
+            objects = Path(plain.line("rev-parse", "--path-format=absolute", "--git-path", "objects"))
+        except CommandFailedError as error:
+            raise stalled(error, self.place, "read") from error
+        self._scratch = scratch
+        others = [str(objects), *filter(None, [os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")])]
+        self._environment = {
+            "GIT_OBJECT_DIRECTORY": str(scratch),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(others),
+        }
+        self._commands = Commands(self.git_dir, timeout=seconds, environment=self._environment, network=True)
+
+    @property
+    def commands(self) -> Commands:
+        return self._commands
+
+    def commit(self, revision: str) -> str:
+        try:
+            return self._commands.line("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+        except CommandFailedError as error:
+            raise Stalled(
+                f"{self.place} has no revision {revision!r}",
+                reason=OPERATION_FAILED,
+                hint="name a branch, tag or commit that `git log` knows there; a shallow clone may need `git fetch`",
+                causes=(error,),
+            ) from error
+
+    def commit_of_working_tree(self, parent: str) -> str:
+        """The files as they stand, as a commit on top of what is checked out. Index and branch stay as they are."""
+        index = self._scratch / "index"
+        try:
+            if (self.git_dir / "index").is_file():
+                shutil.copyfile(self.git_dir / "index", index)
+            commands = Commands(
+                self.git_dir,
+                timeout=self.options.timeout.total_seconds(),
+                environment={
+                    **self._environment,
+                    **_PERSON,
+                    "GIT_INDEX_FILE": str(index),
+                    "GIT_WORK_TREE": str(self._top),
+                },
+            )
+            commands.run("-C", str(self._top), "add", "--all")
+            tree = commands.line("write-tree")
+            return commands.line("commit-tree", "-p", parent, "-m", "the working tree", tree)
+        except CommandFailedError as error:
+            raise stalled(error, self.place, "read") from error
+
+    def load(self, tree: str, scope: Scope) -> Loaded:
+        return read_commit(self._commands, tree, scope, Limits(), prefix=self._prefix)
+
+
+class _RemoteCopy(_Copy):
+    """A clone of both revisions, with all of their history and only the contents that are read."""
+
+    def __init__(self, url: str, folder: Path, revisions: Revisions, options: GitOptions) -> None:
+        address = parse_address(url)
+        remote = Remote(address, folder / "repository.git", credentials=options.credentials, timeout=options.timeout)
+        super().__init__(address.url, remote.folder, options)
+        heads = [remote.head(revision) for revision in (revisions.base, revisions.head)]
+        remote.fetch_histories(heads)
+        self.commits = (heads[0].commit, heads[1].commit)
+        self._remote = remote
+
+    @property
+    def commands(self) -> Commands:
+        return self._remote.lazy()
+
+    def load(self, tree: str, scope: Scope) -> Loaded:
+        return read_commit(
+            self._remote.local(),
+            tree,
+            scope,
+            Limits(),
+            absent=self._remote.absent(tree),
+            fetch=self._remote.fetch_objects,
+        )
+
+
+@contextmanager
+def _local_copy(path: Path, options: GitOptions) -> Iterator[_LocalCopy]:
+    with tempfile.TemporaryDirectory(prefix="headroom-merge-") as scratch:
+        yield _LocalCopy(path, Path(scratch), options)

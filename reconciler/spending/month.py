@@ -1,0 +1,128 @@
+"""The cost of what is declared over the coming 30 days: a steady state for each distinct state of the schedules, added up.
+
+Edges count at the instant at which demand changes. How long nodes take to come and to go is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from reconciler.demand.combine import demands
+from reconciler.demand.dialect import Dialect
+from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import InstanceType
+from reconciler.model.placement import Placement
+from reconciler.model.refs import ObjectRef
+from reconciler.model.spending import HOUR, MONTH, CostSpan, Spending, SteadyState, WindowCost
+from reconciler.model.view import ClusterView
+from reconciler.placement.memory import Memory
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
+from reconciler.spending.states import Key, States
+from reconciler.spending.steady import Accountant
+
+MOST_STATES = 250
+"""Distinct states that are placed one by one. Those that last longest come first; the rest is priced as their mean."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """What a pass knew, and how it placed what is asked for at its own instant. declared: the repository over the cluster, without what
+    is to be pruned; view: the cluster without pods that need another place."""
+
+    now: datetime
+    declared: Declared
+    view: ClusterView
+    dialect: Dialect
+    instance_types: Sequence[InstanceType] = ()
+    options: PlacementOptions = field(default_factory=PlacementOptions)
+    demands: tuple[Demand, ...] = ()
+    placement: Placement = field(default_factory=Placement)
+    memory: Memory = field(default_factory=Memory)
+
+
+def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
+    """Percentages, quotas and the nodes of pods stay as they are now: what they will be cannot be foreseen."""
+    start, end = basis.now, basis.now + span
+    states = States(basis.declared, start, end)
+    lasting = _lasting(states)
+    accountant = Accountant(basis.view, basis.instance_types)
+    first = states.intervals[0].key
+    known: dict[Key, SteadyState] = {first: accountant.steady_state(states.at(first), basis.demands, basis.placement)}
+    notes: list[str] = []
+    for key in list(lasting)[:MOST_STATES]:
+        if key not in known:
+            known[key] = _placed(basis, states.at(key), accountant)
+    left = {key: hours for key, hours in lasting.items() if key not in known}
+    if left:
+        mean = _mean(known, lasting)
+        known |= dict.fromkeys(left, mean)
+        notes.append(
+            f"{len(left):,} of {len(lasting):,} states of the schedules, {sum(left.values()):,.1f} of"
+            f" {span / HOUR:,.0f} hours, are priced as the mean of the others"
+        )
+    spans = tuple(CostSpan(item.start, item.end, known[item.key]) for item in states.intervals)
+    return Spending(start, end, _joined(spans), _windows(states, known), tuple(notes))
+
+
+def _lasting(states: States) -> dict[Key, float]:
+    """Hours by state, the longest first."""
+    hours: dict[Key, float] = {}
+    for item in states.intervals:
+        hours[item.key] = hours.get(item.key, 0.0) + (item.end - item.start) / HOUR
+    return dict(sorted(hours.items(), key=lambda entry: -entry[1]))
+
+
+def _placed(basis: Basis, declared: Declared, accountant: Accountant) -> SteadyState:
+    found, _ = demands(declared, basis.view, dialect=basis.dialect, instance_types=basis.instance_types)
+    problem = Problem(
+        basis.view,
+        node_pools=declared.node_pools,
+        instance_types=basis.instance_types,
+        demands=found,
+        overlays=declared.node_overlays,
+        options=replace(basis.options, optimal=False, include_pending=False),
+    )
+    return accountant.steady_state(declared, found, place(problem, memory=basis.memory))
+
+
+def _mean(known: dict[Key, SteadyState], lasting: dict[Key, float]) -> SteadyState:
+    total = sum(lasting[key] for key in known)
+    price = sum(state.per_hour * lasting[key] for key, state in known.items()) / total
+    nodes = round(sum(state.nodes * lasting[key] for key, state in known.items()) / total)
+    return SteadyState(price, nodes)
+
+
+def _joined(spans: Sequence[CostSpan]) -> tuple[CostSpan, ...]:
+    found: list[CostSpan] = []
+    for span in spans:
+        if found and found[-1].state is span.state:
+            found[-1] = replace(found[-1], end=span.end)
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def _windows(states: States, known: dict[Key, SteadyState]) -> tuple[WindowCost, ...]:
+    """One row for each schedule and what it says. A follower of two schedules counts for each of them."""
+    hours: dict[tuple[ObjectRef, int | None], float] = {}
+    costs: dict[tuple[ObjectRef, int | None], float] = {}
+    for index, following in sorted(enumerate(states.followings), key=lambda entry: entry[1].lead):
+        buffers, pools = states.followers(following)
+        own_hours: dict[tuple[ObjectRef, int | None], float] = {}
+        for item in states.intervals:
+            value, active = item.key[index]
+            state, lasts = known[item.key], (item.end - item.start) / HOUR
+            price = sum(state.demands[ref].per_hour for ref in buffers if ref in state.demands)
+            price += sum(state.pools[name].per_hour for name in pools if name in state.pools)
+            for schedule in following.schedules:
+                says = value if schedule == following.replicas_from else None if active else 0
+                key = (schedule, says)
+                own_hours[key] = own_hours.get(key, 0.0) + lasts
+                costs[key] = costs.get(key, 0.0) + price * lasts
+        hours = own_hours | hours  # of followers with the least lead, which is nearest to what the schedule says
+    rows = [WindowCost(schedule, value, lasts, costs[schedule, value]) for (schedule, value), lasts in hours.items()]
+    return tuple(sorted(rows, key=lambda row: (row.schedule, row.value is not None, -(row.value or 0))))

@@ -1,0 +1,192 @@
+"""Costs over time, held to an oracle that steps through every minute, over nights on which the clocks change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from reconciler.demand.combine import demands
+from reconciler.demand.dialect import Dialect
+from reconciler.demand.schedules import follow_schedules
+from reconciler.manifests.declared import read
+from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import NodePool
+from reconciler.model.placement import Placement
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.placement.memory import Memory
+from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
+from reconciler.plan.static_nodes import cheapest_admitted
+from reconciler.spending import month
+from reconciler.spending.month import Basis, spending
+from tests.builders import buffer_ref, instance_type, node_pool
+
+AUTUMN = datetime(2026, 10, 24, 12, 0, tzinfo=UTC)
+SPRING = datetime(2027, 3, 27, 12, 0, tzinfo=UTC)
+TYPES = (
+    instance_type("small", cpu="4", memory="16Gi", price=0.2),
+    instance_type("large", cpu="16", memory="64Gi", price=0.7),
+)
+POOL = node_pool("general")
+
+BUFFERS = """
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {name: day, namespace: shop}
+spec:
+  schedule:
+    timezone: Europe/Berlin
+    defaultReplicas: 3
+    behaviors:
+      - replicas: 30
+        start: {hours: "1", minutes: "30"}
+        end: {hours: "9"}
+---
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {name: blink, namespace: shop}
+spec:
+  schedule:
+    defaultReplicas: 0
+    behaviors:
+      - replicas: 1
+        start: {hours: "2", minutes: "15"}
+        end: {hours: "2", minutes: "17"}
+---
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: web, namespace: shop}
+template:
+  spec:
+    containers: [{name: web, resources: {requests: {cpu: "1", memory: 1Gi}}}]
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata:
+  name: web
+  namespace: shop
+  annotations: {headroom.dev/replicas-from: day, headroom.dev/lead-time: 10m}
+spec: {podTemplateRef: {name: web}, replicas: 3}
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata:
+  name: brief
+  namespace: shop
+  annotations: {headroom.dev/active-during: blink}
+spec: {podTemplateRef: {name: web}, replicas: 50}
+"""
+
+
+def declared(text: str = BUFFERS, *pools: NodePool) -> Declared:
+    found = read({"a.yaml": text.encode()})
+    assert not [item for item in found.findings if item.severity == "error"]
+    return replace(found, node_pools=(POOL, *pools))
+
+
+def asked(capacity: Declared, now: datetime) -> tuple[Declared, tuple[Demand, ...]]:
+    effective = follow_schedules(capacity, capacity, {}, now).effective
+    return effective, demands(effective, ClusterView(), dialect=Dialect.KARPENTER, instance_types=TYPES)[0]
+
+
+def placed(effective: Declared, found: tuple[Demand, ...]) -> Placement:
+    return place(
+        Problem(ClusterView(), node_pools=effective.node_pools, instance_types=TYPES, demands=found), memory=Memory()
+    )
+
+
+def basis(capacity: Declared, now: datetime) -> Basis:
+    effective, found = asked(capacity, now)
+    return Basis(
+        now,
+        effective,
+        ClusterView(),
+        Dialect.KARPENTER,
+        instance_types=TYPES,
+        demands=found,
+        placement=placed(effective, found),
+    )
+
+
+def oracle(capacity: Declared, start: datetime, span: timedelta) -> float:
+    """The same, minute by minute. A placement is looked up again only for the very same demands and pools."""
+    known: dict[tuple[object, ...], float] = {}
+    total = 0.0
+    for minute in range(int(span / timedelta(minutes=1))):
+        effective, found = asked(capacity, start + timedelta(minutes=minute))
+        key = (*((demand.ref, demand.desired) for demand in found), *(pool.replicas for pool in effective.node_pools))
+        if key not in known:
+            static = [pool for pool in effective.node_pools if pool.replicas is not None]
+            nodes = sum(planned.price for planned in placed(effective, found).planned)
+            fixed = sum((cheapest_admitted(pool, TYPES)[1] or 0) * (pool.replicas or 0) for pool in static)
+            known[key] = nodes + fixed
+        total += known[key] / 60
+    return total
+
+
+@pytest.mark.parametrize("start", [AUTUMN, SPRING], ids=["autumn", "spring"])
+def test_costs_are_those_of_every_minute(start: datetime) -> None:
+    capacity, span = declared(), timedelta(hours=36)
+    assert spending(basis(capacity, start), span).total == pytest.approx(oracle(capacity, start, span), rel=1e-9)
+
+
+def test_a_static_pool_costs_what_its_schedule_says() -> None:
+    pool = replace(node_pool("fixed"), replicas=2, annotations=(("headroom.dev/replicas-from", "shop/day"),))
+    capacity, span = declared(BUFFERS, pool), timedelta(hours=30)
+    found = spending(basis(capacity, AUTUMN), span)
+    ref = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "day")
+    # Of 30 hours from Saturday noon, 30 replicas last from 1:30 CEST until 9:00 CET, an hour longer than the clock tells.
+    assert {(row.value, row.hours) for row in found.windows if row.schedule == ref} == {(30, 8.5), (3, 21.5)}
+    assert found.of_pools()["fixed"] == pytest.approx((30 * 8.5 + 3 * 21.5) * 0.2)
+
+
+def test_a_schedule_costs_the_same_whatever_the_day_it_is_looked_at() -> None:
+    """At one instant it is +$0 on a Sunday and thousands on a Monday."""
+    office = BUFFERS.replace('start: {hours: "1", minutes: "30"}', "start: {weekdays: Mon, hours: '8'}").replace(
+        'end: {hours: "9"}', "end: {weekdays: Fri, hours: '18'}"
+    )
+    sunday, monday = datetime(2026, 11, 22, 12, tzinfo=UTC), datetime(2026, 11, 23, 12, tzinfo=UTC)
+    totals = [spending(basis(declared(office), now), timedelta(days=28)).total for now in (sunday, monday)]
+    assert totals[0] == pytest.approx(totals[1])
+
+
+def test_a_buffer_that_is_up_two_minutes_a_day_costs_two_minutes_a_day() -> None:
+    rows = spending(basis(declared(), AUTUMN)).of_demands()
+    cost, chunk_hours = rows[buffer_ref("brief")]
+    assert chunk_hours == pytest.approx(50 * 30 * 2 / 60)
+    assert 0 < cost < 10
+
+
+def test_each_distinct_state_is_placed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    placements = []
+
+    def counted(problem: Problem, *, memory: Memory) -> Placement:
+        placements.append(problem)
+        return place(problem, memory=memory)
+
+    monkeypatch.setattr(month, "place", counted)
+    found = spending(basis(declared(), AUTUMN))
+    assert len(found.spans) > 100
+    assert len(placements) == 2  # besides the one that the pass has made
+
+
+def test_states_beyond_the_bound_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(month, "MOST_STATES", 2)
+    found = spending(basis(declared(), AUTUMN))
+    assert found.notes == ("1 of 3 states of the schedules, 1.0 of 720 hours, are priced as the mean of the others",)
+
+
+def test_a_nodes_price_is_shared_by_what_its_chunks_request() -> None:
+    two = BUFFERS.replace("headroom.dev/active-during: blink", "example.com/note: x").replace(
+        "replicas: 50", "replicas: 1"
+    )
+    two = two.replace("defaultReplicas: 3", "defaultReplicas: 2")
+    found = spending(basis(declared(two), AUTUMN), timedelta(hours=1))
+    shares = found.of_demands()
+    web, brief = shares[buffer_ref("web")][0], shares[buffer_ref("brief")][0]
+    assert web == pytest.approx(2 * brief)
+    assert web + brief == pytest.approx(found.total)
