@@ -43,7 +43,7 @@ class GiteaRepository:
         self.gitea = gitea
         self.name = f"{ADMIN}/{name}"
         self.folder = folder
-        gitea.api("POST", "/user/repos", {"name": name, "default_branch": "main"})
+        gitea.api("POST", "/user/repos", {"name": name, "default_branch": "main", "private": True})
         folder.mkdir()
         self.git("init", "--quiet", "--initial-branch=main")
         self.git("remote", "add", "origin", gitea.git_url(self.name, token=gitea.token))
@@ -82,7 +82,7 @@ class GiteaRepository:
     def statuses(self, commit: str) -> dict[str, dict[str, Any]]:
         """The last status of each context."""
         found = self.gitea.api("GET", f"/repos/{self.name}/commits/{commit}/status")
-        return {status["context"]: status for status in found["statuses"]}
+        return {status["context"]: status for status in found["statuses"] or []}
 
     def headroom(self, *words: str, **environment: str) -> subprocess.Popen[str]:
         """The command, in the clone, with what Gitea Actions would tell it; started, not waited for."""
