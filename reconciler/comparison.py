@@ -10,16 +10,19 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.cycle import Cycle
 from reconciler.manifests import codes
+from reconciler.manifests.rendered import read_rendered
 from reconciler.manifests.transitions import refused_changes
-from reconciler.model.changes import Plan
+from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Failure
 from reconciler.model.findings import Finding
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.limits import PlanCaps
+from reconciler.render.comparison import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.gates import Gates
+from reconciler.report.difference.objects import document_changes
 from reconciler.spending.month import spending
 from reconciler.stages.result import PassResult
 
@@ -68,6 +71,7 @@ def compare(cycle: Cycle, request: Request) -> Comparison:
         Details(
             written=(base.written, head.written),
             refused=tuple(_refused(base.written, head.written)),
+            templates=_by_templates(base, head),
             spending=spent,
             conflicts=request.conflicts,
             notes=tuple(notes),
@@ -103,6 +107,14 @@ def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest
         old = known.get(item.ref)
         for change in () if old is None else refused_changes(old.manifest, item.manifest):
             yield Finding(code.name, code.severity, change.message, item.position, item.ref, change.path, change.hint)
+
+
+def _by_templates(base: PassResult, head: PassResult) -> tuple[ObjectChange, ...]:
+    """What other templates make of the head's NodePools and of placeholders."""
+    if base.templates is None or head.templates is None:
+        return ()
+    pairs = rendered_pairs(base.templates, head.templates, head.written, read_rendered)
+    return document_changes(pairs, "rendered by another template")
 
 
 def _without_templates_of(head: SourceTree, base: SourceTree) -> tuple[SourceTree, list[str]]:

@@ -14,11 +14,11 @@ from datetime import datetime
 from reconciler.demand.schedules import NextEdges
 from reconciler.manifests.local_budgets import next_renewal
 from reconciler.model.changes import Action
+from reconciler.model.edges import Edge
 from reconciler.model.errors import Failure
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule
 from reconciler.model.source import SourceTree
-from reconciler.model.timelines import Edge
 from reconciler.outlook import Outlook
 from reconciler.placement.memory import Memory
 from reconciler.ports import Catalog, Clock, Cluster, Source
@@ -63,7 +63,7 @@ class Cycle:
             Prepare(rules.placement, memory),
         )
         self._planning: tuple[Stage, ...] = (
-            FindDemand(rules.dialect),
+            FindDemand(rules.dialect, rules.requests),
             Place(rules, memory),
             MakePlan(rules, catalog, templates),
         )
@@ -74,6 +74,7 @@ class Cycle:
         self._suspended = rules.suspend
         self._next_edges = NextEdges()
         self._outlook: Outlook | None = None
+        self._due: tuple[Edge, ...] = ()
 
     def plan(
         self, *, include_pending: bool = False, tree: SourceTree | None = None, settled: bool = False
@@ -113,6 +114,9 @@ class Cycle:
     def next_edge(self, after: datetime) -> Edge | None:
         """The first instant after this one at which what is declared asks for something else; as the last pass read it."""
         first = None if self._outlook is None else self._next_edges.first(self._outlook.declared, after)
+        due = next((edge for edge in self._due if edge.at > after), None)
+        if due is not None and (first is None or due.at < first.at):
+            first = due
         renewal = None if self._manifests.last is None else next_renewal(self._manifests.last, after)
         if renewal is None or (first is not None and first.at <= renewal):
             return first
@@ -146,6 +150,7 @@ class Cycle:
                 failure = error
             timings[stage.phase] = timings.get(stage.phase, 0.0) + time.perf_counter() - began
             self._outlook = state.outlook or self._outlook
+            self._due = self._due if state.plan is None else state.plan.edges
             if failure is not None:
                 break
         return _Progress(state, timings, failure)

@@ -86,6 +86,21 @@ class CapSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestSettings:
+    """ProvisioningRequests.
+
+    booked_for: how long capacity is set aside for the pods of a request. valid_for: how long an atomic request is tried, from its creation,
+    where it has no ValidUntilSeconds. first_retry: wait after its first attempt that failed; doubled after each.
+    kept_for: how long a request from Git that has ended stays in the cluster, and is remembered once it has left Git.
+    """
+
+    booked_for: timedelta = timedelta(minutes=10)
+    valid_for: timedelta = timedelta(minutes=10)
+    first_retry: timedelta = timedelta(minutes=1)
+    kept_for: timedelta = timedelta(hours=168)
+
+
+@dataclass(frozen=True, slots=True)
 class PlacementSettings:
     """How nodes are chosen.
 
@@ -150,6 +165,7 @@ class Settings:
     passes: PassSettings = field(default_factory=PassSettings)
     inventory: InventorySettings = field(default_factory=InventorySettings)
     caps: CapSettings = field(default_factory=CapSettings)
+    requests: RequestSettings = field(default_factory=RequestSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
     logs: LogSettings = field(default_factory=LogSettings)

@@ -18,6 +18,8 @@ from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.difference.page import difference_page
 from reconciler.report.difference.text import difference_text
+from reconciler.report.findings.annotations import github_annotations
+from reconciler.report.findings.sarif import sarif_document
 from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
@@ -40,8 +42,14 @@ def print_difference(
     """timelines: of base and head, which tell how the week to come differs."""
     if output == "json":
         click.echo(to_json(difference_document(change)), nl=False)
+    elif output == "sarif":
+        click.echo(to_json(sarif_document(change.new_findings)), nl=False)
+    elif output == "github":
+        click.echo(github_annotations(change.new_findings), nl=False)
     elif output == "text":
-        click.echo(difference_text(change, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
+        click.echo(
+            difference_text(change, timelines=timelines, paint=paint_for_stdout(), width=width_of_stdout()), nl=False
+        )
     else:
         _print_page(difference_page(change, cluster=cluster, timelines=timelines), output)
 

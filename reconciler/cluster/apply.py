@@ -33,11 +33,13 @@ def carry_out(
     parent: InventoryParent,
     view: ClusterView,
     memory: Mapping[str, Any],
+    first: Mapping[str, Any] | None = None,
     progress: Progress = lambda: None,
 ) -> ChangeSet:
     """Everything in a dry run first; what is refused there is left out and the rest goes on. Results in the order done.
 
-    Nothing is written that changes nothing. memory: what the inventory is to remember from now on.
+    Nothing is written that changes nothing. memory: what the inventory is to remember from now on; first: the part of it that must
+    be there before anything else is written.
     """
 
     def write(index: int) -> None:
@@ -49,7 +51,7 @@ def carry_out(
     record = _Record(cluster, parent, view, progress)
     grown = record.grown(write.ref for write in pending.todo() if _is_member(write, parent))
     others = pending.indexes(lambda write: not isinstance(write, Delete))
-    failure = record.write(grown, record.memory) if others else ""
+    failure = record.write(grown, {**record.memory, **(first or {})}) if others else ""
     for index in others:
         if failure and not isinstance(pending.writes[index], Annotate):
             pending.skip(index, f"the inventory could not be written: {failure}")

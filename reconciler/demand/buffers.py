@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -10,6 +10,7 @@ from reconciler.demand import codes
 from reconciler.demand.chunk import virtual_pod
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
+from reconciler.demand.priorities import Priorities, declared_priority
 from reconciler.demand.quota import Allowance, Request, within_quotas
 from reconciler.demand.resolve import RESOLUTION_FAILED, RESOLVED, workload_index
 from reconciler.model.buffers import Buffer, Fulfilment, Recreation
@@ -17,13 +18,11 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
-from reconciler.model.marks import PRIORITY_ANNOTATION, SUSPEND_ANNOTATION
+from reconciler.model.marks import SUSPEND_ANNOTATION
 from reconciler.model.nodes import InstanceType
-from reconciler.model.pods import PodShape
-from reconciler.model.precedence import NO_PRIORITY_CLASS, is_priority
+from reconciler.model.precedence import NO_PRIORITY_CLASS
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import PriorityClass
 
 READY = "ReadyForProvisioning"
 PROVISIONING = "Provisioning"
@@ -69,7 +68,7 @@ def buffer_demands(
     buffers = sorted(declared.buffers, key=lambda item: (item.ref.namespace, item.ref.name, item.ref.kind))
     drafts = [draft(buffer, context) for buffer in buffers]
     allowances = _allowances(drafts, view)
-    priorities = _Priorities(declared.priority_classes)
+    priorities = Priorities(declared.priority_classes, without_class=NO_PRIORITY_CLASS)  # chunks yield to every pod
     demands: list[Demand] = []
     findings: list[Finding] = []
     for item in drafts:
@@ -85,19 +84,6 @@ MOST_CHUNKS = 150_000
 
 No more chunks of one buffer are placed, so that a mistyped number cannot hold up every pass."""
 _SHOWN_IN_FULL = 10**15
-
-
-class _Priorities:
-    """PriorityClasses by name. Chunks yield to every pod; among buffers, the workload of higher priority goes first, and
-    one without a class last."""
-
-    def __init__(self, classes: Iterable[PriorityClass]) -> None:
-        known = tuple(classes)
-        self._values = {item.name: item.value for item in known}
-        self._default = max((item.value for item in known if item.global_default), default=NO_PRIORITY_CLASS)
-
-    def of(self, shape: PodShape) -> int:
-        return self._values.get(shape.priority_class_name, self._default)
 
 
 def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, Allowance]:
@@ -136,12 +122,6 @@ def _fulfilment(buffer: Buffer) -> Fulfilment:
     return next((kind for kind in Fulfilment if kind.value == written), Fulfilment.PLACEHOLDER)
 
 
-def _declared_priority(buffer: Buffer) -> int:
-    """As annotated. What is no number is reported by validation and means the usual."""
-    written = buffer.annotation(PRIORITY_ANNOTATION) or ""
-    return int(written) if is_priority(written) else 0
-
-
 def _is_suspended(buffer: Buffer, view: ClusterView) -> bool:
     """Whether the annotation is in Git, or on the object in the cluster."""
     live = view.objects.get(buffer.ref)
@@ -157,7 +137,7 @@ def _demand(
     item: Draft,
     answer: _Answer,
     dialect: Dialect,
-    priorities: _Priorities,
+    priorities: Priorities,
     *,
     suspended: bool,
 ) -> Demand:
@@ -182,7 +162,7 @@ def _demand(
         desired=answer.count,
         source=buffer.position,
         priority=NO_PRIORITY_CLASS if item.shape is None else priorities.of(item.shape),
-        declared_priority=_declared_priority(buffer),
+        declared_priority=declared_priority(buffer.annotations),
         created=buffer.created,
         recreation=Recreation.KEEP_EMPTY if is_dedicated_minimum(buffer) else buffer.recreation,
         conditions=_conditions(item, answer, dialect),

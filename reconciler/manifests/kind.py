@@ -104,6 +104,18 @@ def conditions_of(manifest: Manifest) -> tuple[Condition, ...]:
     )
 
 
+def condition_times_of(manifest: Manifest) -> Labels:
+    """`lastTransitionTime` by condition type, sorted; only those that are written."""
+    conditions = mapping_at(manifest, "status").get("conditions")
+    return tuple(
+        sorted(
+            (_text(condition.get("type")), _text(condition.get("lastTransitionTime")))
+            for condition in (conditions if isinstance(conditions, list) else [])
+            if isinstance(condition, Mapping) and condition.get("lastTransitionTime")
+        )
+    )
+
+
 def generation_of(manifest: Manifest) -> int | None:
     generation = mapping_at(manifest, "metadata").get("generation")
     return generation if isinstance(generation, int) else None

@@ -5,18 +5,21 @@ from __future__ import annotations
 from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import GROUP
 from reconciler.manifests.inspection import Inspection, mapping_at
-from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
-from reconciler.model.provisioning_requests import PodSet, ProvisioningRequest
+from reconciler.manifests.kind import (
+    Kind,
+    Origin,
+    condition_times_of,
+    conditions_of,
+    created_of,
+    generation_of,
+    labels_of,
+)
+from reconciler.model.provisioning_requests import CLASSES, PodSet, ProvisioningRequest
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
 
 VALID_UNTIL_SECONDS = "ValidUntilSeconds"
-KNOWN_CLASSES = (
-    "check-capacity.autoscaling.x-k8s.io",
-    "check-capacity.kubernetes.io",
-    "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
-    "atomic-scale-up.kubernetes.io",
-)
+KNOWN_CLASSES = tuple(CLASSES)
 _OLD_SPELLINGS = {"provisioningClass": "provisioningClassName", "Parameters": "parameters"}
 
 
@@ -53,6 +56,7 @@ def check(inspection: Inspection) -> None:
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> ProvisioningRequest:
     spec = mapping_at(manifest, "spec")
+    of_the_server = manifest if origin.position is None else {}
     return ProvisioningRequest(
         ref=ref,
         class_name=spec["provisioningClassName"],
@@ -60,9 +64,11 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> ProvisioningRequ
         parameters=labels_of(spec, "parameters"),
         annotations=labels_of(manifest, "metadata", "annotations"),
         position=origin.position,
-        created=created_of(manifest),
+        created=created_of(of_the_server),
         generation=generation_of(manifest),
-        status_conditions=conditions_of(manifest),
+        status_conditions=conditions_of(of_the_server),
+        uid=str(mapping_at(of_the_server, "metadata").get("uid") or ""),
+        status_times=condition_times_of(of_the_server),
     )
 
 

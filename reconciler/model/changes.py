@@ -10,6 +10,7 @@ from typing import Any
 
 from reconciler.model.conditions import Condition
 from reconciler.model.demand import Demand
+from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason
@@ -55,11 +56,13 @@ class NodeClaimCreation:
     """A NodeClaim to be created.
 
     The name follows from what is asked for and from the names in use, so that a repeated pass asks for the same object.
+    labels: beyond those that every NodeClaim of its pool has.
     """
 
     name: str
     planned: PlannedNode
     reason: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +221,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)
     """What the inventory remembers afterwards, as JSON values by key."""
+    edges: tuple[Edge, ...] = ()
+    """Instants, in order, at which a provisioning request asks for something else."""
 
     @property
     def new_node_pools(self) -> tuple[str, ...]:

@@ -133,7 +133,8 @@ def _observed_workload(own: Workload, live: Workload) -> Workload:
 
 
 def _observed_request(own: ProvisioningRequest, live: ProvisioningRequest) -> ProvisioningRequest:
-    return replace(own, created=live.created, generation=live.generation, status_conditions=live.status_conditions)
+    """The live spec counts: it cannot be changed, whatever has become of the document."""
+    return replace(live, position=own.position)
 
 
 def _observed_pool(own: NodePool, live: NodePool) -> NodePool:

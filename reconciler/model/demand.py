@@ -9,7 +9,8 @@ from operator import is_
 from reconciler.model.buffers import Recreation
 from reconciler.model.conditions import Condition
 from reconciler.model.pods import PodShape
-from reconciler.model.precedence import NO_PRIORITY_CLASS, Rank, rank_of_pods
+from reconciler.model.precedence import BOOKING, NO_PRIORITY_CLASS, Rank, rank_of_pods
+from reconciler.model.provisioning_requests import RequestState
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
 
@@ -37,6 +38,7 @@ class Demand:
     explanation: how the size came about, in words, one fact a line; replicas, template: what status shows;
     pod_template: name of the PodTemplate the shape came from and its generation, for status.
     leaves: the node that this pod runs on and that is being deleted, so that it needs another place; "" for all else.
+    only_ready: room counts only on nodes that take pods now. request: of a ProvisioningRequest, how far it is.
     priority: of pods of that shape. declared_priority: `headroom.dev/priority`. booked: it was promised the capacity already.
     created: RFC 3339 creation time, "" while it is only in Git.
     """
@@ -55,6 +57,8 @@ class Demand:
     fulfilment: str = "placeholder"
     limited_by: str = ""
     leaves: str = ""
+    only_ready: bool = False
+    request: RequestState | None = None
     declared_priority: int = 0
     booked: bool = False
     created: str = ""
@@ -69,19 +73,27 @@ class Demand:
         """Before whom it is served, whatever places they have already."""
         if self.is_pending_pod:
             return rank_of_pods(self.priority)
+        if self.booked:
+            return BOOKING
+        is_request = self.ref.kind == REQUEST_KIND
         return Rank(
             after_pods=True,
-            after_bookings=not self.booked,
+            after_bookings=True,
             pod_priority=-self.priority,
             declared_priority=-self.declared_priority,
-            after_requests=self.ref.kind != REQUEST_KIND,
+            after_requests=not is_request,
+            turn=self._age_and_name if is_request else (),
         )
 
     @property
     def order(self) -> tuple[Rank, str, str, str, str, str]:
         """The sort key of all demands, a total order: rank, then age, then name."""
+        return (self.rank, *self._age_and_name)
+
+    @property
+    def _age_and_name(self) -> tuple[str, str, str, str, str]:
         ref = self.ref
-        return (self.rank, self.created or _NOT_CREATED_YET, ref.namespace, ref.name, ref.kind, ref.group)
+        return (self.created or _NOT_CREATED_YET, ref.namespace, ref.name, ref.kind, ref.group)
 
     def with_shapes(self, shape_of: Callable[[ChunkGroup], PodShape]) -> Demand:
         """With other shapes for its groups; the very same demand where none is another."""

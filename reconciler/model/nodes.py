@@ -31,6 +31,8 @@ PLACEHOLDER_LABEL = "headroom.dev/placeholder"
 """On every NodeClaim that headroom made; Karpenter copies it to the node. The value is always "true"."""
 HELD_ANNOTATION = "headroom.dev/held"
 """Marks a `do-not-disrupt` as headroom's own, so that one that a person set is never removed."""
+ATTEMPT_LABEL = "headroom.dev/attempt"
+"""On a NodeClaim made for a ProvisioningRequest: the request's uid and the number of the attempt, as `UID.NUMBER`."""
 HOLDS_ANNOTATION = "headroom.dev/holds"
 """What a bin was created or held for (`words_of_holdings`): for people, and to keep chunks where they are."""
 

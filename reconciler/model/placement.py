@@ -71,6 +71,10 @@ class PlannedNode:
     price_known: bool = True
 
 
+ALL_OR_NOTHING = "all or nothing"
+"""The cause of chunks that could be placed, had the rest of their demand found room too."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnplacedReason:
     """Why candidates could not take a group. cause: in a few words (`node labels`); count: candidates that gave it;

@@ -14,7 +14,7 @@ class Rank(NamedTuple):
     """Demands of equal rank are served by age and name, but none of them moves another that has its place already.
 
     The least comes first: pending pods, bookings, the higher pod priority, the higher `headroom.dev/priority`, and requests
-    before buffers.
+    before buffers. No two requests are of equal rank: the older one has what only one of them can have.
     """
 
     after_pods: bool
@@ -23,6 +23,12 @@ class Rank(NamedTuple):
     """Negated, as is the next."""
     declared_priority: int
     after_requests: bool
+    turn: tuple[str, ...] = ()
+    """Of a request that nothing is booked for: its age and name."""
+
+
+BOOKING = Rank(after_pods=True, after_bookings=False, pod_priority=0, declared_priority=0, after_requests=False)
+"""Of whatever has its capacity already, whose turn it was before: bookings keep their places, and none takes another's."""
 
 
 def rank_of_pods(priority: int) -> Rank:

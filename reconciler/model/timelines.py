@@ -85,14 +85,6 @@ class DemandSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
-    """An instant at which what is declared changes its meaning. why: in words, for status and logs."""
-
-    at: datetime
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class CapacityTimeline:
     """All capacity over [start, end), as foreseen at one instant; each tuple is ordered by object, then by time."""
 

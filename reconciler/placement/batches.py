@@ -38,6 +38,7 @@ class Batch:
     keeps_minimum: they count against allocatable less daemons, beside what runs (see `Recreation`).
     opens_nodes: new nodes may be made for them.
     whole: a number that batches of one demand share which is placed as a whole; None when the batch stands alone.
+    only_ready: they count only on nodes that take pods now.
     preferences: needs with preferences made rules, firmest first, for new nodes.
     part: the part of a node's load that its chunks are added to.
     counted: the part of a node's load that leaves them no room.
@@ -52,6 +53,7 @@ class Batch:
     rank: Rank
     whole: int | None
     preferences: tuple[Needs, ...] = ()
+    only_ready: bool = False
     count: int = field(init=False, default=0)
     part: int = field(init=False, default=EMPTY)
     counted: int = field(init=False, default=USED)
@@ -103,6 +105,7 @@ def batches_of(demands: Sequence[Demand], needs: Callable[[PodShape], Needs], *,
                         rank=demand.rank,
                         whole=number if demand.whole else None,
                         preferences=_preferences(group.shape, needs) if demand.opens_nodes else (),
+                        only_ready=demand.only_ready,
                     )
                 )
     return batches

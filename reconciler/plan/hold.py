@@ -6,7 +6,7 @@ Only changes are listed: a node that holds chunks and is protected already needs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.model.changes import NodeClaimAction
@@ -22,6 +22,15 @@ class Holds:
     release: tuple[NodeClaimAction, ...] = ()
     delete: tuple[NodeClaimAction, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def with_deleted(self, deleted: Sequence[NodeClaimAction]) -> Holds:
+        """With these deleted beyond those, in place of what else would become of them."""
+        names = {action.node_claim for action in deleted}
+        release = tuple(
+            action for action in self.release if action.node_claim is None or action.node_claim not in names
+        )
+        delete = tuple(action for action in self.delete if action.node_claim not in names)
+        return replace(self, release=release, delete=(*delete, *deleted))
 
 
 PriceOf = Callable[[Bin], float | None]

@@ -9,10 +9,11 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
-from reconciler.model.placement import Unplaced, UnplacedReason
+from reconciler.model.placement import ALL_OR_NOTHING, Unplaced, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.bins import Bin
 from reconciler.plan.limits import Cut
+from reconciler.plan.request_decisions import Whereabouts
 
 PROVISIONING = "Provisioning"
 BEYOND_A_CAP = "beyond a cap"
@@ -93,12 +94,26 @@ class Tallies:
     def _of(self, ref: ObjectRef) -> _Tally:
         return self._tallies.setdefault(ref, _Tally())
 
+    def whereabouts(self, ref: ObjectRef) -> Whereabouts:
+        """Of a provisioning request."""
+        tally = self._of(ref)
+        rows = [row for row in tally.rows() if row.cause != ALL_OR_NOTHING]
+        return Whereabouts(
+            ready=tally.existing - tally.on_its_way,
+            coming=tally.on_its_way,
+            new=tally.new,
+            unplaced=tally.unplaced,
+            cut=tally.cap,
+            why=(rows[0].example or rows[0].cause) if rows else "",
+        )
+
     def outcome(self, demand: Demand) -> DemandOutcome:
         tally = self._tallies.get(demand.ref, _Tally())
         beyond = (demand.desired or 0) - sum(group.count for group in demand.groups) if demand.groups else 0
         if beyond > 0:
             tally = replace(tally, unplaced=tally.unplaced + beyond)
-        provisioning = () if demand.is_pending_pod else _provisioning(demand, tally)
+        told_elsewhere = demand.is_pending_pod or demand.request is not None
+        provisioning = () if told_elsewhere else _provisioning(demand, tally)
         return DemandOutcome(
             demand,
             on_existing=tally.existing,

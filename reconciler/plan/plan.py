@@ -14,6 +14,8 @@ from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
+from reconciler.model.provisioning_requests import RequestRules
+from reconciler.model.request_records import REQUESTS_KEY, records_memory
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
 from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
@@ -32,6 +34,9 @@ from reconciler.plan.objects import object_changes
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import Pruning, prune
 from reconciler.plan.prune_hour import PRUNES_KEY
+from reconciler.plan.request_collection import collect, still_to_run
+from reconciler.plan.requests import RequestPlan, labelled, request_plan
+from reconciler.plan.rollback import rolled_back
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
 from reconciler.timetable.capacity_schedule import state_at
@@ -70,6 +75,7 @@ class PlanInputs:
     suspended: bool = False
     applyset_id: str = ""
     drift: Drift = Drift.CORRECT
+    requests: RequestRules = field(default_factory=RequestRules)
 
     @property
     def cluster_now(self) -> datetime:
@@ -85,8 +91,13 @@ def make_plan(inputs: PlanInputs) -> Plan:
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
     created = creations(capped.kept, (claim.name for claim in view.node_claims))
+    tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
+    requests = _requests(inputs, bins, tallies)
+    created = labelled(created, inputs.demands, requests.decisions)
     held = _held(inputs, bins, created, prices, blocked=bool(blocked))
-    objects = object_changes(inputs.declared, view, inputs.applyset_id, inputs.drift)
+    if not blocked:
+        held = held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
+    objects = object_changes(still_to_run(inputs.declared, requests), view, inputs.applyset_id, inputs.drift)
     pruning = prune(
         inputs.declared,
         view,
@@ -95,8 +106,11 @@ def make_plan(inputs: PlanInputs) -> Plan:
         blocked=bool(blocked),
         now=inputs.cluster_now,
     )
-    outcomes = _outcomes(inputs, bins, created, capped)
-    applied = (*objects.changes, *pruning.changes)
+    collection = collect(
+        inputs.demands, requests, view, inputs.cluster_now, rules=inputs.requests, applyset_id=inputs.applyset_id
+    )
+    outcomes = _outcomes(inputs, bins, created, tallies, requests)
+    applied = (*objects.changes, *pruning.changes, *(() if blocked else collection))
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
@@ -125,7 +139,8 @@ def make_plan(inputs: PlanInputs) -> Plan:
         include_pending=inputs.include_pending,
         blocked=blocked,
         notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts))),
-        memory=_memory(inputs, created, held, pruning),
+        memory=_memory(inputs, created, held, pruning) | records_memory(requests.records),
+        edges=requests.edges,
     )
 
 
@@ -143,17 +158,33 @@ def _held(
     )
 
 
+def _requests(inputs: PlanInputs, bins: Sequence[Bin], tallies: Tallies) -> RequestPlan:
+    whereabouts = {demand.ref: tallies.whereabouts(demand.ref) for demand in inputs.demands if demand.request}
+    declared = inputs.declared
+    return request_plan(
+        *(inputs.demands, whereabouts, bins, inputs.view, inputs.cluster_now),
+        rules=inputs.requests,
+        unknown=bool(declared.broken or declared.broken_files),
+    )
+
+
 def _outcomes(
-    inputs: PlanInputs, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], capped: Capped
+    inputs: PlanInputs,
+    bins: Sequence[Bin],
+    created: Sequence[NodeClaimCreation],
+    tallies: Tallies,
+    requests: RequestPlan,
 ) -> list[DemandOutcome]:
-    tallies = Tallies(bins, created, inputs.placement.unplaced, capped.cuts)
     domains = domain_counts(topology_keys(inputs.demands), bins, created)
-    return [
-        replace(tallies.outcome(demand), domains=domains[demand.ref])
-        if demand.ref in domains
-        else tallies.outcome(demand)
-        for demand in inputs.demands
-    ]
+    outcomes = []
+    for demand in inputs.demands:
+        outcome = tallies.outcome(demand)
+        if demand.ref in domains:
+            outcome = replace(outcome, domains=domains[demand.ref])
+        if demand.ref in requests.decisions:
+            outcome = replace(outcome, conditions=requests.decisions[demand.ref].conditions)
+        outcomes.append(outcome)
+    return outcomes
 
 
 def _notes(inputs: PlanInputs, of_the_changes: Sequence[str]) -> tuple[str, ...]:
@@ -214,7 +245,7 @@ def _finding_order(finding: Finding) -> tuple[tuple[str, int, int, str, str, str
 
 def _memory(inputs: PlanInputs, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
     """The inventory's memory with this package's own entries replaced; what others remember stays."""
-    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY}
+    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY, REQUESTS_KEY}
     others = {key: value for key, value in inputs.view.inventory.memory.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = inputs.launches.memory(created, deleted, inputs.cluster_now)

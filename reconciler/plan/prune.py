@@ -54,7 +54,7 @@ def prune(
     due: list[ObjectChange] = []
     for ref in gone:
         live = view.objects[ref]
-        kept = _reason_to_keep(live, declared.broken_files, applyset_id)
+        kept = reason_to_keep(live, declared.broken_files, applyset_id)
         if kept is None and _takes_nodes_with_it(live):
             findings.append(_kept_pool(ref))
         elif kept is None:
@@ -108,7 +108,7 @@ def _asleep(
         for ref, why in sorted(declared.dormant.items())
         if ref in members
         and ref in view.objects
-        and _reason_to_keep(view.objects[ref], frozenset(), applyset_id) is None
+        and reason_to_keep(view.objects[ref], frozenset(), applyset_id) is None
     )
 
 
@@ -125,7 +125,7 @@ def _order(ref: ObjectRef) -> tuple[int, ObjectRef]:
     return (_DELETE_LAST.get(ref.kind, 0), ref)
 
 
-def _reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id: str) -> str | None:
+def reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id: str) -> str | None:
     """None: it may go; "": it is not headroom's to delete, and there is nothing to say about it."""
     annotations = annotations_of(live.body)
     if annotations.get(SOURCE_ANNOTATION) in broken_files:

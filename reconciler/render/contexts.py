@@ -31,7 +31,8 @@ def node_claim_context(creation: NodeClaimCreation, pool: NodePool) -> dict[str,
     the pool's template, and headroom's own."""
     planned, template = creation.planned, pool.template
     node_class = template.node_class
-    labels = dict(template.labels) | dict(planned.labels) | {NODEPOOL_LABEL: pool.name, PLACEHOLDER_LABEL: "true"}
+    labels = dict(template.labels) | dict(planned.labels) | dict(creation.labels)
+    labels |= {NODEPOOL_LABEL: pool.name, PLACEHOLDER_LABEL: "true"}
     if node_class is not None:
         labels[f"{node_class.group}/{node_class.kind.lower()}"] = node_class.name
     annotations = dict(template.annotations)

@@ -18,6 +18,7 @@ from reconciler.model.changes import (
     Write,
     WriteResult,
 )
+from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.errors import Failure, Invalid
 from reconciler.model.marks import MODE_ANNOTATION
 from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, Node, NodeClaim, NodePool
@@ -65,7 +66,7 @@ def render_writes(
     for creation in plan.node_claims.create:
         ref = node_claim_ref(creation.name)
         pool = node_pools[creation.planned.node_pool]
-        waiting = _waits_for(pool, changing)
+        waiting = _waits_for(pool, changing) or _waits_for_request(creation, view)
         if waiting:
             failures.append(WriteResult(Apply(ref, {}, creation.reason), Outcome.SKIPPED, waiting))
             continue
@@ -101,6 +102,17 @@ def _waits_for(pool: NodePool, changing: set[str]) -> str:
     if pool.hash is None:
         return f"waits until Karpenter has taken up NodePool {pool.name}"
     return ""
+
+
+def _waits_for_request(creation: NodeClaimCreation, view: ClusterView) -> str:
+    """Why a NodeClaim must wait for a request's object, "" if it need not: nobody could tell otherwise what was made for it."""
+    missing = (
+        holding.demand
+        for holding in creation.planned.holdings
+        if holding.demand.kind == REQUEST_KIND and holding.demand not in view.objects
+    )
+    request = next(missing, None)
+    return "" if request is None else f"waits until {request} is applied"
 
 
 def _object_write(

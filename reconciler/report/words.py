@@ -46,6 +46,13 @@ def short_revision(revision: str | None) -> str:
     return f"{name}@{commit[:12]}" if commit else revision
 
 
+def cluster_title(name: str) -> str:
+    """What a cluster is called in a title: `snapshot:captured/production.tar.gz` is `production`."""
+    _, separator, rest = name.partition(":")
+    last = rest.rstrip("/").rpartition("/")[2] if separator else name
+    return last.removesuffix(".tar.gz") or name
+
+
 def dollars(amount: float, digits: int = 2) -> str:
     return f"-${-amount:,.{digits}f}" if amount < 0 else f"${amount:,.{digits}f}"
 

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from reconciler.demand.combine import demands
 from reconciler.demand.dialect import Dialect
 from reconciler.model.declared import Declared
-from reconciler.model.demand import Demand
+from reconciler.model.demand import REQUEST_KIND, Demand
+from reconciler.model.durations import format_duration
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
@@ -42,6 +43,8 @@ class Basis:
     demands: tuple[Demand, ...] = ()
     placement: Placement = field(default_factory=Placement)
     memory: Memory = field(default_factory=Memory)
+    booked_for: timedelta = timedelta(minutes=10)
+    """How long capacity is set aside for a provisioning request."""
 
 
 def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
@@ -51,8 +54,11 @@ def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
     lasting = _lasting(states)
     accountant = Accountant(basis.view, basis.instance_types)
     first = states.intervals[0].key
-    known: dict[Key, SteadyState] = {first: accountant.steady_state(states.at(first), basis.demands, basis.placement)}
-    notes: list[str] = []
+    present = accountant.steady_state(states.at(first), basis.demands, basis.placement)
+    booked = sum(cost.per_hour for ref, cost in present.demands.items() if ref.kind == REQUEST_KIND)
+    is_booked = any(ref.kind == REQUEST_KIND for ref in present.demands)
+    known: dict[Key, SteadyState] = {} if is_booked else {first: present}
+    notes = [_booking_note(basis.booked_for, booked)] if booked else []
     for key in list(lasting)[:MOST_STATES]:
         if key not in known:
             known[key] = _placed(basis, states.at(key), accountant)
@@ -64,8 +70,21 @@ def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
             f"{len(left):,} of {len(lasting):,} states of the schedules, {sum(left.values()):,.1f} of"
             f" {span / HOUR:,.0f} hours, are priced as the mean of the others"
         )
-    spans = tuple(CostSpan(item.start, item.end, known[item.key]) for item in states.intervals)
+    spans = [CostSpan(item.start, item.end, known[item.key]) for item in states.intervals]
+    if is_booked:
+        until = min(start + basis.booked_for, spans[0].end)
+        spans[:1] = [
+            CostSpan(start, until, present),
+            *([replace(spans[0], start=until)] if until < spans[0].end else []),
+        ]
     return Spending(start, end, _joined(spans), _windows(states, known), tuple(notes))
+
+
+def _booking_note(booked_for: timedelta, per_hour: float) -> str:
+    return (
+        f"provisioning requests count for the {format_duration(booked_for)} that their capacity is booked: how long their pods"
+        f" run after that cannot be foreseen, at ${per_hour:,.2f} an hour"
+    )
 
 
 def _lasting(states: States) -> dict[Key, float]:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.model.changes import ChangeSet
+from reconciler.model.request_records import REQUESTS_KEY
 from reconciler.plan.back_offs import without_launches
 from reconciler.ports import Cluster
 from reconciler.stages.state import PassState
@@ -32,6 +33,7 @@ class ApplyWrites:
             parent=self.inventory,
             view=state.view,
             memory=without_launches(plan.memory, never_asked_for),
+            first={REQUESTS_KEY: plan.memory[REQUESTS_KEY]} if REQUESTS_KEY in plan.memory else {},
             progress=lambda: self.progress(self.phase),
         )
         change_set = ChangeSet((*done.results, *state.unrendered))

@@ -8,6 +8,7 @@ from typing import ClassVar
 from reconciler.demand.combine import demands
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import follow_schedules
+from reconciler.model.provisioning_requests import RequestRules
 from reconciler.outlook import Outlook
 from reconciler.stages.state import PassState
 
@@ -17,6 +18,7 @@ class FindDemand:
     phase: ClassVar[str] = "demand"
 
     dialect: Dialect
+    requests: RequestRules
 
     def run(self, state: PassState) -> PassState:
         followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
@@ -27,6 +29,8 @@ class FindDemand:
             include_pending=state.include_pending,
             leaving=state.prepared.leaving,
             instance_types=state.instance_types,
+            now=state.now - state.view.clock_skew,
+            requests=self.requests,
         )
         return replace(
             state,

@@ -55,4 +55,5 @@ class Place:
             demands=state.demands,
             placement=placement,
             memory=self.memory,
+            booked_for=self.rules.requests.booked_for,
         )

@@ -45,6 +45,7 @@ class MakePlan:
             suspended=state.suspended,
             applyset_id=self.rules.inventory.id,
             drift=self.rules.drift,
+            requests=self.rules.requests,
         )
         templates = self.templates.of(state.tree.files)
         plan = with_template_findings(make_plan(inputs), templates, read_rendered, state.effective.node_pools)

@@ -13,6 +13,7 @@ from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
+from reconciler.render.templates import DocumentTemplates
 from reconciler.spending.month import Basis
 from reconciler.stages.state import PassState
 
@@ -34,6 +35,8 @@ class PassResult:
     """What a forecast of costs starts from; None where nothing was placed."""
     written: tuple[DeclaredManifest, ...] = ()
     """The repository's documents as they are written, budgets in local time too."""
+    templates: DocumentTemplates | None = None
+    """Those that documents are rendered from."""
 
     @property
     def required_plan(self) -> Plan:
@@ -67,6 +70,7 @@ def result_of(state: PassState, timings: Mapping[str, float], failure: Failure |
         settled=failure is None and _is_settled(state),
         basis=state.basis,
         written=state.written,
+        templates=state.templates,
     )
 
 

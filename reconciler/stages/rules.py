@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.dialect import Dialect
+from reconciler.model.provisioning_requests import RequestRules
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.drift import Drift
 from reconciler.plan.limits import PlanCaps
@@ -29,3 +30,4 @@ class Rules:
     suspend: bool = False
     allow_empty: bool = False
     drift: Drift = Drift.CORRECT
+    requests: RequestRules = field(default_factory=RequestRules)

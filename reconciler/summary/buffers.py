@@ -34,7 +34,7 @@ def buffer_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Ap
     generation = (live.body.get("metadata") or {}).get("generation")
     after: dict[str, Any] = {
         "conditions": [
-            _condition(condition, generation, before.get("conditions") or (), now)
+            condition_document(condition, generation, before.get("conditions") or (), now)
             for condition in sorted(outcome.conditions, key=lambda item: item.type)
         ],
     }
@@ -71,7 +71,7 @@ def _buffer(outcome: DemandOutcome, before: Mapping[str, Any], generation: int |
     return fields
 
 
-def _condition(
+def condition_document(
     condition: Condition,
     generation: int | None,
     before: Iterable[Mapping[str, Any]],

@@ -8,6 +8,7 @@ from reconciler.model.changes import Action, ApplyStatus, Plan
 from reconciler.model.following import schedule_ref_of
 from reconciler.model.view import ClusterView
 from reconciler.summary.buffers import buffer_status
+from reconciler.summary.requests import request_status
 from reconciler.summary.schedules import schedule_status
 
 
@@ -18,7 +19,8 @@ def status_writes(plan: Plan, view: ClusterView, now: datetime) -> tuple[ApplySt
     for outcome in plan.demands:
         live = view.objects.get(outcome.demand.ref)
         if live is not None and live.ref not in leaving:
-            writes.append(buffer_status(outcome, live, now))
+            status = buffer_status if outcome.demand.request is None else request_status
+            writes.append(status(outcome, live, now))
     for schedule in plan.schedules:
         live = view.objects.get(schedule_ref_of(schedule.namespace, schedule.name))
         if live is not None and live.ref not in leaving:

@@ -10,13 +10,13 @@ from typing import Any
 from reconciler.model.changes import ApplyStatus, Outcome
 from reconciler.model.errors import Waiting
 from reconciler.model.findings import Finding, Severity
+from reconciler.model.redaction import redacted
 from reconciler.ports import Clock, PassResult
 from reconciler.report.plan.words import summary
 from reconciler.report.status.document import daemon_status_document
 from reconciler.telemetry.logs import Log
 from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.passes import result_of
-from reconciler.telemetry.redaction import redacted
 
 MOST_HISTORY = 20
 MOST_WRITES = 20

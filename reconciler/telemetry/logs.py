@@ -10,8 +10,8 @@ import sys
 from collections.abc import MutableMapping
 from typing import Any, Protocol, TextIO
 
+from reconciler.model.redaction import redacted
 from reconciler.report.escaping import terminal
-from reconciler.telemetry.redaction import redacted
 
 OWN_LOGGERS = ("reconciler", "headroom")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from reconciler.comparison import UNCAPPED
 from reconciler.cycle import Cycle
 from reconciler.demand.dialect import Dialect
+from reconciler.model.provisioning_requests import RequestRules
 from reconciler.packaged import packaged_texts
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.drift import Drift
@@ -55,6 +56,12 @@ def make_cycle(
             suspend=settings.suspend,
             allow_empty=settings.allow_empty,
             drift=Drift(settings.drift),
+            requests=RequestRules(
+                booked_for=settings.requests.booked_for,
+                valid_for=settings.requests.valid_for,
+                first_retry=settings.requests.first_retry,
+                kept_for=settings.requests.kept_for,
+            ),
         ),
         packaged_templates=packaged_texts("templates", suffix=".j2"),
         progress=progress,

@@ -21,6 +21,7 @@ from reconciler.placement.checker.inter_pod_affinity import inter_pod_violations
 from reconciler.placement.checker.labels import STABLE_LABELS, Values, decided
 from reconciler.placement.checker.limits import limit_violations
 from reconciler.placement.checker.node_ports import port_violations
+from reconciler.placement.checker.node_readiness import readiness_violations
 from reconciler.placement.checker.node_unschedulable import unschedulable_violations
 from reconciler.placement.checker.occupancy import Occupancy
 from reconciler.placement.checker.planned_nodes import PlannedNodes, shape_violations
@@ -83,6 +84,7 @@ def existing_violations(
     """Of a node that exists or is on its way, and takes chunks."""
     if node.machine is not None:
         yield from unschedulable_violations(node.machine)
+    yield from readiness_violations(node)
     for shape in node.shapes():
         yield from (f"{node.name}: {words}" for words in shape_violations(volumes, node, shape))
     yield from port_violations(node)

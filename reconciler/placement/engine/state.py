@@ -17,6 +17,7 @@ from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits
 from reconciler.placement.constraints.limits_by_type import RunningLimits
 from reconciler.placement.constraints.node_ports import NodePorts
+from reconciler.placement.constraints.node_readiness import NodeReadiness
 from reconciler.placement.constraints.node_share import NodeShare
 from reconciler.placement.constraints.node_unschedulable import NodeUnschedulable
 from reconciler.placement.constraints.placeholders import Placeholders
@@ -113,6 +114,7 @@ class State:
             bins.taint_toleration,
             self.resources,
             Placeholders(names, placeholders),
+            NodeReadiness(names, [origin.is_arriving for origin in bins.origins]),
             self.ports,
             self.share,
         )

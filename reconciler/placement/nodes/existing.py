@@ -62,6 +62,11 @@ class BinOrigin:
         return node or (self.claim is not None and self.claim.is_placeholder)
 
     @property
+    def is_arriving(self) -> bool:
+        """It is there for chunks to come to, and takes no pod yet."""
+        return self.node is None or not is_initialized(self.node, self.claim)
+
+    @property
     def held_for(self) -> str:
         """The value of its `headroom.dev/holds` annotation. The node's is newer than the NodeClaim's."""
         sides = (self.node, self.claim)

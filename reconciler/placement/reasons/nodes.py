@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.model.placement import UnplacedReason
+from reconciler.model.placement import ALL_OR_NOTHING, UnplacedReason
 from reconciler.placement.amounts import DEVICES
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import State
@@ -88,7 +88,7 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
 
 def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterable[UnplacedReason]:
     if batch.whole is not None:
-        yield UnplacedReason("all or nothing", 1, f"{batch.demand} is placed as a whole or not at all")
+        yield UnplacedReason(ALL_OR_NOTHING, 1, f"{batch.demand} is placed as a whole or not at all")
     if batch.needs.shape.resource_claims:
         yield UnplacedReason("resource claims", 1, "resource claims are not judged, so no node is made for them")
     elif batch.opens_nodes and _wants_unknown_devices(state, batch):

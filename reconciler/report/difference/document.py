@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC
 from typing import Any
 
 from reconciler.model.changes import NodeClaimAction, NodeClaimCreation
+from reconciler.report.difference.costs import CostChange, CostRow, WindowRow
 from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.headline import headline
+from reconciler.report.difference.page import assumptions, notes
 from reconciler.report.findings.document import finding_row
-from reconciler.report.plan.document import object_row, plan_document, static_pool_row
+from reconciler.report.plan.document import (
+    money,
+    object_row,
+    plan_document,
+    static_pool_row,
+    unplaced_reason_row,
+)
 
 DIFF_SCHEMA = "headroom.dev/diff/v1"
 
@@ -28,6 +38,10 @@ def difference_document(change: Difference) -> dict[str, Any]:
 
     return {
         "schemaVersion": DIFF_SCHEMA,
+        "summary": headline(change, UTC),
+        "conflicts": list(change.conflicts),
+        "failedGates": list(change.failed_gates),
+        "notes": notes(change),
         "base": base,
         "head": head,
         "changes": {
@@ -38,7 +52,9 @@ def difference_document(change: Difference) -> dict[str, Any]:
                     "name": item.ref.name,
                     "before": item.before,
                     "after": item.after,
+                    "unplacedBefore": item.unplaced_before,
                     "unplaced": item.unplaced,
+                    "unplacedReasons": [unplaced_reason_row(reason) for reason in item.reasons],
                 }
                 for item in change.demands
             ],
@@ -49,16 +65,61 @@ def difference_document(change: Difference) -> dict[str, Any]:
                 "kept": rows(change.kept, base),
             },
             "objects": [object_row(item) for item in change.objects],
+            "templates": [object_row(item) for item in change.templates],
             "staticPools": [static_pool_row(item) for item in change.static_pools],
             "cost": {
                 "perHourBefore": round(change.per_hour_before, 6),
                 "perHourAfter": round(change.per_hour_after, 6),
                 "perMonthDelta": round(change.per_month_delta, 6),
+                "perHourNow": money(change.per_hour_now),
                 "currency": change.head.cost.currency,
+                **(_NOT_WORKED_OUT if change.cost is None else _cost(change.cost)),
+                "assumptions": assumptions(change),
             },
             "findings": {
                 "new": [finding_row(finding) for finding in change.new_findings],
                 "fixed": [finding_row(finding) for finding in change.fixed_findings],
             },
+        },
+    }
+
+
+_NOT_WORKED_OUT: dict[str, Any] = {"over30Days": None, "byDemand": [], "byNodePool": [], "byScheduleValue": []}
+
+
+def _cost(cost: CostChange) -> dict[str, Any]:
+    """USD over the coming 30 days."""
+    return {
+        "over30Days": {"before": money(cost.before), "after": money(cost.after), "delta": money(cost.delta)},
+        "byDemand": [
+            {
+                "kind": item.ref.kind,
+                "namespace": item.ref.namespace,
+                "name": item.ref.name,
+                **_sums(item),
+                "perReplica": None if item.per_replica is None else money(item.per_replica),
+            }
+            for item in cost.demands()
+            if item.ref is not None
+        ],
+        "byNodePool": [{"name": item.name, **_sums(item)} for item in cost.pools()],
+        "byScheduleValue": [_window(item) for item in cost.windows()],
+    }
+
+
+def _sums(item: CostRow) -> dict[str, float]:
+    return {"before": money(item.before), "after": money(item.after), "delta": money(item.delta)}
+
+
+def _window(item: WindowRow) -> dict[str, Any]:
+    window = item.either
+    sides = (("before", item.before), ("after", item.after))
+    return {
+        "namespace": window.schedule.namespace,
+        "name": window.schedule.name,
+        "value": window.value,
+        **{
+            name: None if side is None else {"hours": round(side.hours, 6), "cost": money(side.cost)}
+            for name, side in sides
         },
     }

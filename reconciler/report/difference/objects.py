@@ -9,6 +9,8 @@ from typing import Any
 
 from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import DeclaredManifest
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import Manifest
 
 _OWN_MARKS = tuple(f"metadata.annotations.headroom.dev/{name}" for name in ("applied-hash", "source", "partial"))
 """Annotations that headroom itself writes; people do not."""
@@ -51,6 +53,16 @@ def written_differences(
             fields = _written_fields(old.manifest, new.manifest)
             if fields:
                 found.append(ObjectChange(ref, Action.UPDATE, fields, new.manifest, new.position, "edited"))
+    return tuple(found)
+
+
+def document_changes(pairs: Iterable[tuple[ObjectRef, Manifest, Manifest]], reason: str) -> tuple[ObjectChange, ...]:
+    """Of documents before and after, those that differ. reason: why, in words."""
+    found = []
+    for ref, before, after in pairs:
+        fields = _written_fields(before, after)
+        if fields:
+            found.append(ObjectChange(ref, Action.UPDATE, fields, after, None, reason))
     return tuple(found)
 
 

@@ -6,10 +6,13 @@ from datetime import tzinfo
 from typing import Any
 
 from reconciler.model.timelines import CapacityTimeline
+from reconciler.report.difference.cost_rows import demand_rows, pool_rows, window_rows
 from reconciler.report.difference.demands import DemandChange
 from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.headline import SPAN, headline, hourly_words, verdict
 from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.findings.page import finding_row
+from reconciler.report.grouping import grouped
 from reconciler.report.plan.page_rows import (
     action_row,
     cost_row,
@@ -20,9 +23,10 @@ from reconciler.report.plan.page_rows import (
     section,
     static_pool_row,
 )
+from reconciler.report.plan.words import reason_words
 from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import moment, short_revision, signed_dollars
+from reconciler.report.words import cluster_title, dollars, listed, moment, short_revision, signed_dollars
 
 
 def difference_page(
@@ -34,53 +38,100 @@ def difference_page(
 ) -> dict[str, Any]:
     """The same shape as `plan_page`, for what merging would change. timelines: the base's and the head's."""
     place = zone or local_zone(change.head.now)
-    static = sum(item.after - item.before for item in change.static_pools)
-    nodes = len(change.added_nodes) - len(change.removed_nodes) + static
-    objects = len(change.objects)
-    parts = []
-    if change.added_nodes or change.removed_nodes or change.static_pools:
-        parts.append(f"{nodes:+d} nodes")
-    if change.released:
-        parts.append(f"{len(change.released)} released")
-    if objects:
-        parts.append(f"{objects} object{'s' if objects != 1 else ''} changed")
-    words = ", ".join(parts) if parts else "No change in capacity"
     return {
-        "title": f"Capacity change on {cluster}",
+        "title": f"{cluster_title(cluster)}: what merging changes",
         "revision": short_revision(change.head.revision),
         "base": short_revision(change.base.revision),
         "when": moment(change.head.now, zone),
-        "summary": f"{words}, {signed_dollars(change.per_month_delta)} a month",
+        "summary": headline(change, zone),
+        "verdict": verdict(change),
+        "warnings": warnings(change),
         "has_changes": change.has_changes,
         "cost": cost_row(change.per_hour_before, change.per_hour_after),
-        "assumptions": list(change.head.cost.assumptions),
-        "demands": cut([_demand_change(item) for item in change.demands]),
-        "sections": [
-            section
-            for section in (
-                section("Nodes that appear", [creation_row(item) for item in change.added_nodes]),
-                section("Nodes no longer needed", [creation_row(item) for item in change.removed_nodes]),
-                section("Nodes released to Karpenter", [action_row(item) for item in change.released]),
-                section("Nodes kept", [action_row(item) for item in change.kept]),
-                section("Objects that change", [object_row(item) for item in change.objects]),
-                section("Nodes of static NodePools", [static_pool_row(item) for item in change.static_pools]),
-                local_budgets_section(change.head, change.objects, zone),
-            )
-            if section["count"]
-        ],
+        "month": _month(change),
+        "hourly": hourly_words(change),
+        "assumptions": assumptions(change),
+        "demands": cut(grouped(_demand_change(item) for item in change.demands)),
+        "sections": [item for item in _sections(change, zone) if item["count"]],
         "findings": cut([finding_row(item) for item in change.new_findings]),
-        "notes": [*(f"Nothing is deleted or released: {reason}" for reason in change.head.blocked), *change.head.notes],
+        "fixed": cut([finding_row(item) for item in change.fixed_findings]),
+        "notes": notes(change),
         "week": None if timelines is None else change_rows(*timelines, place),
         "week_chart": "" if timelines is None else difference_chart(*timelines, zone=place),
     }
 
 
+def warnings(change: Difference) -> list[str]:
+    """What stands before everything else: why the numbers are not those of a merge, and bounds that are not kept."""
+    found = []
+    if change.conflicts:
+        found.append(
+            f"The two revisions are in conflict in {listed(change.conflicts)}: HEAD is planned as it is, not merged"
+        )
+    return [*found, *(f"Not kept: {sentence}" for sentence in change.failed_gates)]
+
+
+def notes(change: Difference) -> list[str]:
+    """What else is to be known, sentence by sentence."""
+    blocked = (f"Nothing is deleted or released: {reason}" for reason in change.head.blocked)
+    return list(dict.fromkeys((*change.notes, *blocked, *change.head.notes)))
+
+
+def assumptions(change: Difference) -> list[str]:
+    """What the prices rest on, of both sides."""
+    own = () if change.cost is None else (_WORKED_OUT, *change.cost.notes)
+    return list(dict.fromkeys((*change.head.cost.assumptions, *change.base.cost.assumptions, *own)))
+
+
+_WORKED_OUT = (
+    f"over {SPAN}: what each state of the schedules asks for, placed and priced for as long as it holds, whatever the caps of"
+    " one pass; percentages and the nodes of pods stay as they are now"
+)
+
+
+def _month(change: Difference) -> dict[str, str] | None:
+    if change.cost is None:
+        return None
+    return {
+        "before": dollars(change.cost.before),
+        "after": dollars(change.cost.after),
+        "delta": signed_dollars(change.cost.delta) if round(change.cost.delta, 2) else "no change",
+        "span": SPAN,
+    }
+
+
+def _sections(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:
+    costs = []
+    if change.cost is not None:
+        costs = [
+            _costs(f"Cost over {SPAN}, by buffer", demand_rows(change.cost)),
+            _costs(f"Cost over {SPAN}, by NodePool", pool_rows(change.cost)),
+            _costs(f"Cost over {SPAN}, by what a schedule says", window_rows(change.cost)),
+        ]
+    return [
+        section("Objects that change", grouped(object_row(item) for item in change.objects)),
+        section("Objects that other templates change", grouped(object_row(item) for item in change.templates)),
+        *costs,
+        section("Nodes that appear", grouped((creation_row(item) for item in change.added_nodes), noun="node")),
+        section("Nodes no longer needed", grouped((creation_row(item) for item in change.removed_nodes), noun="node")),
+        section("Nodes released to Karpenter", [action_row(item) for item in change.released]),
+        section("Nodes kept", [action_row(item) for item in change.kept]),
+        section("Nodes of static NodePools", [static_pool_row(item) for item in change.static_pools]),
+        local_budgets_section(change.head, change.objects, zone),
+    ]
+
+
+def _costs(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {**section(title, rows), "columns": ["Name", "Before → after", "Change"], "third": "Change"}
+
+
 def _demand_change(item: DemandChange) -> dict[str, Any]:
+    why = [reason_words(reason) for reason in item.reasons]
     return {
         "name": str(item.ref),
         "desired": f"{item.before_words} → {item.after_words}",
         "existing": "",
         "new": "",
-        "unplaced": f"{item.unplaced:,}",
-        "why": "",
+        "unplaced": f"{item.unplaced_before:,} → {item.unplaced:,}" if item.unplaced_before else f"{item.unplaced:,}",
+        "why": "; ".join([*why, *filter(None, [item.not_ready])]),
     }

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from datetime import tzinfo
 
-from reconciler.model.changes import HOURS_PER_MONTH
+from reconciler.model.timelines import CapacityTimeline
+from reconciler.report.difference.cost_rows import demand_rows, pool_rows, window_rows
 from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.headline import SPAN, headline, hourly_words, verdict
+from reconciler.report.difference.page import assumptions, notes, warnings
+from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.plan.objects import local_budget_section, object_lines
-from reconciler.report.plan.words import held, node_name, offered, static_words
+from reconciler.report.plan.words import held, node_name, offered, reason_words, static_words
 from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
+from reconciler.report.timeline.rows import change_rows
 from reconciler.report.words import dollars, moment, short_revision, signed_dollars
 
 
 def difference_text(
-    change: Difference, *, zone: tzinfo | None = None, paint: Paint = plain, width: int | None = None
+    change: Difference,
+    *,
+    timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
+    zone: tzinfo | None = None,
+    paint: Paint = plain,
+    width: int | None = None,
 ) -> str:
-    """What `headroom diff` prints."""
+    """What `headroom diff` prints. timelines: of the coming week, base and head."""
     base, head = short_revision(change.base.revision), short_revision(change.head.revision)
     lines = [paint("bold", f"What merging {head} into {base} would change, {moment(change.head.now, zone)}")]
-    for item in change.demands:
-        unplaced = paint("red", f" ({item.unplaced:,} unplaced)") if item.unplaced else ""
-        lines.append(f"  ~ {item.ref}: {item.before_words} → {item.after_words} chunks{unplaced}")
+    style = "red" if change.conflicts or change.failed_gates else "bold"
+    lines.append(paint(style, f"  {headline(change, zone)}."))
+    lines += [paint("red", f"  {line}.") for line in warnings(change)]
+    lines += _demand_lines(change, paint)
     for sign, style, items in (("+", "green", change.added_nodes), ("-", "red", change.removed_nodes)):
         for creation in items[:MOST_ROWS]:
             words = f"{offered(creation)}, for {held(creation.planned.holdings)}"
@@ -34,20 +45,57 @@ def difference_text(
         lines.append(f"  {paint(style, sign)} NodePool {pool.node_pool}: {static_words(pool)}")
     lines += [f"  {paint('yellow', '-')} released: {node_name(action)}" for action in change.released]
     lines += [f"  {paint('cyan', '=')} kept: {node_name(action)}" for action in change.kept]
-    for item_change in change.objects:
+    for item_change in (*change.objects, *change.templates):
         lines += object_lines(item_change, paint)
     lines += local_budget_section(change.head, change.objects, zone, paint)
     if change.new_findings:
         lines += ["", paint("bold", "New findings"), *finding_lines(change.new_findings, paint)]
     if change.fixed_findings:
         lines += ["", paint("bold", "Fixed findings"), *finding_lines(change.fixed_findings, paint)]
-    if not change.has_changes:
-        lines.append("  No change in capacity.")
-    lines += [
-        "",
-        (
-            f"Cost once applied: {dollars(change.per_hour_before)}/h → {dollars(change.per_hour_after)}/h"
-            f" ({signed_dollars(change.per_month_delta)} a month of {HOURS_PER_MONTH} h)"
-        ),
-    ]
+    lines += _week_lines(change, timelines, zone)
+    lines += [paint("yellow", note if note.endswith(".") else f"{note}.") for note in notes(change)]
+    lines += ["", *_cost_lines(change, paint), paint("bold", f"{verdict(change)}.")]
     return terminal_lines(lines, paint, width)
+
+
+def _demand_lines(change: Difference, paint: Paint) -> list[str]:
+    lines = []
+    for item in change.demands[:MOST_ROWS]:
+        same = item.before_words == item.after_words
+        words = item.after_words if same else f"{item.before_words} → {item.after_words}"
+        words += "" if item.after is None else " chunk" if item.after == 1 else " chunks"
+        if item.unplaced:
+            was = f" ({item.unplaced_before:,} before)" if item.unplaced_before else ""
+            words += paint("red", f", {item.unplaced:,} of them without a place{was}")
+        lines.append(f"  ~ {item.ref}: {words}")
+        reasons = [reason_words(reason) for reason in item.reasons]
+        lines += [f"      {paint('yellow', reason)}" for reason in (*reasons, *filter(None, [item.not_ready]))]
+    return lines + rest_lines(change.demands)
+
+
+def _week_lines(
+    change: Difference, timelines: tuple[CapacityTimeline, CapacityTimeline] | None, zone: tzinfo | None
+) -> list[str]:
+    if timelines is None:
+        return []
+    week = change_rows(*timelines, zone or local_zone(change.head.now))
+    if not week["lines"]:
+        return []
+    lines = ["", week["title"], f"  {'':6} {week['heading']}"]
+    for row in week["lines"]:
+        lines.append(f"  {row['name']}")
+        lines += [f"  {name:6} {blocks}" for name, blocks in row["blocks"]]
+        lines.append(f"         {row['words']}")
+    lines += [f"  … and {week['left']:,} more that change"] if week["left"] else []
+    return [*lines, f"  {week['legend']} Times are {week['zone']}."]
+
+
+def _cost_lines(change: Difference, paint: Paint) -> list[str]:
+    lines = [f"Cost: {hourly_words(change)}"]
+    cost = change.cost
+    if cost is not None:
+        lines[0] += f"; over {SPAN} {dollars(cost.before)} → {dollars(cost.after)} ({signed_dollars(cost.delta)})"
+        for rows in (demand_rows(cost), pool_rows(cost), window_rows(cost)):
+            lines += [f"  {row['name']}: {row['what']} ({row['why']})" for row in rows[:MOST_ROWS]]
+            lines += rest_lines(rows)
+    return lines + [paint("dim", f"  {assumption}") for assumption in assumptions(change)]

@@ -24,6 +24,7 @@ from reconciler.report.budgets.document import budget_row
 from reconciler.report.budgets.local import local_budgets_row
 from reconciler.report.findings.document import finding_row
 from reconciler.report.json_text import timestamp
+from reconciler.report.masking import masked_changes
 from reconciler.report.plan.pending import leaving_nodes
 from reconciler.report.schedules.document import schedule_row
 
@@ -57,9 +58,9 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "budgets": [budget_row(row) for row in plan.budgets],
         "localBudgets": [local_budgets_row(pool) for pool in plan.local_budgets],
         "cost": {
-            "perHourBefore": _money(plan.cost.per_hour_before),
-            "perHourAfter": _money(plan.cost.per_hour_after),
-            "perMonthDelta": _money((plan.cost.per_hour_after - plan.cost.per_hour_before) * HOURS_PER_MONTH),
+            "perHourBefore": money(plan.cost.per_hour_before),
+            "perHourAfter": money(plan.cost.per_hour_after),
+            "perMonthDelta": money((plan.cost.per_hour_after - plan.cost.per_hour_before) * HOURS_PER_MONTH),
             "currency": plan.cost.currency,
             "assumptions": list(plan.cost.assumptions),
         },
@@ -86,7 +87,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     return document
 
 
-def _money(amount: float) -> float:
+def money(amount: float) -> float:
     """Dollars, rounded so that sums of prices print without floating-point noise."""
     return round(amount, 6) + 0.0
 
@@ -102,7 +103,7 @@ def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
         "onExisting": outcome.on_existing,
         "onNew": outcome.on_new,
         "unplaced": outcome.unplaced,
-        "unplacedReasons": [_unplaced_reason(reason) for reason in outcome.unplaced_reasons],
+        "unplacedReasons": [unplaced_reason_row(reason) for reason in outcome.unplaced_reasons],
         "conditions": [_condition(condition) for condition in outcome.conditions],
         "explanation": list(demand.explanation),
         "precedence": {
@@ -114,7 +115,7 @@ def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
     }
 
 
-def _unplaced_reason(reason: UnplacedReason) -> dict[str, Any]:
+def unplaced_reason_row(reason: UnplacedReason) -> dict[str, Any]:
     return {"reason": reason.cause, "count": reason.count, "example": reason.example}
 
 
@@ -145,7 +146,7 @@ def _creation(creation: NodeClaimCreation) -> dict[str, Any]:
         "zones": list(planned.zones),
         "capacityType": planned.capacity_types[0] if len(planned.capacity_types) == 1 else None,
         "capacityTypes": list(planned.capacity_types),
-        "pricePerHour": _money(planned.price) if planned.price_known else None,
+        "pricePerHour": money(planned.price) if planned.price_known else None,
         "requests": planned.requests.quantities(),
         "holds": _holds(planned.holdings),
         "reason": creation.reason,
@@ -157,14 +158,14 @@ def _action(action: NodeClaimAction) -> dict[str, Any]:
         "name": action.node_claim,
         "node": action.node,
         "nodePool": action.node_pool,
-        "pricePerHour": None if action.price is None else _money(action.price),
+        "pricePerHour": None if action.price is None else money(action.price),
         "holds": _holds(action.holdings),
         "reason": action.reason,
     }
 
 
 def _changes(change: ObjectChange) -> list[dict[str, Any]]:
-    return [{"path": item.path, "before": item.before, "after": item.after} for item in change.changes]
+    return [{"path": item.path, "before": item.before, "after": item.after} for item in masked_changes(change.changes)]
 
 
 def object_row(change: ObjectChange) -> dict[str, Any]:
@@ -184,7 +185,7 @@ def static_pool_row(row: StaticPoolChange) -> dict[str, Any]:
         "before": row.before,
         "after": row.after,
         "instanceType": row.instance_type or None,
-        "pricePerHour": None if row.price is None else _money(row.price),
+        "pricePerHour": None if row.price is None else money(row.price),
     }
 
 

@@ -7,6 +7,7 @@ from datetime import tzinfo
 
 from reconciler.model.changes import Action, ObjectChange, Plan
 from reconciler.report.budgets.local import changing_local_budgets, local_budget_lines
+from reconciler.report.masking import masked_changes
 from reconciler.report.paint import Paint
 from reconciler.report.plan.words import value
 from reconciler.report.terminal_rows import MOST_ROWS
@@ -25,6 +26,7 @@ def object_lines(change: ObjectChange, paint: Paint) -> list[str]:
     lines = [f"  {paint(style, sign)} {change.ref}{where}"]
     if change.action is Action.UPDATE:
         lines += [
-            f"      {item.path}: {value(item.before)} → {value(item.after)}" for item in change.changes[:MOST_ROWS]
+            f"      {item.path}: {value(item.before)} → {value(item.after)}"
+            for item in masked_changes(change.changes[:MOST_ROWS])
         ]
     return lines

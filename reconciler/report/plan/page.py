@@ -78,7 +78,7 @@ def plan_page(
 
 def _demand(outcome: DemandOutcome) -> dict[str, Any]:
     demand = outcome.demand
-    not_ready = next((item for item in outcome.conditions if item.type == "ReadyForProvisioning"), None)
+    not_ready = next((item for item in outcome.conditions if item.type in {"ReadyForProvisioning", "Accepted"}), None)
     why = [reason_words(reason) for reason in outcome.unplaced_reasons]
     if demand.desired is None and not_ready is not None:
         why.append(not_ready.message or not_ready.reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import tzinfo
 from typing import Any
 
@@ -16,11 +16,30 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.report.budgets.local import changing_local_budgets, validity, written_and_compiled
+from reconciler.report.masking import masked_changes
 from reconciler.report.plan.words import held, node_name, offered, static_words, value
 from reconciler.report.words import dollars, hourly, signed_dollars
 
 MOST_ROWS = 60
 """Rows of one section: GitHub allows 65,536 characters per comment, and the summary must never be cut."""
+
+
+def trimmed(page: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """The page with at most so many rows in each list; what is left out is counted. The summary stays whole."""
+
+    def fewer(item: Mapping[str, Any]) -> dict[str, Any]:
+        rows = [{**row, **_fewer_fields(row, most)} for row in item["rows"][:most]]
+        return {**item, "rows": rows, "left": item["count"] - len(rows)}
+
+    lists = {name: fewer(page[name]) for name in ("demands", "findings", "fixed") if page.get(name)}
+    return {**page, **lists, "sections": [fewer(item) for item in page["sections"]]}
+
+
+def _fewer_fields(row: Mapping[str, Any], most: int) -> dict[str, Any]:
+    fields = row.get("fields")
+    if not fields or len(fields) <= most:
+        return {}
+    return {"fields": [*fields[:most], f"… and {len(fields) - most:,} more"]}
 
 
 def cut(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -85,7 +104,10 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
         why = f"declared in {change.position.file}:{change.position.line}"
     fields = []
     if change.action is Action.UPDATE:
-        fields = [f"{item.path}: {value(item.before)} → {value(item.after)}" for item in change.changes[:MOST_ROWS]]
+        fields = [
+            f"{item.path}: {value(item.before)} → {value(item.after)}"
+            for item in masked_changes(change.changes[:MOST_ROWS])
+        ]
         left = len(change.changes) - len(fields)
         fields += [f"… and {left:,} more"] if left else []
     return {"name": str(change.ref), "what": str(change.action), "why": why, "fields": fields}

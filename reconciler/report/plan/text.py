@@ -72,7 +72,8 @@ def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
 def _demand_words(outcome: DemandOutcome, paint: Paint) -> str:
     demand = outcome.demand
     if demand.desired is None:
-        why = next((item for item in outcome.conditions if item.type == "ReadyForProvisioning"), None)
+        names = {"ReadyForProvisioning", "Accepted"}
+        why = next((item for item in outcome.conditions if item.type in names), None)
         reason = "" if why is None else f": {why.message or why.reason}"
         return paint("red", f"not ready{reason}")
     parts = [

@@ -17,6 +17,9 @@ _RESERVED = "reserved"
 _NEXT_TO_NOTHING = 0.00005
 """USD an hour; four digits would show less as 0."""
 
+MOST_OF_A_VALUE = 2_000
+"""Characters: a value that is longer is a document of its own."""
+
 MOST_ZONES = 2
 """Zones named on one line; more are counted."""
 
@@ -86,13 +89,13 @@ def node_name(action: NodeClaimAction) -> str:
 
 
 def value(item: Any) -> str:
-    """A field's value on one line; `(absent)` for none."""
+    """A field's value on one line; `(absent)` for none. What may be shown of it, `masked_changes` says."""
     import json  # noqa: PLC0415 - small and rare
 
     if item is None:
         return "(absent)"
     text = visible(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True))
-    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - one line of a terminal
+    return text if len(text) <= MOST_OF_A_VALUE else f"{text[: MOST_OF_A_VALUE - 3]}..."
 
 
 def static_words(change: StaticPoolChange) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 from reconciler import __version__
 from reconciler.model.changes import ChangeSet, Outcome, Plan
+from reconciler.model.edges import Edge
 from reconciler.model.errors import Failure
 from reconciler.model.source import SourceTree
-from reconciler.model.timelines import Edge
 from reconciler.report.findings.document import finding_row
 from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import demand_row

@@ -190,3 +190,16 @@ def test_a_nodes_price_is_shared_by_what_its_chunks_request() -> None:
     web, brief = shares[buffer_ref("web")][0], shares[buffer_ref("brief")][0]
     assert web == pytest.approx(2 * brief)
     assert web + brief == pytest.approx(found.total)
+
+
+def test_a_request_counts_for_as_long_as_it_is_booked() -> None:
+    plain = basis(declared(), AUTUMN)
+    job = ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "shop", "train")
+    request = replace(next(item for item in plain.demands if item.ref == buffer_ref("web")), ref=job)
+    asked_too = (*plain.demands, request)
+    found = spending(replace(plain, demands=asked_too, placement=placed(plain.declared, asked_too)))
+    cost, chunk_hours = found.of_demands()[job]
+    assert cost > 0
+    assert chunk_hours == pytest.approx((request.desired or 0) / 6)
+    assert "booked" in found.notes[0]
+    assert found.total - spending(plain).total == pytest.approx(cost, rel=0.5)

@@ -1,19 +1,24 @@
 """Plans in every form, held to golden files. Renew them with HEADROOM_GOLDEN=write, and read the difference."""
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from reconciler.model.changes import Action, FieldChange, ObjectChange, Plan
+from reconciler.model.refs import ObjectRef
+from reconciler.model.spending import CostSpan, DemandCost, PoolCost, Spending, SteadyState, WindowCost
 from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
-from reconciler.report.difference.difference import difference
+from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.document import difference_document
+from reconciler.report.difference.gates import Gates
 from reconciler.report.difference.page import difference_page
 from reconciler.report.difference.text import difference_text
 from reconciler.report.escaping import PAGE_FILTERS, page_value
+from reconciler.report.findings.sarif import sarif_document
 from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
@@ -53,11 +58,30 @@ def test_plan_in_every_form(name: str, templates: Templates) -> None:
 
 
 def test_difference_in_every_form(templates: Templates) -> None:
-    change = difference(empty_plan(), full_plan())
+    web, pools = buffer_ref("web"), {"general": PoolCost(3, 1.2), "spare": PoolCost(1, 0.1)}
+    few = SteadyState(0.4, 1, pools={"general": PoolCost(1, 0.4)}, demands={web: DemandCost(1, 0, 0.4)})
+    many = SteadyState(1.3, 4, pools=pools, demands={web: DemandCost(3, 0, 1.2)})
+    start, middle, end = NOW, NOW + timedelta(days=2), NOW + timedelta(days=30)
+    office = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "office")
+    spent = (
+        Spending(start, end, (CostSpan(start, end, few),)),
+        Spending(
+            start,
+            end,
+            (CostSpan(start, middle, few), CostSpan(middle, end, many)),
+            (WindowCost(office, 3, 672.0, 806.4), WindowCost(office, 1, 48.0, 19.2)),
+            ("2 of 300 states of the schedules are priced as the mean of the others",),
+        ),
+    )
+    details = Details(spending=spent, conflicts=("pool.yaml",), notes=("a pass makes at most 100 new nodes",))
+    change = difference(empty_plan(), full_plan(), details)
+    change = replace(change, failed_gates=Gates(max_monthly_increase=100, max_new_nodes=2).failures(change, BERLIN))
     check("diff.txt", difference_text(change, zone=BERLIN))
     check("diff.json", to_json(difference_document(change)))
     page = difference_page(change, cluster="production", zone=BERLIN)
     check("diff.md", templates.render("report.md.j2", page))
+    check("diff.html", templates.render("report.html.j2", page))
+    check("diff.sarif", to_json(sarif_document(change.new_findings)))
 
 
 def test_a_plan_does_not_differ_from_itself() -> None:

@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.model.changes import Plan, ScheduleOutcome
+from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import SourcePosition
-from reconciler.model.timelines import Edge
 from reconciler.report.status.document import daemon_status_document, with_next_edge
 from reconciler.report.status.text import daemon_status_text
 from tests.builders import buffer_ref

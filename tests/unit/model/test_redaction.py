@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.telemetry.redaction import redacted
+from reconciler.model.redaction import redacted
 
 
 @pytest.mark.parametrize(

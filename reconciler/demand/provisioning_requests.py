@@ -1,0 +1,140 @@
+"""ProvisioningRequests as demands: what each still asks for, by its record and its conditions.
+
+A request is asked for as a whole until it is provisioned. Afterwards it is a booking: what its pods have not used yet, for a while.
+What depends on room is decided in `plan/requests.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from reconciler.demand.consumption import Consumption, consumption_of
+from reconciler.demand.priorities import Priorities, declared_priority
+from reconciler.demand.request_phases import attempts_in, phase_of, record_of, valid_until
+from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, workload_index
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.declared import Declared
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.pods import PodShape
+from reconciler.model.provisioning_requests import (
+    ACCEPTED,
+    Phase,
+    ProvisioningRequest,
+    RequestKind,
+    RequestRules,
+    RequestState,
+)
+from reconciler.model.refs import ObjectRef
+from reconciler.model.request_records import RequestRecord, read_records
+from reconciler.model.runtime_classes import admitted
+from reconciler.model.view import ClusterView
+from reconciler.model.workloads import Workload
+
+NO_RETRY = "noRetry"
+"""A parameter: with "true" a check that says no is the last one (as in Cluster Autoscaler)."""
+_WITH_CHUNKS = frozenset({Phase.WAITING, Phase.BOOKED})
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What requests are judged by. attempts: by uid of a request, the last one of which there is a NodeClaim. priorities: of pods to
+    come, which are real ones."""
+
+    workloads: Mapping[ObjectRef, Workload]
+    view: ClusterView
+    now: datetime
+    rules: RequestRules
+    records: Mapping[str, RequestRecord]
+    attempts: Mapping[str, int]
+    consumption: Consumption
+    priorities: Priorities
+
+
+def request_demands(declared: Declared, view: ClusterView, now: datetime, rules: RequestRules) -> tuple[Demand, ...]:
+    """A demand for each request of a class that is provided here. Those that have ended ask for no chunk.
+
+    declared: the repository merged over the cluster. now: by the cluster's clock.
+    """
+    if not declared.provisioning_requests:
+        return ()
+    context = _Context(
+        workloads=workload_index(declared.workloads, view.workloads),
+        view=view,
+        now=now,
+        rules=rules,
+        records=read_records(view.inventory.memory),
+        attempts=attempts_in(view),
+        consumption=consumption_of(view.pods),
+        priorities=Priorities(declared.priority_classes, without_class=0),
+    )
+    return tuple(
+        _demand(request, request.kind, context)
+        for request in declared.provisioning_requests
+        if request.kind is not None
+    )
+
+
+def _demand(request: ProvisioningRequest, kind: RequestKind, context: _Context) -> Demand:
+    shapes = _shapes(request, context)
+    state = _state(request, kind, shapes, context)
+    pods = sum(item.count for item in request.pod_sets)
+    demand = Demand(
+        ref=request.ref,
+        source=request.position,
+        desired=pods if state.phase is Phase.BACKING_OFF else 0,
+        opens_nodes=kind is RequestKind.ATOMIC and state.phase is Phase.WAITING,
+        only_ready=kind is RequestKind.CHECK and state.phase is Phase.WAITING,
+        whole=True,
+        priority=0 if isinstance(shapes, str) else min(map(context.priorities.of, shapes)),
+        declared_priority=declared_priority(request.annotations),
+        booked=state.phase is Phase.BOOKED,
+        created=request.created,
+        request=state,
+        explanation=tuple(f"{item.count:,} of PodTemplate {item.pod_template}" for item in request.pod_sets),
+    )
+    if state.phase not in _WITH_CHUNKS:
+        return demand
+    if isinstance(shapes, str):
+        condition = Condition(ACCEPTED, ConditionStatus.FALSE, TEMPLATE_NOT_FOUND, shapes)
+        return replace(demand, desired=None, request=replace(state, phase=Phase.NOT_READY), conditions=(condition,))
+    counts = [item.count for item in request.pod_sets]
+    if state.phase is Phase.BOOKED:
+        counts = context.consumption.left(request, shapes, state.record.consumed)
+    groups = tuple(ChunkGroup(shape, count) for shape, count in zip(shapes, counts, strict=True))
+    return replace(demand, groups=groups, desired=sum(counts))
+
+
+def _state(
+    request: ProvisioningRequest, kind: RequestKind, shapes: tuple[PodShape, ...] | str, context: _Context
+) -> RequestState:
+    record = record_of(request, context.records, context.attempts, context.now)
+    if record.provisioned is not None and record.ended is None and not isinstance(shapes, str):
+        record = replace(record, consumed=context.consumption.of(request, shapes, record.consumed))
+    state = RequestState(
+        kind,
+        Phase.WAITING,
+        record,
+        exists=bool(request.uid),
+        is_same_object=record.uid in {"", request.uid},
+        declared=request.position is not None,
+        valid_until=valid_until(request, kind, context.rules),
+        no_retry=request.parameter(NO_RETRY) == "true",
+        status_conditions=request.status_conditions,
+    )
+    pods = sum(item.count for item in request.pod_sets)
+    phase, ends = phase_of(state, pods, context.now, context.rules, complete=context.view.complete)
+    return replace(state, phase=phase, ends=ends)
+
+
+def _shapes(request: ProvisioningRequest, context: _Context) -> tuple[PodShape, ...] | str:
+    """The shape of each pod set, or in words what is missing."""
+    found: list[PodShape] = []
+    for item in request.pod_sets:
+        ref = ObjectRef("", POD_TEMPLATE, request.ref.namespace, item.pod_template)
+        template = context.workloads.get(ref)
+        if template is None or template.shape is None:
+            return f"{ref} does not exist"
+        found.append(replace(admitted(template.shape, context.view.runtime_classes), volume_claims=()))
+    return tuple(found)

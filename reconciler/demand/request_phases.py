@@ -1,0 +1,131 @@
+"""How far a ProvisioningRequest is, by its record and its conditions, and what ends it by the clock."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from reconciler.model.durations import format_duration
+from reconciler.model.nodes import ATTEMPT_LABEL
+from reconciler.model.provisioning_requests import (
+    BOOKING_EXPIRED,
+    FAILED,
+    PROVISIONED,
+    TERMINAL,
+    Ending,
+    Phase,
+    ProvisioningRequest,
+    RequestKind,
+    RequestRules,
+    RequestState,
+)
+from reconciler.model.request_records import RequestRecord, record_name
+from reconciler.model.view import ClusterView
+
+VALID_UNTIL = "ValidUntilSeconds"
+LONGEST_CHECK = timedelta(days=7)
+"""How long a check that says no is repeated: Cluster Autoscaler gives a request up after as long."""
+CANCELLED = "Cancelled"
+
+
+def spec_digest(request: ProvisioningRequest) -> str:
+    """Tells specs apart: the document of a request that ran must stay as it was."""
+    sets = [[item.pod_template, item.count] for item in request.pod_sets]
+    text = json.dumps([request.class_name, sets, list(request.parameters)], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def attempts_in(view: ClusterView) -> dict[str, int]:
+    """By uid of a request, the last attempt of which there is a NodeClaim."""
+    found: dict[str, int] = {}
+    for claim in view.node_claims:
+        uid, _, number = (claim.label(ATTEMPT_LABEL) or "").rpartition(".")
+        if uid and number.isdecimal():
+            found[uid] = max(found.get(uid, 0), int(number))
+    return found
+
+
+def record_of(
+    request: ProvisioningRequest,
+    records: Mapping[str, RequestRecord],
+    attempts: Mapping[str, int],
+    now: datetime,
+) -> RequestRecord:
+    """The inventory's record if it is about this very object. Else what the conditions say, as of one that is met for the first time."""
+    known = records.get(record_name(request.ref.namespace, request.ref.name))
+    digest = spec_digest(request)
+    if known is not None and _is_about(known, request, digest):
+        return known
+    fresh = RequestRecord(uid=request.uid, spec=digest)
+    times = dict(request.status_times)
+    for condition_type in TERMINAL:
+        if request.is_true(condition_type):
+            return replace(fresh, outcome=condition_type, ended=_time(times.get(condition_type)) or now)
+    if request.is_true(PROVISIONED):
+        return replace(fresh, provisioned=_time(times.get(PROVISIONED)) or now)
+    attempt = attempts.get(request.uid, 0)
+    return replace(fresh, attempt=attempt, under_way=attempt > 0)
+
+
+def _is_about(record: RequestRecord, request: ProvisioningRequest, digest: str) -> bool:
+    """A request of the repository that has ended stays the same, whoever made its object anew."""
+    if not request.uid or record.uid == request.uid:
+        return True
+    return request.position is not None and record.ended is not None and record.spec == digest
+
+
+def valid_until(request: ProvisioningRequest, kind: RequestKind, rules: RequestRules) -> datetime | None:
+    """None: it has not been created, so that no time counts."""
+    created = _time(request.created)
+    if created is None:
+        return None
+    written = request.parameter(VALID_UNTIL)
+    if written is not None and written.isdecimal() and int(written) > 0:
+        return created + timedelta(seconds=int(written))
+    return created + (rules.valid_for if kind is RequestKind.ATOMIC else LONGEST_CHECK)
+
+
+def phase_of(
+    state: RequestState, pods: int, now: datetime, rules: RequestRules, *, complete: bool
+) -> tuple[Phase, Ending | None]:
+    """pods: of all pod sets together. complete: the cluster was read in full, so that what is not there is gone."""
+    record = state.record
+    if record.ended is not None:
+        return Phase.ENDED, None
+    if record.uid and not state.exists and complete:
+        return Phase.ENDING, Ending(FAILED, CANCELLED, "the request was deleted in the cluster")
+    if record.provisioned is not None:
+        return _booking(record, pods, now, rules)
+    if state.valid_until is not None and now >= state.valid_until:
+        return Phase.ENDING, Ending(FAILED, "Expired", _too_late(state))
+    if record.retry_at is not None and now < record.retry_at:
+        return Phase.BACKING_OFF, None
+    return Phase.WAITING, None
+
+
+def _booking(record: RequestRecord, pods: int, now: datetime, rules: RequestRules) -> tuple[Phase, Ending | None]:
+    if sum(record.consumed) >= pods:
+        message = f"all {pods:,} pods have a node"
+        return Phase.ENDING, Ending(BOOKING_EXPIRED, "CapacityBookingConsumed", message)
+    if record.provisioned is not None and now >= record.provisioned + rules.booked_for:
+        message = f"{sum(record.consumed):,} of {pods:,} pods came within {format_duration(rules.booked_for)}"
+        return Phase.ENDING, Ending(BOOKING_EXPIRED, "CapacityReservationTimeExpired", message)
+    return Phase.BOOKED, None
+
+
+def _too_late(state: RequestState) -> str:
+    """With what stood in its way last, which its condition has."""
+    last = next((item.message for item in state.status_conditions if item.type == PROVISIONED), "")
+    message = "the capacity was not there in time"
+    return f"{message}: {last}" if last else message
+
+
+def _time(text: str | None) -> datetime | None:
+    """What is written is RFC 3339 by the API server; whatever else a snapshot has is no time."""
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None

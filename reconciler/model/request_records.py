@@ -1,0 +1,98 @@
+"""What the inventory remembers of ProvisioningRequests, so that none runs twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from reconciler.model.errors import Invalid
+
+REQUESTS_KEY = "provisioningRequests"
+"""Of the inventory's memory: records by `namespace/name`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """The record of one request. Times are the cluster's.
+
+    uid: of the object it is about. spec: a digest of the spec that was run. attempt: the number of the last attempt, 0 for none; under_way:
+    it has neither succeeded nor failed yet. retry_at: no attempt before then. provisioned: since when. consumed: by pod set, how many
+    of its pods have come. located: by node, how many chunks of each pod set a booking has there, except on nodes that say so
+    themselves. outcome: the reason for which it ended, "" while it has not; ended: when.
+    """
+
+    uid: str = ""
+    spec: str = ""
+    attempt: int = 0
+    under_way: bool = False
+    retry_at: datetime | None = None
+    provisioned: datetime | None = None
+    consumed: tuple[int, ...] = ()
+    located: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    outcome: str = ""
+    ended: datetime | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Only what is not the default."""
+        values: dict[str, Any] = {"uid": self.uid, "spec": self.spec}
+        if self.ended is not None:
+            return values | {"outcome": self.outcome, "ended": self.ended.isoformat()}
+        if self.attempt:
+            values["attempt"] = self.attempt
+        if self.under_way:
+            values["underWay"] = True
+        if self.retry_at is not None:
+            values["retryAt"] = self.retry_at.isoformat()
+        if self.provisioned is not None:
+            values["provisioned"] = self.provisioned.isoformat()
+        if any(self.consumed):
+            values["consumed"] = list(self.consumed)
+        if self.located:
+            values["located"] = {node: list(counts) for node, counts in sorted(self.located.items())}
+        return values
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any]) -> RequestRecord:
+        """Raises `KeyError`, `TypeError` or `ValueError`."""
+        return cls(
+            uid=str(value["uid"]),
+            spec=str(value["spec"]),
+            attempt=int(value.get("attempt", 0)),
+            under_way=bool(value.get("underWay", False)),
+            retry_at=_time(value.get("retryAt")),
+            provisioned=_time(value.get("provisioned")),
+            consumed=tuple(map(int, value.get("consumed", ()))),
+            located={str(node): tuple(map(int, counts)) for node, counts in dict(value.get("located", {})).items()},
+            outcome=str(value.get("outcome", "")),
+            ended=_time(value.get("ended")),
+        )
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def read_records(memory: Mapping[str, Any]) -> dict[str, RequestRecord]:
+    """By `namespace/name`. Raises `Invalid` when somebody spoiled one: forgetting it would run a request again."""
+    written = memory.get(REQUESTS_KEY) or {}
+    try:
+        return {str(name): RequestRecord.parse(value) for name, value in dict(written).items()}
+    except (KeyError, TypeError, ValueError) as error:
+        raise Invalid(
+            f"{REQUESTS_KEY} in the inventory is not what headroom wrote ({error!r})",
+            hint="mend the record in the inventory's ConfigMap, or remove it if its request may run again",
+        ) from error
+
+
+def records_memory(records: Mapping[str, RequestRecord]) -> dict[str, Any]:
+    """JSON values for the inventory; nothing where there is no record."""
+    if not records:
+        return {}
+    return {REQUESTS_KEY: {name: record.as_json() for name, record in sorted(records.items())}}
+
+
+def record_name(namespace: str, name: str) -> str:
+    """The key of a request's record."""
+    return f"{namespace}/{name}"

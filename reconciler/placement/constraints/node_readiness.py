@@ -1,0 +1,35 @@
+"""Chunks that ask whether they fit now take no node that is still on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from reconciler.placement.amounts import PLENTY, Amounts, Numbers
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint import Stateless
+
+
+class NodeReadiness(Stateless):
+    """names: of existing bins; arriving: whether each is not up yet."""
+
+    def __init__(self, names: Sequence[str], arriving: Sequence[bool]) -> None:
+        self._names = names
+        self._most: Amounts = np.array([0 if late else PLENTY for late in arriving], dtype=np.int64)
+
+    def concerns(self, batch: Batch) -> bool:
+        return batch.only_ready
+
+    def most(self, batch: Batch, bins: Numbers) -> Amounts:
+        del batch
+        return self._most[bins]
+
+    def cause(self, batch: Batch, number: int) -> str:
+        del batch, number
+        return "node on its way"
+
+    def reason(self, batch: Batch, bins: Sequence[int]) -> str:
+        del batch
+        others = len(bins) - 1
+        return f"{self._names[bins[0]]}{f' and {others} others are' if others else ' is'} not ready yet"

@@ -1,0 +1,49 @@
+"""ProvisioningRequests of the repository that have ended: never applied again, and collected after a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from reconciler.model.changes import Action, ObjectChange
+from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
+from reconciler.model.durations import format_duration
+from reconciler.model.provisioning_requests import RequestRules
+from reconciler.model.view import ClusterView
+from reconciler.plan.prune import reason_to_keep
+from reconciler.plan.requests import RequestPlan
+
+
+def still_to_run(declared: Declared, requests: RequestPlan) -> Declared:
+    """Without the documents of requests that have ended: they ran, and must not come back."""
+    ended = {ref for ref, decision in requests.decisions.items() if decision.record.ended is not None}
+    if not ended:
+        return declared
+    return replace(declared, manifests=tuple(item for item in declared.manifests if item.ref not in ended))
+
+
+def collect(
+    demands: Iterable[Demand],
+    requests: RequestPlan,
+    view: ClusterView,
+    now: datetime,
+    *,
+    rules: RequestRules,
+    applyset_id: str,
+) -> tuple[ObjectChange, ...]:
+    """Deletions of objects that headroom applied and whose request ended long ago. now: by the cluster's clock."""
+    due = []
+    for demand in demands:
+        decision = requests.decisions.get(demand.ref)
+        if decision is None or demand.request is None or not demand.request.declared:
+            continue
+        ended = decision.record.ended
+        if ended is None or now < ended + rules.kept_for or demand.ref not in view.inventory.members:
+            continue
+        live = view.objects.get(demand.ref)
+        if live is not None and reason_to_keep(live, frozenset(), applyset_id) is None:
+            reason = f"it ended {format_duration(rules.kept_for)} ago"
+            due.append(ObjectChange(demand.ref, Action.DELETE, reason=reason))
+    return tuple(due)

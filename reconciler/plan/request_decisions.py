@@ -1,0 +1,193 @@
+"""What becomes of one ProvisioningRequest in a pass, once everything is placed: its conditions, and what is remembered of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.demand import Demand
+from reconciler.model.durations import format_duration
+from reconciler.model.provisioning_requests import (
+    ACCEPTED,
+    CAPACITY_AVAILABLE,
+    CAPACITY_REVOKED,
+    FAILED,
+    PROVISIONED,
+    TERMINAL,
+    Ending,
+    Phase,
+    RequestKind,
+    RequestRules,
+    RequestState,
+)
+from reconciler.model.request_records import RequestRecord
+
+FOUND, NOT_FOUND, MADE = "CapacityIsFound", "CapacityIsNotFound", "CapacityIsProvisioned"
+"""Reasons of Provisioned, as Cluster Autoscaler has them."""
+UNDER_WAY, FAILED_ATTEMPT, CAPPED = "AttemptUnderWay", "AttemptFailed", "BeyondACap"
+RAN_BEFORE = "RanBefore"
+_MOST_DOUBLINGS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where the chunks of one request are. ready: on nodes that take pods now. coming: on nodes on their way. new: on nodes that the
+    plan makes. cut: a cap keeps them waiting, in words. why: what stood in the way of the others."""
+
+    ready: int = 0
+    coming: int = 0
+    new: int = 0
+    unplaced: int = 0
+    cut: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """record: what is to be remembered; conditions: what the status is to say, in full; ended: it ends in this pass."""
+
+    record: RequestRecord
+    conditions: tuple[Condition, ...]
+    ended: Ending | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Nothing of it may stay behind. Whoever cancels a request has his nodes handed back as any other."""
+        return self.record.outcome.startswith(f"{FAILED}/") and not self.record.outcome.endswith("/Cancelled")
+
+
+def decide(demand: Demand, state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules) -> Decision:
+    """now: by the cluster's clock."""
+    match state.phase:
+        case Phase.ENDED:
+            return Decision(state.record, _as_ended(state))
+        case Phase.NOT_READY:
+            return Decision(state.record, _merged(state, demand.conditions))
+        case Phase.BACKING_OFF:
+            return Decision(state.record, _merged(state, _accepted(_backing_off(state))))
+        case Phase.BOOKED:
+            return _booked(state, there, now)
+        case _ if state.ends is not None:
+            return _ended(state, state.ends, now)
+    return _asked(demand, state, there, now, rules)
+
+
+def _asked(demand: Demand, state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules) -> Decision:
+    if there.ready and not (there.coming or there.new or there.unplaced):
+        return _provisioned(demand, state, there, now, rules)
+    if state.kind is RequestKind.CHECK:
+        return _no_room(state, there, now)
+    return _tried(state, there, now, rules)
+
+
+def retry_delay(attempt: int, rules: RequestRules) -> timedelta:
+    """How long after the failure of this attempt the next one begins."""
+    doublings = min(max(0, attempt - 1), _MOST_DOUBLINGS)
+    return rules.first_retry * (1 << doublings)
+
+
+def _provisioned(
+    demand: Demand, state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules
+) -> Decision:
+    made = state.record.attempt > 0
+    message = f"room for {there.ready:,} pods {'was made' if made else 'was found'}; it is booked for {format_duration(rules.booked_for)}"
+    found = [Condition(PROVISIONED, ConditionStatus.TRUE, MADE if made else FOUND, message)]
+    if state.kind is RequestKind.CHECK:
+        found.append(Condition(CAPACITY_AVAILABLE, ConditionStatus.TRUE, FOUND, message))
+    consumed = tuple(0 for _ in demand.groups)
+    record = replace(state.record, under_way=False, retry_at=None, provisioned=now, consumed=consumed)
+    return Decision(record, _merged(state, _accepted(*found)))
+
+
+def _no_room(state: RequestState, there: Whereabouts, now: datetime) -> Decision:
+    message = there.why or "there is no room for all of it on nodes that are ready"
+    available = Condition(CAPACITY_AVAILABLE, ConditionStatus.FALSE, NOT_FOUND, message)
+    if state.no_retry:
+        return _ended(
+            replace(state, status_conditions=_merged(state, _accepted(available))),
+            Ending(FAILED, NOT_FOUND, message),
+            now,
+        )
+    found = (Condition(PROVISIONED, ConditionStatus.FALSE, NOT_FOUND, message), available)
+    return Decision(state.record, _merged(state, _accepted(*found)))
+
+
+def _tried(state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules) -> Decision:
+    """An atomic request that is not all there: its attempt begins, goes on or has failed, or none can begin."""
+    record = state.record
+    if there.cut:
+        return Decision(record, _merged(state, _accepted(_not_yet(CAPPED, there.cut))))
+    if not there.unplaced:
+        number = record.attempt if record.under_way else record.attempt + 1
+        parts = ((there.ready, "ready"), (there.coming, "on nodes on their way"), (there.new, "on nodes to be made"))
+        words = ", ".join(f"{count:,} {where}" for count, where in parts if count)
+        record = replace(record, attempt=number, under_way=True, retry_at=None)
+        return Decision(record, _merged(state, _accepted(_not_yet(UNDER_WAY, f"attempt {number}: {words}"))))
+    why = there.why or "there is no room for all of it"
+    if not record.under_way:
+        return Decision(record, _merged(state, _accepted(_not_yet(NOT_FOUND, why))))
+    retry_at = now + retry_delay(record.attempt, rules)
+    record = replace(record, under_way=False, retry_at=retry_at)
+    message = f"attempt {record.attempt} failed, {_next(record)}: {why}"
+    return Decision(record, _merged(state, _accepted(_not_yet(FAILED_ATTEMPT, message))))
+
+
+def _booked(state: RequestState, there: Whereabouts, now: datetime) -> Decision:
+    if there.unplaced:
+        message = f"of {there.unplaced:,} pods the room is gone, and there is no other: {there.why}"
+        return _ended(state, Ending(CAPACITY_REVOKED, "CapacityIsGone", message), now)
+    return Decision(state.record, _merged(state, ()))
+
+
+def _backing_off(state: RequestState) -> Condition:
+    """As it was written when the attempt failed; the reason is not remembered elsewhere."""
+    for known in state.status_conditions:
+        if known.type == PROVISIONED and known.reason == FAILED_ATTEMPT:
+            return known
+    return _not_yet(FAILED_ATTEMPT, f"attempt {state.record.attempt} failed, {_next(state.record)}")
+
+
+def _next(record: RequestRecord) -> str:
+    return "" if record.retry_at is None else f"the next one begins at {record.retry_at:%H:%M:%S} UTC"
+
+
+def _not_yet(reason: str, message: str) -> Condition:
+    return Condition(PROVISIONED, ConditionStatus.FALSE, reason, message)
+
+
+def _accepted(*others: Condition) -> Sequence[Condition]:
+    return (
+        Condition(ACCEPTED, ConditionStatus.TRUE, "Accepted", "the request is valid and its pod templates are there"),
+        *others,
+    )
+
+
+def _ended(state: RequestState, ending: Ending, now: datetime) -> Decision:
+    last = Condition(ending.condition_type, ConditionStatus.TRUE, ending.reason, ending.message)
+    outcome = f"{ending.condition_type}/{ending.reason}"
+    record = RequestRecord(state.record.uid, state.record.spec, state.record.attempt, outcome=outcome, ended=now)
+    return Decision(record, _merged(state, (last,)), ending)
+
+
+def _as_ended(state: RequestState) -> tuple[Condition, ...]:
+    """As its object has them; what a kill kept from being written is made good."""
+    if any(item.type in TERMINAL and item.status is ConditionStatus.TRUE for item in state.status_conditions):
+        return state.status_conditions
+    condition_type, _, reason = state.record.outcome.partition("/")
+    ended = "" if state.record.ended is None else f"it ended at {state.record.ended:%Y-%m-%d %H:%M:%S} UTC"
+    if not state.is_same_object:
+        message = f"a request of this name and spec ran before and {ended or 'has ended'}; a new one needs a new name"
+        return _merged(state, (Condition(FAILED, ConditionStatus.TRUE, RAN_BEFORE, message),))
+    return _merged(state, (Condition(condition_type, ConditionStatus.TRUE, reason or condition_type, ended),))
+
+
+def _merged(state: RequestState, new: Sequence[Condition]) -> tuple[Condition, ...]:
+    """The conditions that the object has, with these in place of theirs. One that ended the request stays as it is."""
+    known = {item.type: item for item in state.status_conditions}
+    for item in new:
+        before = known.get(item.type)
+        if before is None or item.type not in TERMINAL or before.status is not ConditionStatus.TRUE:
+            known[item.type] = item
+    return tuple(known[name] for name in sorted(known))

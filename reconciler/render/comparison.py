@@ -1,0 +1,46 @@
+"""What two revisions' templates make of the same objects, so that a reviewer sees a change that no manifest shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from reconciler.model.changes import Action, ObjectChange
+from reconciler.model.declared import DeclaredManifest
+from reconciler.model.errors import Invalid
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import Manifest
+from reconciler.render.representative import representative_creations
+from reconciler.render.templates import DocumentTemplates
+from reconciler.render.writes import ReadDocument, node_claim_document, node_pool_document
+
+ANY_NODE_CLAIM = ObjectRef("karpenter.sh", "NodeClaim", "", "every placeholder")
+"""Placeholders are rendered from one template, so that one of them stands for all."""
+
+
+def rendered_pairs(
+    before: DocumentTemplates,
+    after: DocumentTemplates,
+    manifests: Iterable[DeclaredManifest],
+    read_document: ReadDocument,
+) -> Iterator[tuple[ObjectRef, Manifest, Manifest]]:
+    """NodePools of both revisions, and a placeholder, as either renders them. What cannot be rendered is a finding already."""
+    if before.own == after.own:
+        return
+    creation, pool = representative_creations()[0]
+    with suppress(Invalid):
+        yield (
+            ANY_NODE_CLAIM,
+            node_claim_document(before, creation, pool, read_document),
+            node_claim_document(after, creation, pool, read_document),
+        )
+    for item in manifests:
+        if item.ref.kind != "NodePool":
+            continue
+        change = ObjectChange(item.ref, Action.UPDATE, manifest=item.manifest)
+        with suppress(Invalid):
+            yield (
+                item.ref,
+                node_pool_document(before, change, read_document),
+                node_pool_document(after, change, read_document),
+            )

@@ -1,0 +1,30 @@
+"""Rows that say the same of several things, as one row that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+MOST_NAMES = 3
+"""Names in one row; the rest is counted."""
+
+Row = dict[str, Any]
+
+
+def grouped(rows: Iterable[Row], name: str = "name", *, noun: str = "") -> list[Row]:
+    """Rows that are equal but for their name become one, in the place of the first. noun: for rows whose names mean
+    nothing, such as new nodes, which are counted instead: `3 nodes`."""
+    alike: dict[str, list[Row]] = {}
+    for row in rows:
+        key = repr([(field, value) for field, value in row.items() if field != name])
+        alike.setdefault(key, []).append(row)
+    return [{**same[0], name: _names([str(row[name]) for row in same], noun)} for same in alike.values()]
+
+
+def _names(names: Sequence[str], noun: str) -> str:
+    if len(names) == 1:
+        return names[0]
+    if noun:
+        return f"{len(names):,} {noun}s"
+    left = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {left:,} more" if left > 0 else "")

@@ -1,0 +1,51 @@
+"""Field values as reports show them: without what looks like a secret, and without the values of environment variables.
+
+Pod templates carry passwords in `env` all too often, and a comment on a pull request is read by many.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from reconciler.model.changes import FieldChange
+from reconciler.model.redaction import MASK, redacted
+
+_OF_ENV = re.compile(r"(?:^|\.)env\[\d+\]\.value$")
+_LAST = re.compile(r"[^.\[\]']+")
+"""The steps of a path; the last one is what the value is called."""
+
+
+def masked_changes(changes: Iterable[FieldChange]) -> tuple[FieldChange, ...]:
+    """The changes as they may be shown. Of a secret that changes, only that it changes."""
+    return tuple(map(_masked, changes))
+
+
+def _masked(change: FieldChange) -> FieldChange:
+    before, after = (_shown(value, change.path) for value in (change.before, change.after))
+    if before == after and change.before != change.after:
+        return FieldChange(change.path, f"{MASK} (before)", f"{MASK} (after)")
+    return FieldChange(change.path, before, after)
+
+
+def _shown(value: Any, path: str) -> Any:
+    if value is None:
+        return None
+    if _OF_ENV.search(path):
+        return MASK
+    name = ([*_LAST.findall(path), ""])[-2 if path else -1]
+    return redacted(_without_env(value, name), name)
+
+
+def _without_env(value: Any, name: str = "") -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_env(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        items = [_without_env(item) for item in value]
+        return [_variable(item) for item in items] if name == "env" else items
+    return value
+
+
+def _variable(item: Any) -> Any:
+    return {**item, "value": MASK} if isinstance(item, Mapping) and "value" in item else item

@@ -1,0 +1,29 @@
+"""The status of a ProvisioningRequest as its object should show it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from reconciler.model.changes import ApplyStatus, DemandOutcome
+from reconciler.model.view import LiveObject
+from reconciler.summary.buffers import condition_document
+
+
+def request_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> ApplyStatus | None:
+    """The write that makes the conditions say what came out; None when they already do.
+
+    Conditions that it had before are stated again: what is left out of an apply is given up.
+    """
+    before = (live.body.get("status") or {}).get("conditions") or ()
+    generation = (live.body.get("metadata") or {}).get("generation")
+    known = {str(item.get("type")): item for item in before}
+    after = []
+    for condition in outcome.conditions:
+        there = known.get(condition.type, {})
+        same = (there.get("status"), there.get("reason", ""), there.get("message", "")) == (
+            condition.status.value,
+            condition.reason,
+            condition.message,
+        )
+        after.append(dict(there) if same else condition_document(condition, generation, before, now))
+    return None if after == [known[name] for name in sorted(known)] else ApplyStatus(live.ref, {"conditions": after})

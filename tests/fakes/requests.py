@@ -1,0 +1,125 @@
+"""A small cluster with a repository, for tests of ProvisioningRequests: passes over the embedded cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from reconciler.catalog.observed import ClusterCatalog
+from reconciler.model.changes import DemandOutcome, Plan
+from reconciler.model.nodes import InstanceType
+from reconciler.model.refs import ObjectRef
+from reconciler.settings import PlacementSettings, Settings
+from reconciler.stages.result import PassResult
+from reconciler.wiring.cycle import make_cycle
+from tests.builders import instance_type
+from tests.fakes.embedded import Document, Sandbox, node_pool
+from tests.fakes.source import FakeSource
+
+FOUR = instance_type("m-4x", cpu="4", memory="16Gi")
+CHECK = "check-capacity.autoscaling.x-k8s.io"
+ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+CONSUME = "autoscaling.x-k8s.io/consume-provisioning-request"
+CLASS_NAME = "autoscaling.x-k8s.io/provisioning-class-name"
+
+
+def pod_template(name: str = "worker", *, cpu: str = "1", memory: str = "1Gi", **spec: Any) -> Document:
+    container = {"name": "main", "image": "main:1", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": name, "namespace": "shop"},
+        "template": {"spec": {"containers": [container], **spec}},
+    }
+
+
+def request(
+    name: str = "train",
+    count: int = 1,
+    *,
+    class_name: str = CHECK,
+    template: str = "worker",
+    parameters: Mapping[str, str] | None = None,
+    **metadata: Any,
+) -> Document:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": name, "namespace": "shop", **metadata},
+        "spec": {
+            "provisioningClassName": class_name,
+            "podSets": [{"podTemplateRef": {"name": template}, "count": count}],
+            **({"parameters": dict(parameters)} if parameters else {}),
+        },
+    }
+
+
+def request_ref(name: str = "train") -> ObjectRef:
+    return ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "shop", name)
+
+
+class BatchShop:
+    """NodePool `general` of nodes with 4 CPUs (a little less for pods), and a PodTemplate `worker` of 1 CPU: three fit on a node."""
+
+    def __init__(
+        self,
+        *,
+        instance_types: Sequence[InstanceType] = (FOUR,),
+        settings: Settings | None = None,
+        pool: Document | None = None,
+        files: Mapping[str, str] | None = None,
+    ) -> None:
+        self.sandbox = Sandbox(instance_types=instance_types)
+        self.settings = settings or Settings(placement=PlacementSettings(check=True))
+        self.source = FakeSource(files or {})
+        self.cluster = self.sandbox.cluster
+        self.cluster.apply(pool or node_pool())
+        self.cluster.apply(pod_template())
+        self.restart()
+
+    def restart(self) -> None:
+        """Another process: nothing is known but what the cluster has."""
+        self.cycle = make_cycle(
+            self.settings,
+            source=self.source,
+            cluster=self.cluster,
+            catalog=ClusterCatalog("embedded"),
+            clock=self.sandbox.clock,
+        )
+
+    def run(self) -> PassResult:
+        result = self.cycle.run("test")
+        assert result.failure is None, result.failure
+        assert result.change_set is not None
+        return result
+
+    def settle(self, *, passes: int = 8, seconds: float = 5) -> Plan:
+        """Passes with some time between them, until nothing more happens."""
+        for _ in range(passes):
+            result = self.run()
+            self.sandbox.wait(seconds)
+        return result.required_plan
+
+    def plan(self) -> Plan:
+        return self.cycle.plan().required_plan
+
+    def wait(self, time: timedelta) -> None:
+        self.sandbox.wait(time.total_seconds())
+
+    def outcome(self, name: str = "train") -> DemandOutcome:
+        return next(item for item in self.plan().demands if item.demand.ref == request_ref(name))
+
+    def conditions(self, name: str = "train") -> dict[str, tuple[str, str]]:
+        """Status and reason by type, as the object has them."""
+        live = self.cluster.get(request_ref(name))
+        assert live is not None
+        found = (live.get("status") or {}).get("conditions") or ()
+        return {item["type"]: (item["status"], item["reason"]) for item in found}
+
+    def claims(self) -> list[str]:
+        return [claim.name for claim in self.cluster.view().node_claims]
+
+    def held(self) -> list[str]:
+        view = self.cluster.view()
+        return [claim.name for claim in view.node_claims if claim.annotation("headroom.dev/held") == "true"]

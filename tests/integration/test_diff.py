@@ -1,0 +1,328 @@
+"""`headroom diff` on a Git repository and a snapshot: numbers that a reviewer decides by are those of the merge."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.cluster.inventory import InventoryParent
+from tests.integration.git_repository import GitRepository
+
+ROOT = Path(__file__).resolve().parents[2]
+SUNDAY = "2026-11-22T12:00:00Z"
+MONDAY = "2026-11-23T12:00:00Z"
+
+POOL = """
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  limits: {cpu: "400"}
+  disruption: {consolidateAfter: 1m, budgets: [{nodes: "10%"}]}
+  template:
+    spec:
+      expireAfter: 720h
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
+"""
+SHAPE = """
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: web, namespace: shop}
+template:
+  spec:
+    containers: [{name: web, resources: {requests: {cpu: "1", memory: 1Gi}}}]
+"""
+
+
+def buffer(name: str, size: str, annotations: str = "{}") -> str:
+    return f"""
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {{name: {name}, namespace: shop, annotations: {annotations}}}
+spec: {{podTemplateRef: {{name: web}}, {size}}}
+"""
+
+
+OFFICE = """
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {name: office, namespace: shop}
+spec:
+  schedule:
+    timezone: Europe/Berlin
+    defaultReplicas: 3
+    behaviors:
+      - replicas: PEAK
+        start: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: "8"}
+        end: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: "18"}
+"""
+FOLLOWING = "{headroom.dev/replicas-from: office}"
+START = {"pool.yaml": POOL, "shape.yaml": SHAPE, "web.yaml": buffer("web", "replicas: 10")}
+
+
+class Repository(GitRepository):
+    """With a snapshot of an empty cluster beside it, in which one type of node has 8 cores and costs $0.40 an hour."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.snapshot = folder / "snapshot"
+        self.snapshot.mkdir()
+        offerings = [
+            {
+                "Price": price,
+                "Available": True,
+                "Requirements": [
+                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [kind]},
+                    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a"]},
+                ],
+            }
+            for kind, price in (("on-demand", 0.4),)
+        ]
+        catalogue = [
+            {
+                "name": "m-8x",
+                "architecture": "amd64",
+                "operatingSystems": ["linux"],
+                "resources": {"cpu": "8", "memory": "32Gi", "pods": "110"},
+                "offerings": offerings,
+            }
+        ]
+        (self.snapshot / "instance_types.json").write_text(json.dumps(catalogue))
+
+    def branch(self, name: str, files: dict[str, str | None]) -> None:
+        """A branch of main with these files written, or removed for None. Main is checked out afterwards."""
+        self.git("checkout", "--quiet", "-B", name, "main")
+        for path, text in files.items():
+            if text is None:
+                (self.work / path).unlink()
+        self.commit({path: text for path, text in files.items() if text is not None})
+        self.git("checkout", "--quiet", "main")
+
+    def diff(self, *words: str, now: str = SUNDAY) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "reconciler", "diff", *words, f"--cluster=snapshot:{self.snapshot}", f"--now={now}"],
+            cwd=self.work,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TZ": "Europe/Berlin"},
+        )
+
+    def changes(self, *words: str, now: str = SUNDAY) -> dict[str, Any]:
+        done = self.diff(*words, "--output=json", now=now)
+        assert done.returncode in {0, 1}, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)["changes"]
+        return found
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    repository = Repository(tmp_path)
+    repository.commit(START)
+    return repository
+
+
+def test_what_only_the_base_has_gained_is_not_taken_back(repository: Repository) -> None:
+    """It was: `late: 10 → absent`, and a rise of cost was shown as a saving."""
+    repository.branch("change", {"web.yaml": buffer("web", "replicas: 20")})
+    repository.commit({"late.yaml": buffer("late", "replicas: 30")})
+    changes = repository.changes("main..change")
+    assert [(row["name"], row["before"], row["after"]) for row in changes["demands"]] == [("web", 10, 20)]
+    assert changes["cost"]["over30Days"]["delta"] > 0
+
+
+def test_a_demand_that_loses_its_place_is_told(repository: Repository) -> None:
+    """It was: one node less, $139 a month saved, and no word of the chunks."""
+    repository.branch("change", {"pool.yaml": POOL.replace('cpu: "400"', 'cpu: "8"')})
+    (row,) = repository.changes("main..change")["demands"]
+    assert (row["name"], row["before"], row["after"], row["unplacedBefore"], row["unplaced"]) == ("web", 10, 10, 0, 3)
+    assert "limit" in row["unplacedReasons"][0]["example"]
+    text = repository.diff("main..change").stdout
+    assert text.splitlines()[1].strip().startswith("3 chunks lose their place")
+    assert "web: 10 chunks, 3 of them without a place" in text
+
+
+def test_new_errors_come_first(repository: Repository) -> None:
+    repository.branch("change", {"pool.yaml": POOL.replace("1m", "soon"), "web.yaml": buffer("web", "replicas: 11")})
+    assert repository.diff("main..change").stdout.splitlines()[1].strip().startswith("1 new error")
+
+
+@pytest.mark.parametrize("now", [SUNDAY, MONDAY])
+def test_a_schedules_cost_is_the_same_whatever_the_day(repository: Repository, now: str) -> None:
+    """It was: +$0.00 on a Sunday, thousands on a Monday."""
+    repository.commit({"office.yaml": OFFICE.replace("PEAK", "3"), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
+    repository.branch("change", {"office.yaml": OFFICE.replace("PEAK", "300")})
+    cost = repository.changes("main..change", now=now)["cost"]
+    # 43 nodes hold 300 chunks, one holds 3. Of the office days, of 10 hours each, some are cut by the ends of the span.
+    days = {SUNDAY: 21 + 0.5, MONDAY: 21 + 0.5 + 0.5}[now]
+    assert cost["over30Days"]["delta"] == pytest.approx(42 * 0.4 * 10 * days, rel=0.01)
+
+
+def test_a_buffer_that_is_up_two_minutes_a_day_is_paid_for_two_minutes_a_day(repository: Repository) -> None:
+    blink = (
+        OFFICE.replace("name: office", "name: blink")
+        .replace("PEAK", "1")
+        .replace("defaultReplicas: 3", "defaultReplicas: 0")
+    )
+    blink = blink.replace('hours: "8"', 'hours: "13", minutes: "0"').replace('hours: "18"', 'hours: "13", minutes: "2"')
+    active = "{headroom.dev/active-during: blink}"
+    repository.branch("change", {"blink.yaml": blink, "brief.yaml": buffer("brief", "replicas: 7", active)})
+    for now in ("2026-11-23T12:01:00Z", "2026-11-23T12:03:00Z"):
+        assert 0 < repository.changes("main..change", now=now)["cost"]["over30Days"]["delta"] < 1
+
+
+def test_caps_of_a_pass_do_not_cut_the_price(repository: Repository) -> None:
+    """It was: 100 nodes, as many as one pass makes."""
+    repository.commit({"pool.yaml": POOL.replace('cpu: "400"', 'cpu: "9000"')})
+    repository.branch("change", {"web.yaml": buffer("web", 'limits: {cpu: "4000"}')})
+    done = repository.diff("main..change", "--output=json")
+    cost = json.loads(done.stdout)["changes"]["cost"]["over30Days"]
+    assert cost["after"] == pytest.approx(-(-4000 // 7) * 0.4 * 720, rel=0.01)
+    assert "take 6 passes" in repository.diff("main..change").stdout
+
+
+def test_an_edit_of_an_immutable_field_is_an_error(repository: Repository) -> None:
+    request = """
+apiVersion: autoscaling.x-k8s.io/v1
+kind: ProvisioningRequest
+metadata: {name: train, namespace: shop}
+spec:
+  provisioningClassName: check-capacity.autoscaling.x-k8s.io
+  podSets: [{podTemplateRef: {name: web}, count: 8}]
+"""
+    repository.commit({"request.yaml": request})
+    repository.branch("change", {"request.yaml": request.replace("count: 8", "count: 9")})
+    found = repository.changes("main..change")["findings"]["new"]
+    assert [(row["code"], row["severity"], row["path"]) for row in found] == [
+        ("immutable-field", "error", "spec.podSets")
+    ]
+
+
+def test_budgets_are_named_as_they_are_written(repository: Repository) -> None:
+    local = POOL.replace("{name: general}", "{name: general, annotations: {headroom.dev/timezone: Europe/Berlin}}")
+    local = local.replace('[{nodes: "10%"}]', '[{nodes: "0", schedule: "0 8 * * *", duration: 8h}, {nodes: "10%"}]')
+    repository.commit({"pool.yaml": local})
+    repository.branch("change", {"pool.yaml": local.replace('nodes: "10%"', 'nodes: "20%"')})
+    (change,) = repository.changes("main..change")["objects"]
+    assert [(row["path"], row["before"], row["after"]) for row in change["changes"]] == [
+        ("spec.disruption.budgets[1].nodes", "10%", "20%")
+    ]
+
+
+def test_values_are_not_cut(repository: Repository) -> None:
+    note = "x" * 70 + " before"
+    repository.commit({"web.yaml": buffer("web", "replicas: 10", f"{{example.com/note: {note}}}")})
+    changed = note.replace("before", "after")
+    repository.branch("change", {"web.yaml": buffer("web", "replicas: 10", f"{{example.com/note: {changed}}}")})
+    for output in ("text", "markdown", "html", "json"):
+        text = repository.diff("main..change", f"--output={output}").stdout
+        assert changed in " ".join(text.split()), output
+
+
+def test_headrooms_own_annotations_are_no_change(repository: Repository) -> None:
+    """A document that moves to another file has another `headroom.dev/source`, and another hash."""
+    repository.branch("change", {"web.yaml": None, "moved/web.yaml": START["web.yaml"]})
+    done = repository.diff("main..change")
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_removed_buffer_frees_its_nodes(repository: Repository) -> None:
+    """One that is in the cluster is deleted by one pass, and only the next finds what it held free."""
+    live: dict[str, Any] = {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {
+            "name": "web",
+            "namespace": "shop",
+            "uid": "u1",
+            "labels": {"applyset.kubernetes.io/part-of": InventoryParent().id},
+            "annotations": {"headroom.dev/source": "web.yaml"},
+        },
+        "spec": {"podTemplateRef": {"name": "web"}, "replicas": 10},
+    }
+    objects = {"apiVersion": "v1", "kind": "List", "items": [live]}
+    (repository.snapshot / "capacitybuffers.json").write_text(json.dumps(objects))
+    repository.branch("change", {"web.yaml": None})
+    changes = repository.changes("main..change")
+    assert [(row["name"], row["before"], row["after"]) for row in changes["demands"]] == [("web", 10, None)]
+    assert changes["cost"]["over30Days"]["delta"] == pytest.approx(-2 * 0.4 * 720)
+
+
+def test_a_broken_template_is_an_error_and_a_forks_is_not_rendered(repository: Repository) -> None:
+    repository.branch("change", {"templates/nodeclaim.yaml.j2": "{{ nothing.at.all }}"})
+    (found,) = repository.changes("main..change")["findings"]["new"]
+    assert (found["code"], found["severity"]) == ("template-failed", "error")
+    done = repository.diff("main..change", "--fork")
+    assert "template-failed" not in done.stdout
+    assert "templates/nodeclaim.yaml.j2" in done.stdout
+
+
+def test_what_a_template_makes_of_an_unchanged_manifest_is_shown(repository: Repository) -> None:
+    template = '{{ dict(manifest, metadata=dict(manifest.metadata, labels={"team": "x"})) | json }}'
+    repository.branch("change", {"templates/nodepool.yaml.j2": template})
+    done = repository.diff("main..change", "--output=json")
+    assert done.returncode == 1, done.stdout
+    (row,) = json.loads(done.stdout)["changes"]["templates"]
+    assert row["name"] == "general"
+    assert [(item["path"], item["after"]) for item in row["changes"]] == [("metadata.labels", {"team": "x"})]
+
+
+def test_a_conflict_is_said(repository: Repository) -> None:
+    repository.branch("change", {"web.yaml": buffer("web", "replicas: 20")})
+    repository.commit({"web.yaml": buffer("web", "replicas: 15")})
+    done = repository.diff("main..change")
+    assert "web.yaml" in done.stdout.splitlines()[1]
+    assert "conflict" in done.stdout.splitlines()[1]
+    assert json.loads(repository.diff("main..change", "--output=json").stdout)["conflicts"] == ["web.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"),
+    [
+        ("--max-monthly-increase=10", 3),
+        ("--max-monthly-increase=5000", 1),
+        ("--max-new-nodes=1", 3),
+        ("--max-new-nodes=10", 1),
+        ("--no-unplaced", 1),
+    ],
+)
+def test_gates_look_at_all_of_the_coming_days(repository: Repository, gate: str, code: int) -> None:
+    """On a Sunday the schedule asks for nothing more."""
+    repository.commit({"office.yaml": OFFICE.replace("PEAK", "3"), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
+    repository.branch("change", {"office.yaml": OFFICE.replace("PEAK", "60")})
+    done = repository.diff("main..change", gate)
+    assert done.returncode == code, done.stdout
+    assert (code == 3) == ("allowed" in done.stderr)
+
+
+def test_no_unplaced_sees_what_has_no_place_on_monday(repository: Repository) -> None:
+    repository.commit({"office.yaml": OFFICE.replace("PEAK", "3"), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
+    repository.branch("change", {"office.yaml": OFFICE.replace("PEAK", "600")})
+    done = repository.diff("main..change", "--no-unplaced")
+    assert done.returncode == 3, done.stdout
+    assert "without a place from 2026-11-23 08:00 CET" in done.stderr
+    assert repository.diff("main..change", "--no-unplaced", "--detailed-exitcode").returncode == 1
+
+
+def test_two_folders_are_compared(repository: Repository, tmp_path: Path) -> None:
+    for name, size in (("before", 10), ("after", 20)):
+        (tmp_path / name).mkdir()
+        for path, text in {**START, "web.yaml": buffer("web", f"replicas: {size}")}.items():
+            (tmp_path / name / path).write_text(text)
+    done = repository.diff(str(tmp_path / "before"), str(tmp_path / "after"), "--output=json")
+    (row,) = json.loads(done.stdout)["changes"]["demands"]
+    assert (row["before"], row["after"]) == (10, 20)
+
+
+def test_three_dots_compare_with_the_merge_base(repository: Repository) -> None:
+    repository.branch("change", {"web.yaml": buffer("web", "replicas: 20")})
+    repository.commit({"late.yaml": buffer("late", "replicas: 30")})
+    done = repository.diff("main...change", "--output=json")
+    assert [row["name"] for row in json.loads(done.stdout)["base"]["demands"]] == ["web"]
