@@ -136,6 +136,22 @@ class Forge(Protocol):
         """Give up what it holds (connections); it is not used afterwards."""
 
 
+class Proposals(Protocol):
+    """Where a plan goes instead of the cluster, for somebody to merge and for something else to apply."""
+
+    def propose(self, rendered: Mapping[str, str], *, keep: Callable[[str], bool], state: ProposedPlan) -> None:
+        """rendered: every document that should be in force, by the name of its file. keep: whether a file that was there before
+        and is not among these stays. Raises `Invalid`, `Stalled` or `Transient`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedPlan:
+    """The plan that is proposed, and the revision that it is rendered from."""
+
+    plan: Plan
+    revision: str
+
+
 class PassResult(Protocol):
     """What one pass found and did, for those who watch passes. failure: it stopped there; timings: seconds by stage;
     settled: nothing was left to change and nothing is on its way."""

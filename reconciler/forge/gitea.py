@@ -108,6 +108,7 @@ def _pull_request(document: dict[str, Any]) -> PullRequest:
         base_branch=base["ref"],
         from_fork=head.get("repo_id") != base.get("repo_id"),
         is_open=document["state"] == "open",
+        merged=bool(document.get("merged")),
         body=document.get("body") or "",
         url=document.get("html_url", ""),
     )

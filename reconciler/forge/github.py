@@ -161,6 +161,7 @@ def _pull_request(document: dict[str, Any]) -> PullRequest:
         # A fork that was deleted since has no repository any more.
         from_fork=(head.get("repo") or {}).get("full_name") != (base.get("repo") or {}).get("full_name"),
         is_open=document["state"] == "open",
+        merged=document.get("merged_at") is not None,
         body=document.get("body") or "",
         url=document.get("html_url", ""),
     )

@@ -126,6 +126,7 @@ def _merge_request(document: dict[str, Any]) -> PullRequest:
         base_branch=document["target_branch"],
         from_fork=document.get("source_project_id") != document.get("target_project_id"),
         is_open=document["state"] == "opened",
+        merged=document["state"] == "merged",
         body=document.get("description") or "",
         url=document.get("web_url", ""),
     )

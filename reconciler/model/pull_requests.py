@@ -24,6 +24,7 @@ class PullRequest:
     base_branch: str
     from_fork: bool = False
     is_open: bool = True
+    merged: bool = False
     body: str = ""
     url: str = ""
 

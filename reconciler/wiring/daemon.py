@@ -28,6 +28,7 @@ from reconciler.wiring.cluster import open_cluster
 from reconciler.wiring.cycle import make_cycle
 from reconciler.wiring.daemon_pages import capacity_page, status
 from reconciler.wiring.leadership import election_of, guard, leadership, on_change
+from reconciler.wiring.proposals import proposals_of
 from reconciler.wiring.repository import open_source
 from reconciler.wiring.reviews import reporter_of, reviews_by
 from reconciler.wiring.webhooks import Announced, receive_webhooks
@@ -52,6 +53,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             catalog=open_catalog(settings, cluster, clock),
             clock=clock,
             progress=watchdog.progress,
+            proposals=proposals_of(settings, cluster.name),
         )
         metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
         last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)

@@ -77,6 +77,10 @@ class GiteaDaemon:
     def metric(self, line: str) -> bool:
         return line in self.fetch("/metrics").splitlines()
 
+    def passes(self) -> float:
+        lines = self.fetch("/metrics").splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("headroom_reconcile_total{"))
+
     def fetch(self, path: str) -> str:
         with urllib.request.urlopen(f"http://{self._listen}{path}", timeout=10) as response:
             text: str = response.read().decode()

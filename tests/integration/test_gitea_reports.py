@@ -36,7 +36,7 @@ def test_a_pull_request_has_one_comment_that_follows_it(repository: GiteaReposit
     assert "CapacityBuffer/default/api" in comment["body"]
     assert re.search(r"absent → 5\b", comment["body"])
     assert repository.statuses(first)["headroom/plan"]["status"] == "success"
-    assert "nodes" in repository.statuses(first)["headroom/plan"]["description"]
+    assert "node" in repository.statuses(first)["headroom/plan"]["description"]
 
     repository.push("more", {"api.yaml": buffer("api", 40)})
     assert "the comment was updated on" in post(repository, number)
@@ -94,7 +94,9 @@ def test_an_earlier_comment_stays_is_hidden_or_is_deleted(repository: GiteaRepos
 
 def test_nobody_else_can_pretend_to_be_newer(repository: GiteaRepository) -> None:
     """A comment that looks like ours, but was written by somebody else, counts for nothing."""
-    other = repository.gitea.add_user(repository.name.replace("/", "-"))
+    name = repository.name.replace("/", "-")
+    other = repository.gitea.add_user(name)
+    repository.gitea.api("PUT", f"/repos/{repository.name}/collaborators/{name}", {"permission": "read"})
     repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
     number = repository.open_pull_request("more")
     forged = "<!-- headroom:report key=- at=2100-01-01T00:00:00Z commit=x -->\nAll is well."
