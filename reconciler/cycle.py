@@ -36,6 +36,7 @@ from reconciler.stages.result import Observation, PassResult, result_of
 from reconciler.stages.rules import Rules
 from reconciler.stages.source import ReadSource
 from reconciler.stages.state import PassState, Stage
+from reconciler.stages.vacating import Trials, Vacate
 
 
 class Cycle:
@@ -65,8 +66,9 @@ class Cycle:
             Prepare(rules.placement, memory),
         )
         self._planning: tuple[Stage, ...] = (
-            FindDemand(rules.dialect, rules.requests),
+            FindDemand(rules.dialect, rules.requests, rules.fulfilment),
             Place(rules, memory),
+            Vacate(rules, Trials()),
             MakePlan(rules, catalog, templates),
         )
         self._applying: tuple[Stage, ...] = (

@@ -86,6 +86,14 @@ class CapSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BufferSettings:
+    """fulfilment: who keeps buffers that do not say: placeholder, native or balloon. balloon_image: of balloon pods."""
+
+    fulfilment: str = "placeholder"
+    balloon_image: str = "registry.k8s.io/pause:3.10"
+
+
+@dataclass(frozen=True, slots=True)
 class RequestSettings:
     """ProvisioningRequests.
 
@@ -165,6 +173,7 @@ class Settings:
     passes: PassSettings = field(default_factory=PassSettings)
     inventory: InventorySettings = field(default_factory=InventorySettings)
     caps: CapSettings = field(default_factory=CapSettings)
+    buffers: BufferSettings = field(default_factory=BufferSettings)
     requests: RequestSettings = field(default_factory=RequestSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
@@ -175,6 +184,7 @@ _CHOICES = {
     "dialect": ("karpenter", "ca"),
     "drift": ("correct", "report"),
     "forge.kind": ("", "github", "gitlab", "gitea"),
+    "buffers.fulfilment": ("placeholder", "native", "balloon"),
     "placement.mode": ("fast", "optimal"),
     "logs.form": ("console", "json"),
     "logs.level": ("debug", "info", "warning", "error"),

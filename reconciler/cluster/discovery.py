@@ -109,6 +109,12 @@ class Discovery:
         with self._lock:
             return next((part[(group, kind)] for part in self._parts.values() if (group, kind) in part), None)
 
+    def scalable(self) -> Mapping[tuple[str, str], Served]:
+        """(group, kind) → the namespaced kinds that have a scale subresource."""
+        with self._lock:
+            found = {key: served for part in self._parts.values() for key, served in part.items()}
+        return {key: served for key, served in sorted(found.items()) if served.scalable and served.namespaced}
+
     def apis(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """(group, kind) → versions, preferred first."""
         with self._lock:

@@ -124,6 +124,11 @@ class KubernetesCluster:
         return self._skewed[1]
 
     @property
+    def room_taken(self) -> int:
+        """How often held room was taken so far. Cheap."""
+        return self._store.room_taken
+
+    @property
     def requested_at(self) -> str:
         """What the inventory says of who asks for a pass."""
         return self._store.requested_at
@@ -142,6 +147,12 @@ class KubernetesCluster:
         if listing.refused is not None:
             raise Transient(f"{resource} cannot be read: {listing.refused.failure().message}")
         yield from (msgspec.json.decode(item) for item in listing.items)
+
+    def read_scaled(self) -> Iterator[tuple[Resource, Manifest]]:
+        """Every object of the kinds that have a scale and that headroom does not know by name. Raises `Transient`."""
+        if not self._discovery.generation:
+            self._discovery.refresh()
+        return self._scales.every()
 
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
         return self._writer.write(write, dry_run=dry_run)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from reconciler.cluster.connection import Answer, Connection
+from reconciler.cluster.connection import JSON, Answer, Connection
 from reconciler.cluster.decoding.decode import list_items
 from reconciler.cluster.resources import Resource
 
 PAGE = 500
+NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""To list objects by their metadata alone (Kubernetes API concepts, "Metadata-only fetches")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +25,13 @@ class Listing:
     refused: Answer | None = None
 
 
-def list_all(connection: Connection, path: str, resource: Resource) -> Listing:
+def list_all(connection: Connection, path: str, resource: Resource, *, accept: str = JSON) -> Listing:
     """A consistent reading of all of them. Raises `Transient` without an answer, `Invalid` on one that is no list."""
     items: list[msgspec.Raw] = []
     token = ""
     while True:
         query = [("limit", str(PAGE)), *selector(resource), *([("continue", token)] if token else [])]
-        headers = {"Accept-Encoding": "gzip"}
+        headers = {"Accept": accept, "Accept-Encoding": "gzip"}
         answer = connection.request("GET", path, query=query, headers=headers, resource=resource.plural)
         if not answer.ok:
             return Listing(refused=answer)

@@ -119,3 +119,8 @@ def group_of(api_version: str) -> str:
     """`apps/v1` → `apps`, `v1` → ``."""
     group, slash, _ = api_version.rpartition("/")
     return group if slash else CORE
+
+
+def scaled_kind(group: str, kind: str, plural: str, versions: tuple[str, ...]) -> Resource:
+    """A kind that headroom does not know by name, of which only the scale is looked at."""
+    return Resource(group, kind, plural, versions, builtin=False)

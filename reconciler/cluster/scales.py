@@ -6,23 +6,21 @@ Nothing watches them, but their pods are watched: when such a workload changes i
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
 
-from reconciler.cluster.connection import NOT_FOUND, Connection
+from reconciler.cluster.connection import FORBIDDEN, NOT_FOUND, Connection
+from reconciler.cluster.decoding.metadata import ref_of
+from reconciler.cluster.decoding.wire import NamespaceWire
 from reconciler.cluster.discovery import Discovery, Served
-from reconciler.cluster.resources import BUFFERS, BY_KIND, CAPACITY_BUFFERS, Resource
+from reconciler.cluster.listing import NAMES_ONLY, list_all
+from reconciler.cluster.resources import BUFFERS, BY_KIND, CAPACITY_BUFFERS, Resource, scaled_kind
 from reconciler.cluster.view import ViewStore
 from reconciler.manifests.declared import read_live
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef
-
-_KNOWN_KINDS = frozenset(resource.kind for resource in BY_KIND.values())
-_SET_BASED = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s+\((?P<values>[^)]*)\)")
-_EQUALITY = re.compile(r"(?P<key>[^=!\s]+)\s*(?P<operator>==|!=|=)\s*(?P<value>\S*)")
-_COMMA_OUTSIDE = re.compile(r",(?![^(]*\))")
+from reconciler.model.view import Manifest
 
 
 class _ScaleSpec(msgspec.Struct):
@@ -57,10 +55,10 @@ class Scales:
             self._store.remove(self._read.pop(ref), ref.namespace, ref.name)
             self._store.set_gap(str(ref), "")
         for ref, served in targets.items():
-            resource = Resource(ref.group, ref.kind, served.plural, served.versions, builtin=False)
+            resource = scaled_kind(ref.group, ref.kind, served.plural, served.versions)
             self._read[ref] = resource
             try:
-                body = self._scale(ref)
+                body = self._scale(ref, resource)
             except Transient as error:
                 self._store.set_gap(str(ref), f"the scale of {ref} cannot be read: {error.message}")
                 continue
@@ -78,7 +76,7 @@ class Scales:
         ]
         found: dict[ObjectRef, Served] = {}
         for buffer in read_live(buffers).buffers:
-            if buffer.target is None or buffer.target.kind in _KNOWN_KINDS:
+            if buffer.target is None or (buffer.target.group, buffer.target.kind) in BY_KIND:
                 continue
             served = self._discovery.find(buffer.target.group, buffer.target.kind)
             if served is not None and served.scalable and served.namespaced:
@@ -86,10 +84,44 @@ class Scales:
                 found[ObjectRef(target.group, target.kind, buffer.ref.namespace, target.name)] = served
         return dict(sorted(found.items()))
 
-    def _scale(self, ref: ObjectRef) -> dict[str, Any] | None:
-        """The object as far as its scale tells; None when it is not there."""
+    def every(self) -> Iterator[tuple[Resource, Manifest]]:
+        """Every object of every kind with a scale that no watch covers, for a snapshot.
+
+        Of a kind that may not be listed, those that buffers point to. Raises `Transient` without an answer, or when scales
+        may not be read.
+        """
+        targets = self._targets()
+        for key, served in self._discovery.scalable().items():
+            if key in BY_KIND:
+                continue
+            resource = scaled_kind(*key, served.plural, served.versions)
+            listed = self._names(resource)
+            refs = [ref for ref in targets if (ref.group, ref.kind) == key] if listed is None else listed
+            for ref in sorted(refs):
+                body = self._scale(ref, resource, odd_is_none=True)
+                if body is not None:
+                    yield resource, body
+
+    def _names(self, resource: Resource) -> list[ObjectRef] | None:
+        """All objects of a kind; None when they may not be listed."""
+        path = self._discovery.path_of(resource)
+        if path is None:
+            return []
+        listing = list_all(self._connection, path, resource, accept=NAMES_ONLY)
+        if listing.refused is not None:
+            if listing.refused.status == FORBIDDEN:
+                return None
+            raise Transient(f"{resource} cannot be read: {listing.refused.failure().message}")
+        found = (msgspec.json.decode(item, type=NamespaceWire).metadata for item in listing.items)
+        return [ref_of(resource, metadata) for metadata in found]
+
+    def _scale(self, ref: ObjectRef, resource: Resource, *, odd_is_none: bool = False) -> Manifest | None:
+        """The object as far as its scale tells; None when it is not there. Raises `Transient`.
+
+        odd_is_none: also when the server cannot make a scale of it, as of one without the field that holds its size.
+        """
         answer = self._connection.request("GET", f"{self._discovery.object_path(ref)}/scale", resource="scale")
-        if answer.status == NOT_FOUND:
+        if answer.status == NOT_FOUND or (odd_is_none and not answer.ok and answer.status != FORBIDDEN):
             return None
         if not answer.ok:
             raise Transient(answer.failure().message)
@@ -97,28 +129,15 @@ class Scales:
             scale = msgspec.json.decode(answer.data, type=_ScaleWire)
         except msgspec.MsgspecError as error:
             raise Transient(f"it is no Scale ({error})") from error
-        return {
-            "metadata": {"name": ref.name, "namespace": ref.namespace},
-            "spec": {
-                "replicas": scale.spec.replicas,
-                "selector": selector_from(scale.status.selector) if scale.status.selector else None,
-            },
-            "status": {"replicas": scale.status.replicas},
-        }
+        return scale_document(resource, ref, scale.spec.replicas, scale.status.replicas, scale.status.selector)
 
 
-def selector_from(text: str) -> dict[str, Any]:
-    """A LabelSelector from its written form (`app=web,tier in (a,b),!legacy`), as apimachinery's labels.Parse reads it."""
-    return {"matchExpressions": [_requirement(part.strip()) for part in _COMMA_OUTSIDE.split(text) if part.strip()]}
-
-
-def _requirement(part: str) -> dict[str, Any]:
-    if match := _SET_BASED.fullmatch(part):
-        values = sorted(value.strip() for value in match["values"].split(","))
-        return {"key": match["key"], "operator": "In" if match["operator"] == "in" else "NotIn", "values": values}
-    if match := _EQUALITY.fullmatch(part):
-        operator = "NotIn" if match["operator"] == "!=" else "In"
-        return {"key": match["key"], "operator": operator, "values": [match["value"]]}
-    if part.startswith("!"):
-        return {"key": part[1:].strip(), "operator": "DoesNotExist"}
-    return {"key": part, "operator": "Exists"}
+def scale_document(resource: Resource, ref: ObjectRef, replicas: int, observed: int | None, selector: str) -> Manifest:
+    """An object of which nothing is known but its scale. selector: in its written form."""
+    return {
+        "apiVersion": f"{resource.group}/{resource.versions[0]}",
+        "kind": resource.kind,
+        "metadata": {"name": ref.name, "namespace": ref.namespace},
+        "spec": {"replicas": replicas},
+        "status": {"replicas": observed, "selector": selector},
+    }

@@ -32,6 +32,7 @@ from reconciler.cluster.resources import (
     VOLUME_CLAIMS,
     Resource,
 )
+from reconciler.cluster.room_taken import begins_to_go, is_held, node_newly_used
 from reconciler.model.devices import Devices
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import InstanceType
@@ -89,6 +90,7 @@ class ViewStore:
         self._shapes = ShapePool()
         self._made: dict[str, Any] = {}
         self._revision = 0
+        self._room_taken = 0
         self._view: ClusterView | None = None
 
     def put(self, resource: Resource, body: Body) -> bool:
@@ -157,14 +159,24 @@ class ViewStore:
         if decoded.value is None:
             return self._drop(resource, key) or problem
         values = self._values.setdefault(resource.key, {})
-        if values.get(key) == decoded.value:
+        before = values.get(key)
+        if before == decoded.value:
             return problem
         values[key] = decoded.value
+        if isinstance(decoded.value, LiveObject):
+            self._changed("objects")
+        used = node_newly_used(before, decoded.value)
+        if begins_to_go(before, decoded.value) or (used and is_held(self._values.get(NODES.key, {}).get(("", used)))):
+            self._room_taken += 1
         return self._changed(_part_of(resource))
 
     def _drop(self, resource: Resource, key: Key) -> bool:
-        if self._values.get(resource.key, {}).pop(key, None) is None:
+        gone = self._values.get(resource.key, {}).pop(key, None)
+        if gone is None:
             return False
+        if isinstance(gone, LiveObject):
+            self._changed("objects")
+        self._room_taken += is_held(gone)
         return self._changed(_part_of(resource))
 
     def _set_gap(self, topic: tuple[str, ...], text: str) -> bool:
@@ -252,6 +264,11 @@ class ViewStore:
 
     def _sorted_values(self, resource: Resource) -> list[Value]:
         return [value for _, value in sorted(self._values.get(resource.key, {}).items(), key=_by_key)]
+
+    @property
+    def room_taken(self) -> int:
+        """How often held room was taken so far: by a pod that was bound there, or with a node that goes."""
+        return self._room_taken
 
     @property
     def requested_at(self) -> str:

@@ -85,6 +85,10 @@ class Daemon:
         """The cluster changed: for `Cluster.start`."""
         self._want(Trigger.CHANGE)
 
+    def room_taken(self) -> None:
+        """The cluster changed so that held room is gone: a pass follows at once, to make room elsewhere."""
+        self._want(Trigger.TAKEN)
+
     def request(self, requested_at: str) -> None:
         """Somebody asks for a pass, by an annotation's value: the same value asks only once."""
         with self._turn:
@@ -266,7 +270,7 @@ class Daemon:
                 self._leads = leads
                 due = self._agenda.due() if leads else None
                 if due is not None and due[0] <= now:
-                    self._agenda.begin()
+                    self._agenda.begin(now)
                     self._under_way = due[1]
                     self._watchdog.progress("start")
                     return due[1]

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import groupby
 
 from reconciler.demand import codes
 from reconciler.demand.chunk import virtual_pod
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.dialect_difference import difference_of_shapes
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
+from reconciler.demand.fulfilment import FULFILMENT_ANNOTATION, Keeping, Situation, asked_for, keeping
+from reconciler.demand.live_pods import LivePods
+from reconciler.demand.one_shot import once, uid_of
 from reconciler.demand.priorities import Priorities, declared_priority
 from reconciler.demand.quota import Allowance, Request, within_quotas
 from reconciler.demand.resolve import RESOLUTION_FAILED, RESOLVED, workload_index
+from reconciler.model.balloons import balloon_ref, standing_balloons
 from reconciler.model.buffers import Buffer, Fulfilment, Recreation
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
@@ -20,15 +26,14 @@ from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import SUSPEND_ANNOTATION
 from reconciler.model.nodes import InstanceType
+from reconciler.model.one_shots import remembered_one_shots
 from reconciler.model.precedence import NO_PRIORITY_CLASS
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, LiveObject
 
 READY = "ReadyForProvisioning"
-PROVISIONING = "Provisioning"
 LIMITED = "LimitedByQuotas"
 SUSPENDED = "Suspended"
-FULFILMENT_ANNOTATION = "headroom.dev/fulfilment"
 NOT_CREATED_YET = "9999"
 """Sorts after every creation time: a buffer that is only in Git is the youngest."""
 _FOUND_BY_MANIFESTS = frozenset(
@@ -39,10 +44,14 @@ _FOUND_BY_SCHEDULES = frozenset({codes.SCHEDULE_NOT_FOUND})
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The size of a draft in the dialect asked for. other: the count in the other dialect."""
+    """The size of a draft in the dialect asked for.
+
+    quotas: those that cut it; compared: some quota bounds it, whether it cuts or not; other: the count in the other dialect.
+    """
 
     count: int | None
     quotas: tuple[str, ...]
+    compared: bool
     other: int | None
 
 
@@ -52,15 +61,18 @@ def buffer_demands(
     *,
     dialect: Dialect,
     instance_types: Sequence[InstanceType] = (),
+    now: datetime | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
     """A demand for every buffer, sorted by namespace, name and kind, and what is wrong with any of them.
 
     declared: the repository merged over the cluster. instance_types: what a chunk without a size of its own must fit.
+    now: by the cluster's clock; None: how old a status is does not matter.
     A buffer that is not ready has `desired` None, and its condition says why.
     """
     context = Context(
         workloads=workload_index(declared.workloads, view.workloads),
         pods=view.pods,
+        live_pods=LivePods(view.pods),
         node_pools=declared.node_pools,
         instance_types=instance_types,
         runtime_classes=view.runtime_classes,
@@ -69,13 +81,19 @@ def buffer_demands(
     drafts = [draft(buffer, context) for buffer in buffers]
     allowances = _allowances(drafts, view)
     priorities = Priorities(declared.priority_classes, without_class=NO_PRIORITY_CLASS)  # chunks yield to every pod
+    balloons = standing_balloons(view.pods)
+    filled = remembered_one_shots(view.inventory.memory)
     demands: list[Demand] = []
     findings: list[Finding] = []
     for item in drafts:
         answer = _answer(item, allowances.get(item.buffer.ref), dialect)
-        suspended = _is_suspended(item.buffer, view)
-        demands.append(_demand(item, answer, dialect, priorities, suspended=suspended))
-        findings += _findings(item, answer, dialect)
+        live = view.objects.get(item.buffer.ref)
+        standing = balloons[balloon_ref(item.buffer.ref)]
+        kept = keeping(Situation(item.buffer, live, now, standing, answer.count))
+        kept_demand = _kept(_demand(item, answer, dialect, priorities), item, kept)
+        demand = once(kept_demand, item.buffer, uid_of(live), filled)
+        demands.append(_suspended(demand) if _is_suspended(item.buffer, live) else demand)
+        findings += (*_findings(item, answer, dialect), *_findings_of_keeping(item.buffer, kept))
     return tuple(demands), tuple(findings)
 
 
@@ -94,9 +112,10 @@ def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, A
     allowances: dict[ObjectRef, Allowance] = {}
     for namespace, quotas in groupby(view.resource_quotas, key=lambda quota: quota.namespace):
         asking = [
-            (item.buffer, Request(item.shape, count))
+            (item.buffer, Request(shape, count))
             for item in sorted(by_namespace.get(namespace, ()), key=_age)
-            if item.shape is not None and (count := item.sizes[Dialect.CLUSTER_AUTOSCALER].count) is not None
+            if (shape := item.shapes.get(Dialect.CLUSTER_AUTOSCALER)) is not None
+            and (count := item.sizes[Dialect.CLUSTER_AUTOSCALER].count) is not None
         ]
         answers = within_quotas((request for _, request in asking), tuple(quotas))
         allowances |= {buffer.ref: answer for (buffer, _), answer in zip(asking, answers, strict=True)}
@@ -112,94 +131,77 @@ def _answer(item: Draft, allowance: Allowance | None, dialect: Dialect) -> _Answ
     if allowance is not None:
         counts[Dialect.CLUSTER_AUTOSCALER] = allowance.count
     other = next(kind for kind in Dialect if kind is not dialect)
-    limiting = allowance.quotas if allowance is not None and dialect is Dialect.CLUSTER_AUTOSCALER else ()
-    return _Answer(counts.get(dialect), limiting, counts.get(other))
+    told = allowance if allowance is not None and dialect is Dialect.CLUSTER_AUTOSCALER else Allowance(0)
+    return _Answer(counts.get(dialect), told.quotas, told.compared, counts.get(other))
 
 
-def _fulfilment(buffer: Buffer) -> Fulfilment:
-    """As annotated. An unknown value is reported by validation and means a placeholder."""
-    written = buffer.annotation(FULFILMENT_ANNOTATION)
-    return next((kind for kind in Fulfilment if kind.value == written), Fulfilment.PLACEHOLDER)
-
-
-def _is_suspended(buffer: Buffer, view: ClusterView) -> bool:
+def _is_suspended(buffer: Buffer, live: LiveObject | None) -> bool:
     """Whether the annotation is in Git, or on the object in the cluster."""
-    live = view.objects.get(buffer.ref)
     annotations = {} if live is None else live.body.get("metadata", {}).get("annotations") or {}
     return "true" in {buffer.annotation(SUSPEND_ANNOTATION), annotations.get(SUSPEND_ANNOTATION)}
 
 
-def _stands_down(buffer: Buffer) -> bool:
-    return buffer.status_manager is not None and _fulfilment(buffer) is not Fulfilment.NATIVE
-
-
-def _demand(
-    item: Draft,
-    answer: _Answer,
-    dialect: Dialect,
-    priorities: Priorities,
-    *,
-    suspended: bool,
-) -> Demand:
-    buffer, size = item.buffer, item.sizes.get(dialect)
-    if _stands_down(buffer):
-        message = f"{buffer.status_manager} writes its status, so headroom stands down"
-        condition = Condition(READY, ConditionStatus.FALSE, "StatusOfAnother", message)
-        return Demand(
-            ref=buffer.ref,
-            source=buffer.position,
-            opens_nodes=False,
-            conditions=(condition,),
-            explanation=(message,),
-            fulfilment=Fulfilment.NATIVE,
-        )
-    fulfilment = _fulfilment(buffer)
+def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Priorities) -> Demand:
+    """The buffer's size and rules, whoever keeps it; without its chunks."""
+    buffer, size, shape = item.buffer, item.sizes.get(dialect), item.shapes.get(dialect)
     explanation = (*(size.facts if size is not None else ()), *item.facts)
     if answer.quotas:
         explanation = (*explanation, f"{answer.count:,} within ResourceQuota {', '.join(answer.quotas)}")
-    demand = Demand(
+    return Demand(
         ref=buffer.ref,
         desired=answer.count,
         source=buffer.position,
-        priority=NO_PRIORITY_CLASS if item.shape is None else priorities.of(item.shape),
+        priority=NO_PRIORITY_CLASS if shape is None else priorities.of(shape),
         declared_priority=declared_priority(buffer.annotations),
         created=buffer.created,
         recreation=Recreation.KEEP_EMPTY if is_dedicated_minimum(buffer) else buffer.recreation,
         conditions=_conditions(item, answer, dialect),
         explanation=explanation,
         pod_template=item.pod_template,
-        fulfilment=fulfilment,
+        shape=None if shape is None else virtual_pod(shape, buffer),
         limited_by=", ".join(answer.quotas),
     )
-    if fulfilment is not Fulfilment.PLACEHOLDER:
-        return _left_to_others(demand, buffer, fulfilment)
-    if item.shape is not None and answer.count:
-        placed = min(answer.count, MOST_CHUNKS)
-        demand = replace(demand, groups=(ChunkGroup(virtual_pod(item.shape, buffer), placed),))
-    if suspended:
-        message = f"{SUSPEND_ANNOTATION}: it keeps what it holds, and no node is created for it"
-        condition = Condition(SUSPENDED, ConditionStatus.TRUE, SUSPENDED, message)
+
+
+def _kept(demand: Demand, item: Draft, kept: Keeping) -> Demand:
+    """With who keeps it, and its chunks where they take room. What an autoscaler keeps has the size that it says."""
+    native = kept.fulfilment is Fulfilment.NATIVE
+    if native and kept.autoscaler is not None and demand.desired is not None:
         demand = replace(
-            demand,
-            opens_nodes=False,
-            conditions=(*demand.conditions, condition),
-            explanation=(*demand.explanation, message),
+            demand, desired=demand.desired if kept.autoscaler.replicas is None else kept.autoscaler.replicas
         )
-    return demand
+    groups: tuple[ChunkGroup, ...] = ()
+    count = max(0, (demand.desired or 0) - kept.balloons)
+    if kept.is_placed and demand.shape is not None and count:
+        groups = (ChunkGroup(demand.shape, min(count, MOST_CHUNKS)),)
+    # What an autoscaler says of its buffer goes before what headroom would say.
+    types = kept.autoscaler.conditions if native and kept.autoscaler is not None else frozenset[str]()
+    theirs = tuple(each for each in item.buffer.status_conditions if each.type in types)
+    own = tuple(each for each in demand.conditions if each.type not in types) if kept.holds_nodes or not native else ()
+    said = () if kept.condition is None else (kept.condition,)
+    return replace(
+        demand,
+        groups=groups,
+        opens_nodes=kept.opens_nodes,
+        holds_nodes=kept.holds_nodes,
+        conditions=(*theirs, *own, *said),
+        explanation=(*demand.explanation, *(each.message for each in said)),
+        fulfilment=kept.fulfilment,
+        autoscaler=kept.autoscaler,
+        silent=kept.silent,
+        balloons=kept.balloons,
+    )
 
 
-def _left_to_others(demand: Demand, buffer: Buffer, fulfilment: Fulfilment) -> Demand:
-    """Its size is reported, but no chunk of it is placed: somebody else keeps the capacity, or nobody yet."""
-    if fulfilment is Fulfilment.BALLOON:
-        message = "it asks for balloon pods, which headroom does not create: no capacity is kept for it"
-        shown = (*demand.conditions, Condition(PROVISIONING, ConditionStatus.FALSE, "FulfilledByBalloon", message))
-    elif buffer.status_conditions:
-        message = "left to the autoscaler, whose conditions these are"
-        shown = buffer.status_conditions
-    else:
-        message = "left to the autoscaler, which has not picked it up yet"
-        shown = (Condition(READY, ConditionStatus.UNKNOWN, "LeftToAutoscaler", message),)
-    return replace(demand, opens_nodes=False, conditions=shown, explanation=(*demand.explanation, message))
+def _suspended(demand: Demand) -> Demand:
+    message = f"{SUSPEND_ANNOTATION}: it keeps what it holds, and no node is created for it"
+    condition = Condition(SUSPENDED, ConditionStatus.TRUE, SUSPENDED, message)
+    return replace(
+        demand,
+        opens_nodes=False,
+        conditions=(*demand.conditions, condition),
+        explanation=(*demand.explanation, message),
+    )
 
 
 def _conditions(item: Draft, answer: _Answer, dialect: Dialect) -> tuple[Condition, ...]:
@@ -209,7 +211,7 @@ def _conditions(item: Draft, answer: _Answer, dialect: Dialect) -> tuple[Conditi
         problem = item.sizes[dialect].problem
         return (Condition(READY, ConditionStatus.FALSE, RESOLUTION_FAILED, "" if problem is None else problem[1]),)
     ready = Condition(READY, ConditionStatus.TRUE, RESOLVED, _told(answer.count))
-    if dialect is Dialect.KARPENTER:
+    if not answer.compared:
         return (ready,)
     if not answer.quotas:
         return (ready, Condition(LIMITED, ConditionStatus.FALSE, "WithinQuotas"))
@@ -221,13 +223,6 @@ def _conditions(item: Draft, answer: _Answer, dialect: Dialect) -> tuple[Conditi
 def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
     buffer = item.buffer
     found: list[Finding] = []
-    if _stands_down(buffer):
-        message = f"{buffer.status_manager} writes this buffer's status, so headroom leaves the buffer to it"
-        hint = (
-            f"annotate it {FULFILMENT_ANNOTATION}: native to say so, or switch buffers off in {buffer.status_manager}"
-            " and clear the status"
-        )
-        return [_finding(buffer, codes.STATUS_OF_ANOTHER, message, hint)]
     if item.unresolved is not None:
         problem = item.unresolved
         # A repository's documents were checked when they were read, with line and column.
@@ -247,17 +242,37 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
     if buffer.percentage is not None and buffer.pod_template is not None:
         message = "a PodTemplate has no replicas to take a percentage of: the percentage is ignored"
         found.append(_finding(buffer, codes.PERCENTAGE_IGNORED, message, "use replicas, or a scalableRef"))
+    found += [_finding(buffer, note.code, note.message, note.hint) for note in item.notes]
+    found += _dialects_differ(item, answer, dialect)
+    return found
+
+
+def _dialects_differ(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
+    other = next(kind for kind in Dialect if kind is not dialect)
+    parts = []
     if answer.count != answer.other:
-        other = next(kind for kind in Dialect if kind is not dialect)
-        message = (
+        parts.append(
             f"{dialect.spoken} reads this buffer as {_told(answer.count)}, {other.spoken} as {_told(answer.other)}"
         )
-        found.append(_finding(buffer, codes.DIALECTS_DIFFER, message, f"--dialect {other} gives the other reading"))
-    if _fulfilment(buffer) is Fulfilment.BALLOON:
-        message = "headroom creates no balloon pods: no capacity is kept for this buffer"
-        hint = f"annotate it {FULFILMENT_ANNOTATION}: {Fulfilment.PLACEHOLDER}, or remove the annotation"
-        found.append(_finding(buffer, codes.BALLOON_NOT_MADE, message, hint))
-    return found
+    shapes = difference_of_shapes(item.shapes, dialect, pod=item.live_pod)
+    if shapes:
+        parts.append(shapes)
+    hint = f"--dialect {other} gives the other reading"
+    return [_finding(item.buffer, codes.DIALECTS_DIFFER, "; ".join(parts), hint)] if parts else []
+
+
+def _findings_of_keeping(buffer: Buffer, kept: Keeping) -> list[Finding]:
+    """That somebody else serves it, where the buffer did not ask for that."""
+    if kept.autoscaler is None or asked_for(buffer) is Fulfilment.NATIVE:
+        return []
+    name = kept.autoscaler.name
+    if kept.fulfilment is Fulfilment.NATIVE:
+        message = f"{name} serves this buffer, so headroom leaves it to {name}"
+        hint = f"annotate it {FULFILMENT_ANNOTATION}: {Fulfilment.NATIVE} to say so, or switch buffers off in {name}"
+        return [_finding(buffer, codes.STATUS_OF_ANOTHER, message, hint)]
+    message = f"{name} serves this buffer too, whatever its fulfilment: both keep its capacity"
+    hint = f"switch buffers off in {name}, declare a Buffer instead, which it does not know, or leave it to {name}"
+    return [_finding(buffer, codes.SERVED_TWICE, message, hint)]
 
 
 _SIZE_HINTS: Mapping[Code, str] = {

@@ -17,6 +17,7 @@ def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
     """The shape with the labels of a buffer's virtual pods (Karpenter RFC "CapacityBuffer"), in the buffer's namespace.
 
     Volume claims and the priority class go: no claim exists for a virtual pod, and by the RFC it has the lowest priority.
+    Claims that were generated for a live pod are its own: a pod in its stead would have others made from the templates.
     """
     labels = dict(shape.labels) | {
         CAPACITY_TYPE_LABEL: BUFFER_CAPACITY_TYPE,
@@ -28,5 +29,10 @@ def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
         namespace=buffer.ref.namespace,
         labels=tuple(sorted(labels.items())),
         volume_claims=(),
+        ephemeral_claims=(),
+        resource_claim_templates=tuple(
+            sorted((*shape.resource_claim_templates, *(claim.template for claim in shape.generated_claims)))
+        ),
+        generated_claims=(),
         priority_class_name="",
     )

@@ -15,6 +15,7 @@ CHUNK_TOO_LARGE = Code("chunk-too-large", Severity.ERROR)
 
 TARGET_NOT_FOUND = Code("target-not-found", Severity.WARNING)
 TARGET_IN_WRONG_GROUP = Code("target-in-wrong-group", Severity.ERROR)
+TARGET_IN_ANOTHER_GROUP = Code("target-in-another-group", Severity.WARNING)
 TARGET_WITHOUT_PODS = Code("target-without-pods", Severity.WARNING)
 SIZE_NOT_KNOWN = Code("size-not-known", Severity.WARNING)
 LIMITS_MATCH_NOTHING = Code("limits-match-nothing", Severity.WARNING)
@@ -23,7 +24,7 @@ PERCENTAGE_IGNORED = Code("percentage-ignored", Severity.WARNING)
 DIALECTS_DIFFER = Code("dialects-differ", Severity.INFO)
 SCHEDULE_NOT_FOUND = Code("schedule-not-found", Severity.ERROR)
 STATUS_OF_ANOTHER = Code("status-of-another", Severity.WARNING)
-BALLOON_NOT_MADE = Code("balloon-not-made", Severity.WARNING)
+SERVED_TWICE = Code("served-twice", Severity.WARNING)
 
 ALL: tuple[Code, ...] = tuple(
     sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name),

@@ -35,10 +35,11 @@ def demands(
     include_pending: new nodes may be planned for pending pods.
     leaving: pods of nodes that are being deleted, which come after those that wait.
     instance_types: what a chunk of a node class buffer without a size of its own must fit; without them it is one core.
-    now: by the cluster's clock; without it provisioning requests are left out, which the clock moves on.
+    now: by the cluster's clock, to which the age of a status is compared; without it provisioning requests are left out,
+    which the clock moves on.
     """
     asked = () if now is None else request_demands(declared, view, now, requests or RequestRules())
-    buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types)
+    buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types, now=now)
     pods = pending_demands(view, include_pending=include_pending)
     return (*pods, *leaving, *sorted((*asked, *buffers), key=_ORDER)), findings
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.demand import codes
 from reconciler.demand.dialect import Dialect
-from reconciler.demand.node_class import split
-from reconciler.demand.resolve import RESOLUTION_FAILED, Unresolved, resolve
+from reconciler.demand.live_pods import LivePods
+from reconciler.demand.node_class import Note, split
+from reconciler.demand.resolve import RESOLUTION_FAILED, Target, Unresolved, resolve
 from reconciler.demand.size import Size, limit_count, size_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, Recreation
 from reconciler.model.nodes import InstanceType, NodePool
@@ -24,7 +25,8 @@ class Context:
     """The cluster's objects that buffers refer to."""
 
     workloads: Mapping[ObjectRef, Workload]
-    pods: Sequence[Pod] = ()
+    pods: Sequence[Pod]
+    live_pods: LivePods
     node_pools: Sequence[NodePool] = ()
     instance_types: Sequence[InstanceType] = ()
     runtime_classes: Sequence[RuntimeClass] = ()
@@ -32,14 +34,21 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """shape: None when unresolved, for the reason in `unresolved`; sizes: by dialect, empty when unresolved."""
+    """shapes, sizes: by dialect, empty when unresolved, for the reason in `unresolved`. A buffer that sleeps has no shape.
+
+    shapes: of the workload's own pods, before they become those of virtual pods.
+    """
 
     buffer: Buffer
-    shape: PodShape | None = None
+    shapes: Mapping[Dialect, PodShape] = field(default_factory=dict)
     sizes: Mapping[Dialect, Size] = field(default_factory=dict)
     facts: tuple[str, ...] = ()
     unresolved: Unresolved | None = None
     pod_template: tuple[str, int | None] | None = None
+    notes: tuple[Note, ...] = ()
+    """What the user should know though the buffer is ready."""
+    live_pod: str = ""
+    """The pod that gave the shape in Cluster Autoscaler's reading; "" where the template did."""
 
 
 def draft(buffer: Buffer, context: Context) -> Draft:
@@ -54,24 +63,30 @@ def draft(buffer: Buffer, context: Context) -> Draft:
         if isinstance(parts, Unresolved):
             return Draft(buffer, unresolved=parts)
         size = _less_what_is_used(buffer, parts.shape, Size(parts.count, parts.facts), context.pods)
-        return Draft(buffer, parts.shape, dict.fromkeys(Dialect, size))
-    target = resolve(buffer, context.workloads, context.pods)
-    if isinstance(target, Unresolved):
-        return Draft(buffer, unresolved=target)
-    sizes = {
-        dialect: _less_what_is_used(
-            buffer,
-            target.shape,
-            size_of(buffer, target.shape.requests, target.base(dialect), dialect),
-            context.pods,
-        )
-        for dialect in Dialect
-    }
-    manager = None if target.workload is None else target.workload.replicas_manager
-    facts = (f"the replicas of {target.words} are set by {manager}",) if manager and buffer.percentage else ()
+        return Draft(buffer, dict.fromkeys(Dialect, parts.shape), dict.fromkeys(Dialect, size), notes=parts.notes)
+    targets = {dialect: resolve(buffer, context.workloads, context.live_pods, dialect) for dialect in Dialect}
+    found = {dialect: target for dialect, target in targets.items() if isinstance(target, Target)}
+    for target in targets.values():
+        if isinstance(target, Unresolved):
+            return Draft(buffer, unresolved=target)
+    return _of_targets(buffer, found, context)
+
+
+def _of_targets(buffer: Buffer, targets: Mapping[Dialect, Target], context: Context) -> Draft:
+    sizes = {}
+    for dialect, target in targets.items():
+        size = size_of(buffer, target.shape.requests, target.base(dialect), dialect)
+        left = _less_what_is_used(buffer, target.shape, size, context.pods)
+        sizes[dialect] = replace(left, facts=(*left.facts, *target.facts))
+    either = next(iter(targets.values()))
+    manager = None if either.workload is None else either.workload.replicas_manager
+    facts = (f"the replicas of {either.words} are set by {manager}",) if manager and buffer.percentage else ()
     # Like both autoscalers, sizes follow the template as written; placement needs the RuntimeClass overhead too.
-    shape = admitted(target.shape, context.runtime_classes)
-    return Draft(buffer, shape, sizes, facts, pod_template=target.pod_template)
+    shapes = {dialect: admitted(target.shape, context.runtime_classes) for dialect, target in targets.items()}
+    pod = targets[Dialect.CLUSTER_AUTOSCALER].pod
+    return Draft(
+        buffer, shapes, sizes, facts, pod_template=either.pod_template, live_pod="" if pod is None else pod.name
+    )
 
 
 def _refusal(buffer: Buffer) -> Unresolved | None:
@@ -109,21 +124,21 @@ def _refusal(buffer: Buffer) -> Unresolved | None:
 
 def is_dedicated_minimum(buffer: Buffer) -> bool:
     """KeepMinimum with a pod selector (Buffers API proposal, appendix): what those pods use counts as filled."""
-    return buffer.recreation is Recreation.KEEP_MINIMUM and bool(buffer.selector_labels)
+    return buffer.recreation is Recreation.KEEP_MINIMUM and buffer.pod_selector is not None
 
 
 def _less_what_is_used(buffer: Buffer, shape: PodShape, size: Size, pods: Sequence[Pod]) -> Size:
     """Takes off the whole chunks that the dedicated buffer's own pods already fill."""
-    if not is_dedicated_minimum(buffer) or size.count is None:
+    selector = buffer.pod_selector
+    if not is_dedicated_minimum(buffer) or selector is None or size.count is None:
         return size
-    wanted = set(buffer.selector_labels)
     used = Resources.total(
         pod.shape.requests
         for pod in pods
         if pod.namespace == buffer.ref.namespace
         and pod.node_name is not None
         and not pod.deleting
-        and wanted <= set(pod.shape.labels)
+        and selector.matches(dict(pod.shape.labels))
     )
     filled = limit_count(shape.requests, ((name, used.get(name)) for name in shape.requests.names())) or 0
     if not filled:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reconciler.demand.codes import CHUNK_TOO_LARGE, TARGET_NOT_FOUND
+from reconciler.demand.codes import CHUNK_TOO_LARGE, TARGET_IN_ANOTHER_GROUP, TARGET_NOT_FOUND
 from reconciler.demand.resolve import RESOLUTION_FAILED, SCALABLE_NOT_FOUND, Unresolved
 from reconciler.demand.size import limit_count
 from reconciler.model.buffers import Buffer, NodeClassCapacity
+from reconciler.model.findings import Code
 from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, Labels, NodePool
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
@@ -29,12 +30,22 @@ NODE_SHARE = 2
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """Something about a target that the user should know, though it was found."""
+
+    code: Code
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Split:
     """A total as `count` chunks of one shape. facts: how it came about, one a line."""
 
     shape: PodShape
     count: int
     facts: tuple[str, ...]
+    notes: tuple[Note, ...] = ()
 
 
 def split(buffer: Buffer, pools: Iterable[NodePool], instance_types: Sequence[InstanceType]) -> Split | Unresolved:
@@ -68,8 +79,9 @@ def split(buffer: Buffer, pools: Iterable[NodePool], instance_types: Sequence[In
         required_node_terms=_terms(buffer.target, allowed),
         tolerations=_tolerations(allowed if buffer.target is not None else ()),
     )
+    notes = () if buffer.target is None else _notes(buffer.target, allowed)
     how = "as written" if capacity.chunk is not None else "chosen to fit the nodes"
-    return Split(shape, count, (f"{_words(capacity.total)} in {count:,} chunks of {_words(chunk)}, {how}",))
+    return Split(shape, count, (f"{_words(capacity.total)} in {count:,} chunks of {_words(chunk)}, {how}",), notes)
 
 
 def _words(resources: Resources) -> str:
@@ -77,17 +89,43 @@ def _words(resources: Resources) -> str:
 
 
 def _pools(target: ObjectRef | None, pools: Iterable[NodePool]) -> tuple[NodePool, ...]:
-    """The NodePools that a target means: itself, or those whose template uses the node class. None means all."""
+    """The NodePools that a target means: itself, or those whose template uses the node class. None means all.
+
+    The Buffers API proposal's own example names a node class by the group `apps`. A group that no NodePool knows is thus
+    passed over where kind and name are those of a node class in use.
+    """
+    pools = tuple(pools)
     if target is None:
-        return tuple(pools)
+        return pools
     if target.kind == NODE_POOL:
         return tuple(pool for pool in pools if pool.name == target.name)
-    return tuple(
+    named = tuple(
         pool
         for pool in pools
         if (node_class := pool.template.node_class) is not None
         and (node_class.kind, node_class.name) == (target.kind, target.name)
-        and target.group in {"", node_class.group}
+    )
+    if target.group and any(_group_of(pool) == target.group for pool in pools):
+        return tuple(pool for pool in named if _group_of(pool) == target.group)
+    return named
+
+
+def _group_of(pool: NodePool) -> str:
+    return "" if pool.template.node_class is None else pool.template.node_class.group
+
+
+def _notes(target: ObjectRef, pools: tuple[NodePool, ...]) -> tuple[Note, ...]:
+    """On a target whose group is not that of the node class that was found by kind and name."""
+    groups = sorted({_group_of(pool) for pool in pools})
+    if target.kind == NODE_POOL or not target.group or target.group in groups:
+        return ()
+    meant = " or ".join(groups)
+    return (
+        Note(
+            TARGET_IN_ANOTHER_GROUP,
+            f"no NodePool uses a {target.kind} of the API group {target.group}: {target.name} of {meant} is taken",
+            f"write apiVersion: {groups[0]}/v1, or apiGroup: {groups[0]}",
+        ),
     )
 
 

@@ -26,10 +26,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """count: how many chunks the quotas leave of a request; quotas: the names of those that cut it."""
+    """count: how many chunks the quotas leave of a request; quotas: the names of those that cut it.
+
+    compared: at least one quota counts its chunks and has a bound on what they request.
+    """
 
     count: int
     quotas: tuple[str, ...] = ()
+    compared: bool = False
 
 
 def within_quotas(requests: Iterable[Request], quotas: Sequence[ResourceQuota]) -> tuple[Allowance, ...]:
@@ -43,15 +47,17 @@ def _allow(request: Request, quotas: Sequence[ResourceQuota], reserved: list[Res
     matching = [index for index, quota in enumerate(quotas) if in_scope(request.shape, quota.scopes)]
     count = request.count
     names: list[str] = []
+    compared = False
     for index in matching:
         quota = quotas[index]
         room = _room(quota, asked, reserved[index])
+        compared = compared or room is not None
         if room is not None and room < request.count:
             names.append(quota.name)
             count = min(count, room)
     for index in matching:
         reserved[index] += asked * count
-    return Allowance(count, tuple(sorted(names)))
+    return Allowance(count, tuple(sorted(names)), compared)
 
 
 def _room(quota: ResourceQuota, asked: Resources, reserved: Resources) -> int | None:

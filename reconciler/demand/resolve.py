@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.demand.codes import TARGET_IN_WRONG_GROUP, TARGET_NOT_FOUND, TARGET_WITHOUT_PODS
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.live_pods import LivePods
 from reconciler.demand.size import Base
 from reconciler.model.buffers import Buffer
 from reconciler.model.findings import Code
@@ -42,25 +43,39 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """shape: that of the workload's own pods; workload None: the buffer has an inline pod; words: its name in messages."""
+    """What a buffer points to, as one dialect reads it.
+
+    shape: of a chunk; workload None: the buffer has an inline pod; pod: the live pod that gave the shape, None where the
+    template did; words: its name in messages.
+    """
 
     shape: PodShape
     workload: Workload | None = None
     pod_template: tuple[str, int | None] | None = None
     words: str = ""
+    pod: Pod | None = None
 
     def base(self, dialect: Dialect) -> Base | None:
-        """Karpenter takes `spec.replicas`, 1 when absent; Cluster Autoscaler the observed replicas, else the spec's."""
+        """Karpenter takes `spec.replicas`, 1 when absent.
+
+        Cluster Autoscaler takes the replicas observed while a pod lives. Without a pod they say nothing, and `spec.replicas`
+        counts (capacitybuffer/translators/scalable_objects).
+        """
         workload = self.workload
         if workload is None or self.pod_template is not None:
             return None
         if dialect is Dialect.CLUSTER_AUTOSCALER:
-            observed = workload.observed_replicas
+            observed = None if self.pod is None else workload.observed_replicas
             return Base(workload.replicas if observed is None else observed, self.words)
         if workload.replicas is not None:
             return Base(workload.replicas, self.words)
         from_scale = workload.observed_replicas if workload.shape is None else None
         return Base(1 if from_scale is None else from_scale, self.words)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Where the shape came from, if not from what the buffer names."""
+        return () if self.pod is None else (f"chunks are like {self.pod.name}, the newest pod of {self.words}",)
 
 
 def workload_index(*sources: Iterable[Workload]) -> dict[ObjectRef, Workload]:
@@ -72,14 +87,19 @@ def workload_index(*sources: Iterable[Workload]) -> dict[ObjectRef, Workload]:
     return index
 
 
-def resolve(buffer: Buffer, workloads: Mapping[ObjectRef, Workload], pods: Iterable[Pod]) -> Target | Unresolved:
+def resolve(
+    buffer: Buffer,
+    workloads: Mapping[ObjectRef, Workload],
+    pods: LivePods,
+    dialect: Dialect,
+) -> Target | Unresolved:
     """The shape and workload of a buffer, which are looked for in its own namespace only."""
     if buffer.pod_shape is not None:
         return Target(buffer.pod_shape, words="its own pod spec")
     if buffer.pod_template is not None:
         return _template(buffer, buffer.pod_template, workloads)
     assert buffer.target is not None
-    return _scalable(buffer.ref.namespace, buffer.target, workloads, pods)
+    return _scalable(buffer.ref.namespace, buffer.target, workloads, pods, dialect)
 
 
 def _template(buffer: Buffer, name: str, workloads: Mapping[ObjectRef, Workload]) -> Target | Unresolved:
@@ -99,9 +119,10 @@ def _scalable(
     namespace: str,
     target: ObjectRef,
     workloads: Mapping[ObjectRef, Workload],
-    pods: Iterable[Pod],
+    pods: LivePods,
+    dialect: Dialect,
 ) -> Target | Unresolved:
-    group = GROUPS.get(target.kind, target.group)
+    group = _group(target)
     if target.group not in {"", group}:
         right = f"apiGroup: {group}" if group else "no apiGroup"
         return Unresolved(
@@ -119,26 +140,21 @@ def _scalable(
             TARGET_NOT_FOUND,
             "a target must be in the buffer's own namespace and have a scale subresource",
         )
+    if workload.shape is not None and dialect is Dialect.KARPENTER:
+        return Target(workload.shape, workload, words=str(ref))
+    newest = pods.newest(workload)
+    if newest is not None:
+        return Target(newest.shape, workload, words=str(ref), pod=newest)
     if workload.shape is not None:
         return Target(workload.shape, workload, words=str(ref))
-    newest = _newest(workload, pods)
-    if newest is None:
-        return Unresolved(
-            RESOLUTION_FAILED,
-            f"{ref} has no pod yet, and its newest pod is what shows the shape of a chunk",
-            TARGET_WITHOUT_PODS,
-            "it becomes ready with the first pod; a podTemplateRef needs none",
-        )
-    return Target(newest.shape, workload, words=str(ref))
+    return Unresolved(
+        RESOLUTION_FAILED,
+        f"{ref} has no pod yet, and its newest pod is what shows the shape of a chunk",
+        TARGET_WITHOUT_PODS,
+        "it becomes ready with the first pod; a podTemplateRef needs none",
+    )
 
 
-def _newest(workload: Workload, pods: Iterable[Pod]) -> Pod | None:
-    selector = workload.selector
-    if selector is None:
-        return None
-    own = [
-        pod
-        for pod in pods
-        if pod.namespace == workload.ref.namespace and not pod.deleting and selector.matches(dict(pod.shape.labels))
-    ]
-    return max(own, key=lambda pod: ("" if pod.created is None else pod.created.isoformat(), pod.name), default=None)
+def _group(target: ObjectRef) -> str:
+    """The group that a target's kind has in Kubernetes; other projects have kinds of the same names in groups of their own."""
+    return target.group if "." in target.group else GROUPS.get(target.kind, target.group)

@@ -38,6 +38,7 @@ _KNOWN: dict[str, tuple[Callable[[str], bool], str]] = {
     "drift": _one_of("correct", "report"),
     "fulfilment": _one_of(*(fulfilment.value for fulfilment in Fulfilment)),
     "lead-time": (_is_duration, 'write a duration such as "10m"'),
+    "one-shot": _one_of("true", "false"),
     "priority": (is_priority, "write an integer, such as 10; the higher goes first"),
     "prune": _one_of("disabled", "enabled", "true"),
     "replicas-from": _ANY,

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import GROUP, check_strategy, target_group
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
+from reconciler.manifests.pod_spec import selector_of
 from reconciler.manifests.pod_template import check_pod_spec, virtual_shape
+from reconciler.manifests.pod_wire import LabelSelectorWire
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, NodeClassCapacity, Recreation
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import Manifest
 
 _CAPACITY: tuple[str, ...] = ("spec", "capacity")
 _STRATEGIES = {"keep-empty": Recreation.KEEP_EMPTY, "keep-minimum": Recreation.KEEP_MINIMUM}
-_NODE_CLASSES = frozenset({"NodePool", "NodeClass", "CustomComputeClass", "ComputeClass"})
+_NODE_CLASSES = frozenset({"NodePool", "CustomComputeClass", "ComputeClass"})
+_NODE_CLASS = "NodeClass"
+"""How the kinds of Karpenter's providers end: EC2NodeClass, AKSNodeClass, KWOKNodeClass."""
 _WORKLOADS = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", "ReplicationController"})
 _PERCENT = {"replicasCountPercentage": "percent", "minCount": "minCount", "maxCount": "maxCount"}
 
@@ -128,13 +135,17 @@ def _check_replicas(inspection: Inspection, replicas: Manifest, kind: str | None
             f"minCount {low} is more than maxCount {high}",
             hint=f"write a minCount of at most {high}",
         )
-    if kind is None or kind in _NODE_CLASSES:
+    if kind is None or _is_node_class(kind):
         inspection.report(
             codes.CAPACITY_TARGET_MISMATCH,
             path,
             f"replicas needs a targetRef to a workload with replicas, not {kind or 'none'}",
             hint="name a Deployment or another kind with a scale subresource in spec.targetRef",
         )
+
+
+def _is_node_class(kind: str) -> bool:
+    return kind in _NODE_CLASSES or kind.endswith(_NODE_CLASS)
 
 
 def _check_node_class(inspection: Inspection, node_class: Manifest, kind: str | None) -> None:
@@ -201,12 +212,21 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
         maximum_count=percent.get("maxCount"),
         node_class=_node_class(node_class) if node_class is not None else None,
         recreation=Recreation(spec.get("recreationStrategy") or Recreation.KEEP_EMPTY),
-        selector_labels=labels_of(spec, "podSelector", "matchLabels"),
+        pod_selector=_selector(spec.get("podSelector")),
         generation=generation_of(manifest),
         created=created_of(manifest),
-        status_manager=origin.other_manager("status"),
         status_conditions=conditions_of(manifest),
     )
+
+
+def _selector(written: Manifest | None) -> LabelSelector | None:
+    """As pods are selected anywhere in Kubernetes: an empty selector means all pods. Raises `Invalid`."""
+    if written is None:
+        return None
+    try:
+        return selector_of(msgspec.convert(written, LabelSelectorWire))
+    except msgspec.ValidationError as error:
+        raise Invalid(f"spec.podSelector: {error}", hint="write podSelector: {matchLabels: {app: web}}") from error
 
 
 def _target(ref: ObjectRef, target: Manifest) -> ObjectRef | None:
@@ -215,7 +235,7 @@ def _target(ref: ObjectRef, target: Manifest) -> ObjectRef | None:
     version = target.get("apiVersion") or ""
     group = version.rpartition("/")[0] if version else target.get("apiGroup")
     kind = target.get("kind", "")
-    namespace = "" if kind in _NODE_CLASSES else ref.namespace
+    namespace = "" if _is_node_class(kind) else ref.namespace
     return ObjectRef(target_group(kind, group), kind, namespace, target.get("name", ""))
 
 

@@ -17,6 +17,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
 
 GROUP = "autoscaling.x-k8s.io"
+CORE = "core"
 _GROUPS_OF_KINDS = {
     "Deployment": "apps",
     "StatefulSet": "apps",
@@ -92,7 +93,6 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
         limits=amounts_of(spec.get("limits"), "spec.limits"),
         generation=generation_of(manifest),
         created=created_of(manifest),
-        status_manager=origin.other_manager("status"),
         status_conditions=conditions_of(manifest),
     )
 
@@ -111,7 +111,12 @@ def amounts_of(quantities: Manifest | None, place: str) -> tuple[tuple[str, int]
 
 
 def target_group(kind: str, group: str | None) -> str:
-    """The API group of a target, which people leave out for the well-known kinds."""
+    """The API group of a target, which people leave out for the well-known kinds.
+
+    Cluster Autoscaler calls Kubernetes' own group `core`, which the API server spells as nothing.
+    """
+    if group == CORE and kind not in _GROUPS_OF_KINDS:
+        return ""
     return group or _GROUPS_OF_KINDS.get(kind, "")
 
 

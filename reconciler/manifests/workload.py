@@ -12,6 +12,7 @@ import msgspec
 
 from reconciler.manifests import codes
 from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.job import pods_left
 from reconciler.manifests.kind import Kind, Origin, generation_of
 from reconciler.manifests.pod_spec import selector_of
 from reconciler.manifests.pod_template import CLASS_NAME, CONSUME_REQUEST, check_template, virtual_shape
@@ -23,6 +24,7 @@ from reconciler.model.view import Manifest
 from reconciler.model.workloads import Workload
 
 _Steps = tuple[str, ...]
+_PARALLELISM = "parallelism"
 
 
 def _workload(group: str, name: str, *, replicas: _Steps = ("spec", "replicas"), pod: _Steps = ("spec",)) -> Kind:
@@ -68,12 +70,13 @@ def _checking(replicas: _Steps, template: _Steps) -> Callable[[Inspection], None
 
 def _reading(replicas: _Steps, template: _Steps) -> Callable[[ObjectRef, Manifest, Origin], Workload]:
     def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Workload:
-        count = mapping_at(manifest, *replicas[:-1]).get(replicas[-1])
+        size = mapping_at(manifest, *replicas[:-1])
+        count = size.get(replicas[-1])
         observed = mapping_at(manifest, "status").get("replicas")
         return Workload(
             ref=ref,
             shape=virtual_shape(mapping_at(manifest, *template), ref.namespace),
-            replicas=count,
+            replicas=_of_job(manifest, size) if replicas[-1] == _PARALLELISM else count,
             observed_replicas=observed if isinstance(observed, int) else None,
             selector=_selector(ref, mapping_at(manifest, "spec").get("selector")),
             replicas_manager=origin.other_manager(".".join(replicas)),
@@ -82,6 +85,16 @@ def _reading(replicas: _Steps, template: _Steps) -> Callable[[ObjectRef, Manifes
         )
 
     return read
+
+
+def _of_job(manifest: Manifest, size: Manifest) -> int:
+    """Of a Job, or of the Jobs that a CronJob makes. What was done of a Job, only the cluster knows."""
+    completions = size.get("completions")
+    return pods_left(
+        size.get(_PARALLELISM),
+        completions if isinstance(completions, int) else None,
+        suspended=mapping_at(manifest, "spec").get("suspend") is True,
+    )
 
 
 def _selector(ref: ObjectRef, selector: Any) -> LabelSelector | None:
@@ -100,11 +113,11 @@ WORKLOADS: tuple[Kind, ...] = (
     _workload("apps", "StatefulSet"),
     _workload("apps", "ReplicaSet"),
     _workload("", "ReplicationController"),
-    _workload("batch", "Job", replicas=("spec", "parallelism")),
+    _workload("batch", "Job", replicas=("spec", _PARALLELISM)),
     _workload(
         "batch",
         "CronJob",
-        replicas=("spec", "jobTemplate", "spec", "parallelism"),
+        replicas=("spec", "jobTemplate", "spec", _PARALLELISM),
         pod=("spec", "jobTemplate", "spec"),
     ),
 )

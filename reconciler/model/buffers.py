@@ -10,6 +10,7 @@ from reconciler.model.nodes import Labels
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.requirements import LabelSelector
 
 ACTIVE_CAPACITY = "buffer.x-k8s.io/active-capacity"
 
@@ -64,14 +65,14 @@ class Buffer:
     """Amounts by resource, as `Resources` counts them, zeroes kept; None: the field is absent."""
     node_class: NodeClassCapacity | None = None
     recreation: Recreation = Recreation.KEEP_EMPTY
-    selector_labels: Labels = ()
-    """Labels of the pods that a dedicated buffer is for."""
+    pod_selector: LabelSelector | None = None
+    """Which pods a dedicated buffer is for; None: it is for any."""
     generation: int | None = None
     created: str = ""
     """`metadata.creationTimestamp`, RFC 3339; "" while the buffer is only in Git."""
-    status_manager: str | None = None
-    """The field manager other than headroom that writes its status; headroom stands down for it."""
     status_conditions: tuple[Condition, ...] = field(default=())
+    default_fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
+    """By the settings: who keeps it where it has no annotation that says so."""
     sized_by: str = ""
     """The schedule that `replicas` come from, in words; "": the buffer's own number."""
     dormant: str = ""

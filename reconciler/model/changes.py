@@ -110,7 +110,8 @@ class DomainCount:
 class DemandOutcome:
     """Where one demand's chunks are.
 
-    domains: by the labels of its spread constraints and pod affinity, hostname left out.
+    domains: by the labels of its spread constraints and pod affinity, hostname left out. on_its_way: those of `on_existing`
+    whose node is not ready to take pods yet.
     """
 
     demand: Demand
@@ -120,6 +121,7 @@ class DemandOutcome:
     unplaced_reasons: tuple[UnplacedReason, ...] = ()
     conditions: tuple[Condition, ...] = ()
     domains: tuple[DomainCount, ...] = ()
+    on_its_way: int = 0
 
 
 @dataclass(frozen=True, slots=True)

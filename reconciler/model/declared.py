@@ -31,6 +31,9 @@ class DeclaredManifest:
     partial: bool = False
 
 
+_POD_TEMPLATE = "PodTemplate"
+
+
 class _Referenced(Protocol):
     @property
     def ref(self) -> ObjectRef: ...
@@ -86,8 +89,8 @@ class Declared:
     def over(self, live: Declared) -> Declared:
         """This repository's objects, then what only the cluster (`live`) has. Manifests and findings stay this one's.
 
-        Of an object in both, the spec comes from the repository, and what is observed from the cluster: uid, status,
-        a size that another manager owns.
+        Of an object in both, the spec comes from the repository, and what is observed from the cluster: uid, status.
+        Workloads are the cluster's where it has them, since headroom applies none.
         """
         return Declared(
             buffers=_first(self.buffers, live.buffers, _observed_buffer),
@@ -116,20 +119,18 @@ def _observed_buffer(own: Buffer, live: Buffer) -> Buffer:
         own,
         generation=live.generation,
         created=live.created,
-        status_manager=live.status_manager,
         status_conditions=live.status_conditions,
     )
 
 
 def _observed_workload(own: Workload, live: Workload) -> Workload:
-    """The live size counts: headroom deploys no workloads, so somebody else owns `spec.replicas`."""
-    return replace(
-        own,
-        replicas=live.replicas,
-        observed_replicas=live.observed_replicas,
-        replicas_manager=live.replicas_manager,
-        generation=live.generation,
-    )
+    """The live one counts, since headroom deploys no workloads: its pods are made from the template that is in the cluster.
+
+    PodTemplates are what headroom applies, so of these the repository's is the one to come.
+    """
+    if own.ref.kind == _POD_TEMPLATE:
+        return replace(own, generation=live.generation)
+    return replace(live, position=own.position)
 
 
 def _observed_request(own: ProvisioningRequest, live: ProvisioningRequest) -> ProvisioningRequest:

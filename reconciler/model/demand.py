@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import is_
 
+from reconciler.model.autoscalers import ServingAutoscaler
 from reconciler.model.buffers import Recreation
 from reconciler.model.conditions import Condition
 from reconciler.model.pods import PodShape
@@ -38,6 +39,10 @@ class Demand:
     explanation: how the size came about, in words, one fact a line; replicas, template: what status shows;
     pod_template: name of the PodTemplate the shape came from and its generation, for status.
     leaves: the node that this pod runs on and that is being deleted, so that it needs another place; "" for all else.
+    shape: of a buffer's chunks, for its status, also when there are none. fulfilment: who keeps the capacity. holds_nodes: its chunks protect the nodes that they are on (False: somebody else keeps
+    the capacity; the chunks are placed, so that no other demand counts on the same room). autoscaler: the one that serves
+    it. silent: that one has written nothing for so long that headroom takes the buffer back if the capacity is missing.
+    balloons: balloon pods that have a node. one_shot: once filled, it is not filled again.
     only_ready: room counts only on nodes that take pods now. request: of a ProvisioningRequest, how far it is.
     priority: of pods of that shape. declared_priority: `headroom.dev/priority`. booked: it was promised the capacity already.
     created: RFC 3339 creation time, "" while it is only in Git.
@@ -57,6 +62,12 @@ class Demand:
     fulfilment: str = "placeholder"
     limited_by: str = ""
     leaves: str = ""
+    shape: PodShape | None = None
+    holds_nodes: bool = True
+    autoscaler: ServingAutoscaler | None = None
+    silent: bool = False
+    balloons: int = 0
+    one_shot: bool = False
     only_ready: bool = False
     request: RequestState | None = None
     declared_priority: int = 0

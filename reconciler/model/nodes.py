@@ -27,6 +27,7 @@ NODEPOOL_HASH = "karpenter.sh/nodepool-hash"
 NODEPOOL_HASH_VERSION = "karpenter.sh/nodepool-hash-version"
 DISRUPTED_TAINT = "karpenter.sh/disrupted"
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"
+NOT_READY_TAINTS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 PLACEHOLDER_LABEL = "headroom.dev/placeholder"
 """On every NodeClaim that headroom made; Karpenter copies it to the node. The value is always "true"."""
 HELD_ANNOTATION = "headroom.dev/held"
@@ -48,7 +49,8 @@ class NodeClassRef:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the cluster. annotations: only those that headroom acts on."""
+    """A node of the cluster. annotations: only those that headroom acts on. ready_changed: when it last became ready, or
+    ceased to be."""
 
     name: str
     allocatable: Resources
@@ -62,6 +64,7 @@ class Node:
     unschedulable: bool = False
     deleting: bool = False
     created: datetime | None = None
+    ready_changed: datetime | None = None
 
     def label(self, key: str) -> str | None:
         """The label's value; None where the node has none of that name."""
@@ -77,6 +80,7 @@ class NodeClaim:
     """A NodeClaim, ours (label `headroom.dev/placeholder`) or Karpenter's.
 
     node_name: set at registration; conditions: type and status; capacity, allocatable: of its status, empty before launch.
+    last_pod_event: when a pod last came to its node or left it (`status.lastPodEventTime`), at first its initialization.
     """
 
     name: str
@@ -96,6 +100,7 @@ class NodeClaim:
     created: datetime | None = None
     deleting: bool = False
     expire_after: timedelta | None = None
+    last_pod_event: datetime | None = None
 
     def label(self, key: str) -> str | None:
         """The label's value; None where the NodeClaim has none of that name."""

@@ -28,12 +28,14 @@ class LiveObject:
     """One object of a declared kind (buffers, requests, node pools, pod templates, schedules) as the API server has it.
 
     managers: field manager name → the top-level fields it owns as dotted paths ("spec.replicas", "status.conditions"),
-    from managedFields; empty where unknown.
+    and of conditions each type ("status.conditions.Ready"), from managedFields; empty where unknown. status_writes: field
+    manager → when it last changed the status, RFC 3339.
     """
 
     ref: ObjectRef
     body: Manifest
     managers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    status_writes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ class PlacementOptions:
     instance_types: most types to list for a new node.
     back_offs: offerings not to ask for.
     leaving: names of nodes and NodeClaims that take no more chunks, since they are about to be replaced.
+    keeping: names of those that keep the chunks they hold, and take no others: not ready for a moment, or in use too recently.
     optimal: look for cheaper new nodes than the fast mode found (see the package `optimizer`).
     spot_share: the largest share of a demand's chunks that may stand on spot nodes of one offering (1: no bound).
     """
@@ -33,6 +34,7 @@ class PlacementOptions:
     instance_types: int = 20
     back_offs: frozenset[BackOff] = frozenset()
     leaving: frozenset[str] = frozenset()
+    keeping: frozenset[str] = frozenset()
     optimal: bool = False
     spot_share: float = 1.0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from reconciler.model.demand import POD_KIND
@@ -10,26 +10,30 @@ from reconciler.model.nodes import (
     DISRUPTED_TAINT,
     DO_NOT_DISRUPT,
     HELD_ANNOTATION,
+    HOLDS_ANNOTATION,
     INITIALIZED_LABEL,
     NODEPOOL_LABEL,
     PLACEHOLDER_LABEL,
     Node,
     NodeClaim,
 )
-from reconciler.model.placement import Holding, OccupiedBin
+from reconciler.model.placement import Holding, OccupiedBin, read_holdings, words_of_holdings
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
     """A node with its NodeClaim, either of which may be missing. chunks: of buffers and requests; pods: pending pods that
-    are to run here; in_use: real pods other than daemons run here."""
+    are to run here; in_use: real pods other than daemons run here. watched: chunks of which somebody else keeps the capacity:
+    the node is not held for them."""
 
     node: Node | None
     claim: NodeClaim | None
     chunks: tuple[Holding, ...] = ()
     pods: tuple[Holding, ...] = ()
     in_use: bool = False
+    watched: tuple[Holding, ...] = ()
 
     @property
     def name(self) -> str:
@@ -84,6 +88,18 @@ class Bin:
             return True
         return all(is_kept(side) and is_marked(side) for side in self.sides)
 
+    @property
+    def held_before(self) -> dict[tuple[str, int], int]:
+        """What its annotation says that it holds, by demand and group. The node's counts, and before there is one the NodeClaim's."""
+        return read_holdings(
+            next((text for side in reversed(self.sides) if (text := side.annotation(HOLDS_ANNOTATION))), "")
+        )
+
+    @property
+    def says_what_it_holds(self) -> bool:
+        """Whether the next pass can read there which chunks it holds now."""
+        return self.held_before == read_holdings(words_of_holdings(self.chunks))
+
 
 def is_marked(side: Node | NodeClaim) -> bool:
     return side.annotation(HELD_ANNOTATION) == "true"
@@ -93,8 +109,10 @@ def is_kept(side: Node | NodeClaim) -> bool:
     return side.annotation(DO_NOT_DISRUPT) == "true"
 
 
-def all_bins(view: ClusterView, occupied: Iterable[OccupiedBin] = ()) -> tuple[Bin, ...]:
-    """By name; a NodeClaim and its node are one bin."""
+def all_bins(
+    view: ClusterView, occupied: Iterable[OccupiedBin] = (), watched: Collection[ObjectRef] = ()
+) -> tuple[Bin, ...]:
+    """By name; a NodeClaim and its node are one bin. watched: demands whose capacity somebody else keeps."""
     held = {(place.node is not None, place.node or place.node_claim or ""): place.holdings for place in occupied}
     used = {pod.node_name for pod in view.pods if pod.node_name is not None and not pod.is_daemon}
     bins: list[Bin] = []
@@ -102,11 +120,20 @@ def all_bins(view: ClusterView, occupied: Iterable[OccupiedBin] = ()) -> tuple[B
         node, claim = machine.node, machine.node_claim
         on_node = () if node is None else held.get((True, node.name), ())
         on_claim = () if claim is None else held.get((False, claim.name), ())
-        bins.append(_bin(node, claim, (*on_node, *on_claim), in_use=node is not None and node.name in used))
+        holdings = (*on_node, *on_claim)
+        bins.append(_bin(node, claim, holdings, watched, in_use=node is not None and node.name in used))
     return tuple(sorted(bins, key=lambda item: (item.name, item.node is None)))
 
 
-def _bin(node: Node | None, claim: NodeClaim | None, holdings: tuple[Holding, ...], *, in_use: bool) -> Bin:
-    chunks = tuple(holding for holding in holdings if holding.demand.kind != POD_KIND)
+def _bin(
+    node: Node | None,
+    claim: NodeClaim | None,
+    holdings: tuple[Holding, ...],
+    watched: Collection[ObjectRef],
+    *,
+    in_use: bool,
+) -> Bin:
     pods = tuple(holding for holding in holdings if holding.demand.kind == POD_KIND)
-    return Bin(node, claim, chunks, pods, in_use)
+    others = tuple(holding for holding in holdings if holding.demand.kind != POD_KIND)
+    chunks = tuple(holding for holding in others if holding.demand not in watched)
+    return Bin(node, claim, chunks, pods, in_use, tuple(holding for holding in others if holding.demand in watched))

@@ -53,7 +53,7 @@ def holds(
     node otherwise. blocked: nothing is released or deleted.
     """
     own = [item for item in bins if item.is_karpenters and not item.is_going]
-    held = tuple(_hold(item, price_of) for item in own if item.chunks and not item.is_protected)
+    held = tuple(_hold(item, price_of) for item in own if item.chunks and not _is_held_well(item))
     free = [item for item in own if not item.chunks and not item.pods]
     waiting = [item for item in free if replacement_waits and item.name in replaced and item.is_marked]
     staying = {item.name for item in waiting}
@@ -71,9 +71,17 @@ def holds(
     return Holds(held, release, delete, tuple(notes))
 
 
+def _is_held_well(item: Bin) -> bool:
+    """It is protected, and where that is headroom's doing it also says what for."""
+    is_own = all(is_marked(side) for side in item.sides)
+    return item.is_protected and (item.says_what_it_holds or not is_own)
+
+
 def _hold(item: Bin, price_of: PriceOf) -> NodeClaimAction:
+    """On both sides. Where only what it holds has changed, on the one side that is read for that."""
+    told = item.is_protected and item.node is not None
     return NodeClaimAction(
-        node_claim=None if item.claim is None else item.claim.name,
+        node_claim=None if item.claim is None or told else item.claim.name,
         node=None if item.node is None else item.node.name,
         node_pool=item.node_pool,
         reason=f"holds {chunk_words(item.chunks)}",
@@ -111,7 +119,8 @@ def _deletable(
     by_pool: dict[str, list[Bin]] = {}
     for item in leaving:
         pool = node_pools.get(item.node_pool)
-        removable = item.claim is not None and item.is_placeholder and not item.in_use and not _is_a_persons(item)
+        unused = item.is_placeholder and not item.in_use and not item.watched
+        removable = item.claim is not None and unused and not _is_a_persons(item)
         if pool is not None and pool.consolidate_after is None and removable:
             by_pool.setdefault(pool.name, []).append(item)
     chosen: list[Bin] = []

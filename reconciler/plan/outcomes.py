@@ -1,4 +1,4 @@
-"""What becomes of each demand: how many chunks are where, the reasons of the rest, and its conditions."""
+"""What becomes of each demand: how many chunks are where, and the reasons of the rest."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome
-from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
 from reconciler.model.placement import ALL_OR_NOTHING, Unplaced, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.bins import Bin
 from reconciler.plan.limits import Cut
+from reconciler.plan.provisioning import provisioning
 from reconciler.plan.request_decisions import Whereabouts
 
-PROVISIONING = "Provisioning"
 BEYOND_A_CAP = "beyond a cap"
 MOST_OF_A_REASON = 5
 """Sentences with one reason: of a cluster with many NodePools, some are enough to see what is wrong."""
@@ -57,18 +56,23 @@ def _order(reason: UnplacedReason) -> tuple[int, str, str]:
 
 
 class Tallies:
-    """Chunks of every demand by where they are."""
+    """Chunks of every demand by where they are.
+
+    replaced: names of bins whose chunks are moving. As long as one stands there and nobody uses it, it is their capacity.
+    """
 
     def __init__(
         self,
-        bins: Iterable[Bin],
+        bins: Sequence[Bin],
         created: Iterable[NodeClaimCreation],
         unplaced: Iterable[Unplaced],
         cuts: Iterable[Cut],
+        replaced: frozenset[str] = frozenset(),
     ) -> None:
         self._tallies: dict[ObjectRef, _Tally] = {}
+        self._standing = _standing(item for item in bins if item.name in replaced)
         for item in bins:
-            for holding in (*item.chunks, *item.pods):
+            for holding in (*item.chunks, *item.pods, *item.watched):
                 tally = self._of(holding.demand)
                 tally.existing += holding.count
                 tally.on_its_way += holding.count if item.is_on_its_way else 0
@@ -96,65 +100,72 @@ class Tallies:
 
     def whereabouts(self, ref: ObjectRef) -> Whereabouts:
         """Of a provisioning request."""
-        tally = self._of(ref)
-        rows = [row for row in tally.rows() if row.cause != ALL_OR_NOTHING]
-        return Whereabouts(
-            ready=tally.existing - tally.on_its_way,
-            coming=tally.on_its_way,
-            new=tally.new,
-            unplaced=tally.unplaced,
-            cut=tally.cap,
-            why=(rows[0].example or rows[0].cause) if rows else "",
-        )
+        return _whereabouts(self._of(ref))
 
     def outcome(self, demand: Demand) -> DemandOutcome:
         tally = self._tallies.get(demand.ref, _Tally())
         beyond = (demand.desired or 0) - sum(group.count for group in demand.groups) if demand.groups else 0
         if beyond > 0:
             tally = replace(tally, unplaced=tally.unplaced + beyond)
+        if demand.fulfilment == Fulfilment.BALLOON:
+            tally = _with_balloons(tally, demand)
         told_elsewhere = demand.is_pending_pod or demand.request is not None
-        provisioning = () if told_elsewhere else _provisioning(demand, tally)
+        standing = self._standing.get(str(demand.ref), 0)
         return DemandOutcome(
             demand,
             on_existing=tally.existing,
             on_new=tally.new,
             unplaced=tally.unplaced,
             unplaced_reasons=tally.rows(),
-            conditions=(*demand.conditions, *provisioning),
+            conditions=demand.conditions
+            if told_elsewhere
+            else provisioning(demand, _whereabouts(_moving(tally, standing))),
+            on_its_way=tally.on_its_way,
         )
 
 
-def _provisioning(demand: Demand, tally: _Tally) -> tuple[Condition, ...]:
-    """The Provisioning condition in Karpenter's reasons (controllers/provisioning/buffers.go).
+def _whereabouts(tally: _Tally) -> Whereabouts:
+    rows = [row for row in tally.rows() if row.cause != ALL_OR_NOTHING]
+    return Whereabouts(
+        ready=tally.existing - tally.on_its_way,
+        coming=tally.on_its_way,
+        new=tally.new,
+        unplaced=tally.unplaced,
+        cut=tally.cap,
+        why=(rows[0].example or rows[0].cause) if rows else "",
+    )
 
-    Otherwise than there, chunks on a node that is still on its way are not capacity that fits: the condition becomes
-    true when the capacity is there.
-    """
-    if demand.fulfilment != Fulfilment.PLACEHOLDER:
-        return ()
-    if demand.desired is None:
-        return (_condition(ConditionStatus.FALSE, "NotReadyForProvisioning", "the buffer is not ready"),)
-    if demand.desired == 0:
-        return (_condition(ConditionStatus.FALSE, "BufferEmpty", "the buffer asks for nothing"),)
-    missing = [
-        f"{count:,} {words}"
-        for count, words in (
-            (tally.on_its_way, "on nodes that are on their way"),
-            (tally.new, "on nodes to be made"),
-            (tally.unplaced, "without a place"),
-        )
-        if count
-    ]
+
+def _standing(bins: Iterable[Bin]) -> dict[str, int]:
+    """Chunks by demand that these nodes could still serve, which are to be replaced."""
+    counts: dict[str, int] = {}
+    for item in bins:
+        for (name, _), count in item.held_before.items() if _stands(item) else ():
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def _stands(item: Bin) -> bool:
+    """It could still serve the pods that it was kept for."""
+    ready = item.node is not None and item.node.ready
+    return ready and item.is_marked and not (item.is_going or item.in_use or item.is_on_its_way or item.pods)
+
+
+def _moving(tally: _Tally, standing: int) -> _Tally:
+    """Without those that are moving and whose old place still stands."""
+    at_rest = min(standing, tally.on_its_way)
+    return replace(tally, on_its_way=tally.on_its_way - at_rest, new=max(0, tally.new - (standing - at_rest)))
+
+
+def _with_balloons(tally: _Tally, demand: Demand) -> _Tally:
+    """Balloon pods are what chunks become: those that have a node stand, the others wait for one."""
+    wanted = demand.desired or 0
+    existing = min(wanted, tally.existing + demand.balloons)
+    missing = wanted - existing
+    counted = replace(tally, existing=existing, unplaced=missing, unplaced_reasons={})
     if missing:
-        message = f"of {demand.desired:,} chunks, {', '.join(missing)}"
-        if tally.cap:
-            message = f"{message}; {tally.cap}"
-        return (_condition(ConditionStatus.FALSE, "RequiresNewCapacity", message),)
-    return (_condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"all {demand.desired:,} chunks have room"),)
-
-
-def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:
-    return Condition(PROVISIONING, status, reason, message)
+        counted.count_reason(UnplacedReason("balloon pods", missing, f"{missing:,} balloon pods wait for a node"))
+    return counted
 
 
 def pending_outcome(outcomes: Sequence[DemandOutcome]) -> PendingOutcome:

@@ -5,20 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
-from reconciler.model.changes import DemandOutcome, NodeClaimChanges, NodeClaimCreation, Plan, new_node_pools
+from reconciler.model.changes import (
+    DemandOutcome,
+    NodeClaimChanges,
+    NodeClaimCreation,
+    ObjectChange,
+    Plan,
+    new_node_pools,
+)
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
+from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.one_shots import ONE_SHOTS_KEY
 from reconciler.model.placement import Placement
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.request_records import REQUESTS_KEY, records_memory
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
 from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
+from reconciler.plan.balloons import priority_class_changes, with_balloons
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
@@ -30,7 +41,8 @@ from reconciler.plan.hostnames import hostname_findings
 from reconciler.plan.limits import Capped, PlanCaps, cap_notes, within_caps
 from reconciler.plan.names import creations
 from reconciler.plan.nominated import nominated_notes
-from reconciler.plan.objects import object_changes
+from reconciler.plan.objects import ObjectPlan, object_changes
+from reconciler.plan.one_shots import one_shot_memory
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import Pruning, prune
 from reconciler.plan.prune_hour import PRUNES_KEY
@@ -51,7 +63,7 @@ class PlanInputs:
     price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a
     rewound branch or a stalled source (gaps of the view are added here). replaced: bins that must hold no more chunks, from
     `unavailable_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
-    ApplySet, "" for none. suspended: the plan will not be applied.
+    ApplySet, "" for none. suspended: the plan will not be applied. balloon_image: of balloon pods.
     """
 
     revision: str | None
@@ -71,10 +83,12 @@ class PlanInputs:
     replaced: frozenset[str] = frozenset()
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     local_budgets: tuple[PoolBudgets, ...] = ()
+    edges: tuple[Edge, ...] = ()
     include_pending: bool = False
     suspended: bool = False
     applyset_id: str = ""
     drift: Drift = Drift.CORRECT
+    balloon_image: str = ""
     requests: RequestRules = field(default_factory=RequestRules)
 
     @property
@@ -87,30 +101,19 @@ def make_plan(inputs: PlanInputs) -> Plan:
     """The plan: a function of its inputs alone, whatever order their parts come in."""
     view, placement = inputs.view, inputs.placement
     blocked = _blocked(inputs)
-    bins = all_bins(view, placement.occupied)
+    watched = frozenset(demand.ref for demand in inputs.demands if not demand.holds_nodes)
+    bins = all_bins(view, placement.occupied, watched)
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
     created = creations(capped.kept, (claim.name for claim in view.node_claims))
-    tallies = Tallies(bins, created, placement.unplaced, capped.cuts)
+    tallies = Tallies(bins, created, placement.unplaced, capped.cuts, inputs.replaced)
     requests = _requests(inputs, bins, tallies)
     created = labelled(created, inputs.demands, requests.decisions)
     held = _held(inputs, bins, created, prices, blocked=bool(blocked))
     if not blocked:
         held = held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
-    objects = object_changes(still_to_run(inputs.declared, requests), view, inputs.applyset_id, inputs.drift)
-    pruning = prune(
-        inputs.declared,
-        view,
-        applyset_id=inputs.applyset_id,
-        share=inputs.caps.prune_share,
-        blocked=bool(blocked),
-        now=inputs.cluster_now,
-    )
-    collection = collect(
-        inputs.demands, requests, view, inputs.cluster_now, rules=inputs.requests, applyset_id=inputs.applyset_id
-    )
+    objects, pruning, applied = _objects(inputs, requests, blocked=bool(blocked))
     outcomes = _outcomes(inputs, bins, created, tallies, requests)
-    applied = (*objects.changes, *pruning.changes, *(() if blocked else collection))
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
@@ -139,9 +142,33 @@ def make_plan(inputs: PlanInputs) -> Plan:
         include_pending=inputs.include_pending,
         blocked=blocked,
         notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts))),
-        memory=_memory(inputs, created, held, pruning) | records_memory(requests.records),
-        edges=requests.edges,
+        memory=_memory(inputs, created, held, pruning)
+        | records_memory(requests.records)
+        | one_shot_memory(outcomes, bins, view, inputs.cluster_now),
+        edges=tuple(sorted((*inputs.edges, *requests.edges), key=attrgetter("at"))),
     )
+
+
+def _objects(
+    inputs: PlanInputs, requests: RequestPlan, *, blocked: bool
+) -> tuple[ObjectPlan, Pruning, tuple[ObjectChange, ...]]:
+    """What becomes of objects: against the repository, of what it no longer declares, and all changes in their order."""
+    view = inputs.view
+    declared = with_balloons(inputs.declared, inputs.demands, view, inputs.balloon_image)
+    objects = object_changes(still_to_run(declared, requests), view, inputs.applyset_id, inputs.drift)
+    pruning = prune(
+        declared,
+        view,
+        applyset_id=inputs.applyset_id,
+        share=inputs.caps.prune_share,
+        blocked=blocked,
+        now=inputs.cluster_now,
+    )
+    collection = collect(
+        inputs.demands, requests, view, inputs.cluster_now, rules=inputs.requests, applyset_id=inputs.applyset_id
+    )
+    added = priority_class_changes(inputs.demands, view)
+    return objects, pruning, (*added, *objects.changes, *pruning.changes, *(() if blocked else collection))
 
 
 def _held(
@@ -245,7 +272,7 @@ def _finding_order(finding: Finding) -> tuple[tuple[str, int, int, str, str, str
 
 def _memory(inputs: PlanInputs, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
     """The inventory's memory with this package's own entries replaced; what others remember stays."""
-    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY, REQUESTS_KEY}
+    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY}
     others = {key: value for key, value in inputs.view.inventory.memory.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = inputs.launches.memory(created, deleted, inputs.cluster_now)

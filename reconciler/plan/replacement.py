@@ -7,14 +7,14 @@ protected until what replaces them is there. Karpenter expires nodes whatever th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from math import ceil
 
 from reconciler.model.nodes import NodePool
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins
-from reconciler.plan.disruption_budgets import DRIFTED, PoolState, allowed, pool_states
+from reconciler.plan.disruption_budgets import DRIFTED, PoolState, outcome, pool_states
 
 EXPIRY_LEAD = timedelta(minutes=15)
 """How long before its expiry a node takes no more chunks: a node is there within minutes, or not before Karpenter gives
@@ -33,7 +33,7 @@ def unavailable_bins(view: ClusterView, node_pools: Iterable[NodePool], now: dat
     names = _expiring(bins, now)
     states = pool_states(bins)
     for pool in node_pools:
-        names |= _drifted(pool, bins, states.get(pool.name, PoolState()), now)
+        names |= _drifting(pool, [item for item in bins if item.node_pool == pool.name], states, now)
     return frozenset(names)
 
 
@@ -63,23 +63,28 @@ def _expires_soon(item: Bin, now: datetime) -> bool:
     return now >= claim.created + claim.expire_after - lead
 
 
-def _drifted(pool: NodePool, bins: Iterable[Bin], state: PoolState, now: datetime) -> set[str]:
-    """Drifted nodes that headroom holds, as many at once as the Drifted budget allows.
+def _drifting(pool: NodePool, bins: Iterable[Bin], states: Mapping[str, PoolState], now: datetime) -> set[str]:
+    """Drifted nodes that headroom holds, as many at once as the Drifted budget allows, and all that Karpenter may take by itself.
+    Chunks that left one of these would be back on it in the next pass.
 
     Those released before and not yet taken by Karpenter use up the budget too, or a small budget would be run through
     in one go.
     """
-    own = [item for item in bins if item.node_pool == pool.name]
     drifted = [
         item
-        for item in own
+        for item in bins
         if item.claim is not None and item.claim.condition("Drifted") == "True" and not item.is_going
     ]
+    if not drifted:
+        return set()
+    found = outcome(pool, DRIFTED, states.get(pool.name, PoolState()), now)
     held = sorted((item for item in drifted if item.is_marked), key=_age)
-    budget = allowed(pool, DRIFTED, state, now)
-    if budget is None:
-        return {item.name for item in held}
-    return {item.name for item in held[: max(0, budget - (len(drifted) - len(held)))]}
+    free = {item.name for item in drifted if not item.is_marked}
+    if found.budget == 0:
+        return set()
+    if found.allowed is None:
+        return free | {item.name for item in held}
+    return free | {item.name for item in held[: max(0, found.allowed - len(free))]}
 
 
 def _age(item: Bin) -> tuple[str, str]:

@@ -13,13 +13,17 @@ from reconciler.model.nodes import NodePool
 from reconciler.model.refs import SourcePosition
 from reconciler.model.view import Manifest
 from reconciler.render.codes import TEMPLATE_FAILED, TEMPLATE_NOT_USED
-from reconciler.render.documents import NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
+from reconciler.render.documents import BALLOON_TEMPLATE, NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
 from reconciler.render.process import RenderProcess
-from reconciler.render.representative import representative_changes, representative_creations
+from reconciler.render.representative import (
+    representative_balloons,
+    representative_changes,
+    representative_creations,
+)
 from reconciler.render.templates import SUFFIX, DocumentTemplates, TemplateFailed, TemplateSource
-from reconciler.render.writes import ReadDocument, node_claim_document, node_pool_document
+from reconciler.render.writes import ReadDocument, balloon_document, node_claim_document, node_pool_document
 
-RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE)
+RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE, BALLOON_TEMPLATE)
 
 
 def findings_of_files(
@@ -119,6 +123,8 @@ def _renderings(
         )
     for change in (*representative_changes(), *changes):
         yield NODE_POOL_TEMPLATE, lambda change=change: node_pool_document(templates, change, read_document)  # type: ignore[misc]
+    for change in representative_balloons():
+        yield BALLOON_TEMPLATE, lambda change=change: balloon_document(templates, change, read_document)  # type: ignore[misc]
 
 
 def _used(references: Mapping[str, tuple[str, ...]]) -> set[str] | None:
@@ -158,5 +164,5 @@ def _unused(templates: DocumentTemplates, name: str) -> Finding:
         TEMPLATE_NOT_USED.severity,
         f"no document is rendered from template {name}",
         position=templates.position(name),
-        hint=f"headroom renders {' and '.join(RENDERED)}, and what these include by name",
+        hint=f"headroom renders {', '.join(RENDERED)}, and what these include by name",
     )

@@ -95,6 +95,22 @@ def _taint(taint: Taint) -> dict[str, str]:
     return {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
 
 
+def balloon_context(change: ObjectChange) -> dict[str, Any]:
+    """For `balloon.yaml.j2`: the parts of the Deployment. pod: of its pod's spec all but the container."""
+    manifest: dict[str, Any] = dict(change.manifest or {})
+    spec = manifest["spec"]
+    pod = dict(spec["template"]["spec"])
+    (container,) = pod.pop("containers")
+    return {
+        "metadata": manifest["metadata"],
+        "replicas": spec["replicas"],
+        "selector": spec["selector"],
+        "labels": spec["template"]["metadata"]["labels"],
+        "pod": pod,
+        "container": {"ports": [], **container},
+    }
+
+
 def manifest_context(change: ObjectChange) -> dict[str, Any]:
     """For `nodepool.yaml.j2`: the declared manifest, and whether it creates or updates the object."""
     return {"manifest": change.manifest, "action": str(change.action)}

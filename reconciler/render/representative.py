@@ -85,3 +85,39 @@ def representative_changes() -> tuple[ObjectChange, ...]:
         for manifest in (whole, part)
         for action in (Action.CREATE, Action.UPDATE)
     )
+
+
+def representative_balloons() -> tuple[ObjectChange, ...]:
+    """Deployments of balloon pods: with everything that a pod may ask for, and with nothing but requests."""
+    full = {
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {}},
+        "containers": [
+            {
+                "name": "balloon",
+                "image": "registry.k8s.io/pause:3.10",
+                "resources": {"requests": {"cpu": "1"}},
+                "ports": [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}],
+            }
+        ],
+        "priorityClassName": "headroom-balloon",
+    }
+    bare = {"containers": [{"name": "balloon", "image": "pause", "resources": {"requests": {}}}]}
+    return tuple(_balloon(name, pod) for name, pod in (("full", full), ("bare", bare)))
+
+
+def _balloon(name: str, pod: Manifest) -> ObjectChange:
+    ref = ObjectRef("apps", "Deployment", "shop", f"balloon-capacitybuffer-{name}")
+    labels = {"headroom.dev/balloon": ref.name}
+    manifest: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": ref.name, "namespace": ref.namespace, "labels": labels},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+    return ObjectChange(ref, Action.CREATE, manifest=manifest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from reconciler.model.balloons import DEPLOYMENT_KIND
 from reconciler.model.changes import (
     Action,
     Annotate,
@@ -21,10 +22,17 @@ from reconciler.model.changes import (
 from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.errors import Failure, Invalid
 from reconciler.model.marks import MODE_ANNOTATION
-from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, Node, NodeClaim, NodePool
+from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HOLDS_ANNOTATION, Node, NodeClaim, NodePool
+from reconciler.model.placement import words_of_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
-from reconciler.render.documents import render_node_claim, render_node_pool
+from reconciler.render.documents import (
+    BALLOON_TEMPLATE,
+    NODE_CLAIM_TEMPLATE,
+    render_balloon,
+    render_node_claim,
+    render_node_pool,
+)
 from reconciler.render.templates import DocumentTemplates
 
 KARPENTER_GROUP = "karpenter.sh"
@@ -78,8 +86,8 @@ def render_writes(
         writes.append(Apply(ref, manifest, creation.reason))
     nodes = {node.name: node for node in view.nodes}
     claims = {claim.name: claim for claim in view.node_claims}
-    writes += _marks(plan.node_claims.hold, "true", nodes, claims)
-    writes += _marks(plan.node_claims.release, None, nodes, claims)
+    writes += _marks(plan.node_claims.hold, nodes, claims)
+    writes += _marks(plan.node_claims.release, nodes, claims)
     writes += [
         Delete(node_claim_ref(action.node_claim), claims[action.node_claim].uid, action.reason)
         for action in plan.node_claims.delete
@@ -128,6 +136,8 @@ def _object_write(
     manifest = change.manifest or {}
     if change.ref.kind == "NodePool":
         manifest = node_pool_document(templates, change, read_document)
+    elif change.ref.kind == DEPLOYMENT_KIND:
+        manifest = balloon_document(templates, change, read_document)
     annotations = manifest.get("metadata", {}).get("annotations") or {}
     return Apply(
         change.ref, manifest, change.reason, force=change.force or annotations.get(MODE_ANNOTATION) == "Override"
@@ -140,18 +150,29 @@ def node_pool_document(templates: DocumentTemplates, change: ObjectChange, read_
     return _read(read_document, change.ref, text)
 
 
+def balloon_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
+    """The Deployment of balloon pods as its template writes it. Raises `Invalid`, also when it writes another object."""
+    manifest = _read(read_document, change.ref, render_balloon(templates, change))
+    metadata = manifest.get("metadata", {})
+    _check_identity(change.ref, manifest, (metadata.get("namespace"), metadata.get("name")), BALLOON_TEMPLATE)
+    return manifest
+
+
+def _check_identity(ref: ObjectRef, manifest: Manifest, named: tuple[str, str], template: str) -> None:
+    if (manifest.get("kind"), *named) != (ref.kind, ref.namespace, ref.name):
+        raise Invalid(
+            f"the template wrote {manifest.get('kind')} {named[1]!r} where {ref.kind} {ref.name!r} was asked for",
+            hint=f"keep kind and metadata as {template} has them",
+        )
+
+
 def node_claim_document(
     templates: DocumentTemplates, creation: NodeClaimCreation, pool: NodePool, read_document: ReadDocument
 ) -> Manifest:
     """The NodeClaim as its template writes it. Raises `Invalid`, also when it writes another object."""
     ref = node_claim_ref(creation.name)
     manifest = _read(read_document, ref, render_node_claim(templates, creation, pool))
-    named = (manifest.get("kind"), manifest.get("metadata", {}).get("name"))
-    if named != (ref.kind, ref.name):
-        raise Invalid(
-            f"the template wrote {named[0]} {named[1]!r} where NodeClaim {ref.name!r} was asked for",
-            hint="keep kind and metadata.name as nodeclaim.yaml.j2 has them",
-        )
+    _check_identity(ref, manifest, ("", manifest.get("metadata", {}).get("name")), NODE_CLAIM_TEMPLATE)
     return manifest
 
 
@@ -167,13 +188,15 @@ def _read(read_document: ReadDocument, ref: ObjectRef, text: str) -> Manifest:
 
 def _marks(
     actions: Iterable[NodeClaimAction],
-    value: str | None,
     nodes: Mapping[str, Node],
     claims: Mapping[str, NodeClaim],
 ) -> Iterator[Write]:
-    """Marks both the NodeClaim and its Node, since Karpenter copies annotations only once, at registration."""
-    annotations = ((DO_NOT_DISRUPT, value), (HELD_ANNOTATION, value))
+    """Marks both the NodeClaim and its Node, since Karpenter copies annotations only once, at registration. What holds
+    nothing is no longer marked."""
     for action in actions:
+        value = "true" if action.holdings else None
+        words = words_of_holdings(action.holdings) or None
+        annotations = ((DO_NOT_DISRUPT, value), (HELD_ANNOTATION, value), (HOLDS_ANNOTATION, words))
         if action.node_claim is not None and action.node_claim in claims:
             yield Annotate(node_claim_ref(action.node_claim), annotations, action.reason)
         if action.node is not None and action.node in nodes:

@@ -9,6 +9,7 @@ from reconciler.manifests.declared import live_declared
 from reconciler.manifests.in_force import in_force
 from reconciler.manifests.local_budgets import in_utc, named_as_written
 from reconciler.manifests.schedule_findings import schedule_findings
+from reconciler.model.balloons import DEPLOYMENT_KIND
 from reconciler.ports import Catalog, Cluster
 from reconciler.stages.manifests import emptied
 from reconciler.stages.state import PassState
@@ -27,8 +28,10 @@ class ReadCluster:
         live = live_declared(view)
         local = in_utc(state.repository, state.now)
         forms = in_force(local.declared, live, view.objects, view.apis)
-        # After a restart nothing tells what was declared before but the inventory.
-        is_emptied = bool(view.inventory.members) and not state.repository.documents and not self.allow_empty
+        # After a restart nothing tells what was declared before but the inventory. Balloon pods may be of buffers that the
+        # cluster alone has.
+        was_declared = any(ref.kind != DEPLOYMENT_KIND for ref in view.inventory.members)
+        is_emptied = was_declared and not state.repository.documents and not self.allow_empty
         return replace(
             state,
             tree=emptied(state.tree) if is_emptied and not state.repository.broken_files else state.tree,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from reconciler.demand.balloons import leaving_balloons, without_balloons, without_waiting_balloons
 from reconciler.demand.combine import demands
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.fulfilment import with_default_fulfilment
 from reconciler.demand.schedules import follow_schedules
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.outlook import Outlook
 from reconciler.stages.state import PassState
@@ -19,11 +22,13 @@ class FindDemand:
 
     dialect: Dialect
     requests: RequestRules
+    fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
 
     def run(self, state: PassState) -> PassState:
         followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
+        effective = with_default_fulfilment(followed.effective, self.fulfilment)
         found, findings = demands(
-            followed.effective,
+            effective,
             state.view,
             dialect=self.dialect,
             include_pending=state.include_pending,
@@ -32,11 +37,14 @@ class FindDemand:
             now=state.now - state.view.clock_skew,
             requests=self.requests,
         )
+        leaving = leaving_balloons(found)
+        prepared = replace(state.prepared, room=without_balloons(state.prepared.room, leaving))
         return replace(
             state,
-            effective=followed.effective,
+            prepared=prepared,
+            effective=effective,
             repository=followed.repository,
-            outlook=Outlook(state.now, followed.effective, state.view, self.dialect, state.instance_types),
-            demands=found,
+            outlook=Outlook(state.now, effective, state.view, self.dialect, state.instance_types),
+            demands=without_waiting_balloons(found, state.view, leaving),
             findings=(*state.findings, *followed.findings, *findings),
         )

@@ -41,10 +41,12 @@ class MakePlan:
             replaced=state.prepared.options.leaving,
             launches=state.prepared.launches,
             local_budgets=state.local_budgets,
+            edges=state.edges,
             include_pending=state.include_pending,
             suspended=state.suspended,
             applyset_id=self.rules.inventory.id,
             drift=self.rules.drift,
+            balloon_image=self.rules.balloon_image,
             requests=self.rules.requests,
         )
         templates = self.templates.of(state.tree.files)

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.dialect import Dialect
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.drift import Drift
@@ -18,7 +19,8 @@ class Rules:
     """optimal_within: how long placement may look for something cheaper. check_placement: let the checker judge it too.
     templates_folder: in the repository, beside the manifests. suspend: plan, and write nothing.
 
-    allow_empty: a repository without a document is taken at its word."""
+    allow_empty: a repository without a document is taken at its word. fulfilment: of buffers that do not say it.
+    balloon_image: of the pods that keep a buffer with the fulfilment balloon."""
 
     dialect: Dialect
     caps: PlanCaps
@@ -30,4 +32,6 @@ class Rules:
     suspend: bool = False
     allow_empty: bool = False
     drift: Drift = Drift.CORRECT
+    fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
+    balloon_image: str = ""
     requests: RequestRules = field(default_factory=RequestRules)

@@ -9,6 +9,7 @@ from typing import Protocol
 from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
+from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType
@@ -41,7 +42,7 @@ class PassState:
     """trigger: why the pass is made, in one word. written: the repository's documents as they are written. repository: its own documents, with the manifests as they are to be
     applied. live: the cluster's documents. effective: the repository's over the cluster's. local_budgets: compiled into UTC.
 
-    suspended: nothing is to be written. broken_rules: what the checker rejects, in sentences. unrendered: writes that no template could be rendered for.
+    suspended: nothing is to be written. broken_rules: what the checker rejects, in sentences. edges: when time alone will change what comes out. unrendered: writes that no template could be rendered for.
     """
 
     now: datetime
@@ -63,6 +64,7 @@ class PassState:
     placement: Placement = field(default_factory=Placement)
     basis: Basis | None = None
     broken_rules: tuple[str, ...] = ()
+    edges: tuple[Edge, ...] = ()
     plan: Plan | None = None
     templates: DocumentTemplates | None = None
     writes: tuple[Write, ...] = ()

@@ -1,50 +1,106 @@
 """The status of a buffer as its object should show it.
 
-Field names and meanings are the CapacityBuffer CRD's (autoscaling.x-k8s.io/v1beta1, as Karpenter 1.14 ships it). Times are
-kept where nothing changed, so that an unchanged cluster gets no write.
+Field names and meanings are the CapacityBuffer CRD's (autoscaling.x-k8s.io/v1beta1, as Karpenter 1.14 ships it) and those
+of the Kubernetes Buffers API proposal. Times are kept where nothing changed, so that an unchanged cluster gets no write.
+
+What an autoscaler that serves the buffer has written stays as it is. A field in which headroom has a part must be written
+with the value that is there: left out, the API server would take headroom's part of it away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from reconciler.model.autoscalers import ServingAutoscaler, condition_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, Fulfilment
 from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.marks import is_own
+from reconciler.model.pod_specs import pod_spec_of
 from reconciler.model.view import LiveObject
-from reconciler.summary.owners import is_anothers
 
 _PROVISIONING = "Provisioning"
+_CONDITIONS = "status.conditions"
 _LONGEST_MESSAGE = 32_768
 _CAPACITY_BUFFER, _BUFFER = "CapacityBuffer", "Buffer"
+_OWN_TYPES = frozenset({"ReadyForProvisioning", _PROVISIONING, "LimitedByQuotas", "Suspended", "Fulfilment"})
+_FIELDS = ("replicas", "podTemplateRef", "podTemplateGeneration", "provisioningStrategy")
+_CORRECTED_AFTER = timedelta(minutes=1)
+"""How old the wrong word of an autoscaler about a buffer that headroom keeps must be to be corrected.
+
+Two that write a status by turns must not do so without end."""
+
+Status = dict[str, Any]
 
 
 def buffer_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> ApplyStatus | None:
-    """The write that makes the status say what came out; None when it already does, or when the status is not ours.
+    """The write that makes the status say what came out; None when it already does.
 
-    Not ours: another controller writes it, or the buffer is handed to an autoscaler that does (`native`).
+    now: by the cluster's clock.
     """
-    if live.ref.kind not in {_CAPACITY_BUFFER, _BUFFER} or is_anothers(live):
-        return None
-    if outcome.demand.fulfilment == Fulfilment.NATIVE:
+    if live.ref.kind not in {_CAPACITY_BUFFER, _BUFFER}:
         return None
     before = live.body.get("status") or {}
+    after = _own_status(outcome, live, now)
+    autoscaler = outcome.demand.autoscaler
+    if outcome.demand.fulfilment == Fulfilment.NATIVE:
+        after = _beside(after, live, autoscaler) if autoscaler is not None or not outcome.demand.holds_nodes else after
+    elif autoscaler is not None and (_agrees(after, before) or _is_young(autoscaler, now)):
+        after = _beside(after, live, autoscaler)
+    after["conditions"] = _in_order(after["conditions"], before.get("conditions") or ())
+    return None if _same(after, before, live) else ApplyStatus(live.ref, after)
+
+
+def _own_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Status:
+    before = live.body.get("status") or {}
     generation = (live.body.get("metadata") or {}).get("generation")
-    after: dict[str, Any] = {
-        "conditions": [
-            condition_document(condition, generation, before.get("conditions") or (), now)
-            for condition in sorted(outcome.conditions, key=lambda item: item.type)
-        ],
+    conditions = before.get("conditions") or ()
+    after: Status = {
+        "conditions": [condition_document(item, generation, conditions, now) for item in outcome.conditions],
     }
     if outcome.demand.desired is not None:
         after["replicas"] = outcome.demand.desired
     if live.ref.kind == _CAPACITY_BUFFER:
-        after |= _capacity_buffer(outcome, live)
-    else:
-        after |= _buffer(outcome, before, generation, now)
-    return None if _same(after, before) else ApplyStatus(live.ref, after)
+        return after | _capacity_buffer(outcome, live)
+    return after | _buffer(outcome, before, generation, now)
+
+
+def _beside(after: Status, live: LiveObject, autoscaler: ServingAutoscaler | None) -> Status:
+    """What headroom may say beside an autoscaler: its other conditions, and of the rest only what it had a part in."""
+    theirs = frozenset[str]() if autoscaler is None else autoscaler.conditions
+    kept = [condition_of(live, kind) for kind in sorted(theirs) if _owns(live, f"{_CONDITIONS}.{kind}")]
+    own = [condition for condition in after["conditions"] if condition["type"] not in theirs]
+    status: Status = {"conditions": [*own, *(dict(condition) for condition in kept if condition)]}
+    before = live.body.get("status") or {}
+    fields = _FIELDS if autoscaler is not None else ()
+    return status | {name: before[name] for name in fields if name in before and _owns(live, f"status.{name}")}
+
+
+def _agrees(after: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """The live status says the same, if perhaps in other words."""
+    there = {item.get("type"): item.get("status") for item in before.get("conditions") or ()}
+    said = all(there.get(item["type"]) == item["status"] for item in after["conditions"] if item["type"] in _SHARED)
+    return said and after.get("replicas") == before.get("replicas")
+
+
+_SHARED = frozenset({"ReadyForProvisioning", _PROVISIONING})
+
+
+def _is_young(autoscaler: ServingAutoscaler, now: datetime) -> bool:
+    return autoscaler.last_write is not None and now - autoscaler.last_write < _CORRECTED_AFTER
+
+
+def _owns(live: LiveObject, path: str) -> bool:
+    """Whether headroom set the field or a part of it."""
+    return any(path in fields for manager, fields in live.managers.items() if is_own(manager))
+
+
+def _in_order(conditions: Iterable[Status], before: Iterable[Mapping[str, Any]]) -> list[Status]:
+    """Those that are there keep their places; new ones follow by type."""
+    places = {item.get("type"): index for index, item in enumerate(before)}
+    return sorted(conditions, key=lambda item: (places.get(item["type"], len(places)), item["type"]))
 
 
 def _capacity_buffer(outcome: DemandOutcome, live: LiveObject) -> dict[str, Any]:
@@ -59,8 +115,14 @@ def _capacity_buffer(outcome: DemandOutcome, live: LiveObject) -> dict[str, Any]
 
 
 def _buffer(outcome: DemandOutcome, before: Mapping[str, Any], generation: int | None, now: datetime) -> dict[str, Any]:
-    """The Kubernetes Buffers API proposal's Buffer. lastFullyProvisioned moves when fullness begins or ends: not with each pass in between."""
+    """When it was last full moves when fullness begins or ends: not with each pass in between. podBasedBufferSpec: the pods that
+    the buffer was translated into."""
     fields: dict[str, Any] = {} if generation is None else {"observedGeneration": generation}
+    if outcome.demand.shape is not None and outcome.demand.desired is not None:
+        fields["podBasedBufferSpec"] = {
+            "replicaNum": outcome.demand.desired,
+            "podSpec": pod_spec_of(outcome.demand.shape),
+        }
     full = any(item.type == _PROVISIONING and item.status is ConditionStatus.TRUE for item in outcome.conditions)
     was_full = _status_of(before.get("conditions") or (), _PROVISIONING) == ConditionStatus.TRUE
     last = before.get("lastFullyProvisioned")
@@ -96,13 +158,16 @@ def _status_of(conditions: Iterable[Mapping[str, Any]], kind: str) -> str:
     return next((str(item.get("status")) for item in conditions if item.get("type") == kind), "")
 
 
-def _same(after: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Fields that are gone count too: a size that no longer holds must be cleared."""
-    conditions = {item.get("type"): item for item in before.get("conditions") or ()}
-    known = (*after, "replicas", "podTemplateRef", "podTemplateGeneration")
-    return conditions == {item["type"]: item for item in after["conditions"]} and all(
-        after.get(name) == before.get(name) for name in known if name != "conditions"
-    )
+def _same(after: Mapping[str, Any], before: Mapping[str, Any], live: LiveObject) -> bool:
+    """What headroom set and no longer says counts too: a size that no longer holds must be cleared. Other conditions do not."""
+    known = live.managers or {}
+    own = {kind for kind in _OWN_TYPES if not known or _owns(live, f"{_CONDITIONS}.{kind}")}
+    wanted = {item["type"]: item for item in after["conditions"]}
+    there = {item.get("type"): item for item in before.get("conditions") or ()}
+    if any(there.get(kind) != wanted.get(kind) for kind in own | wanted.keys()):
+        return False
+    fields = [name for name in (*_FIELDS, "podBasedBufferSpec") if not known or _owns(live, f"status.{name}")]
+    return all(after.get(name) == before.get(name) for name in (*after, *fields) if name != "conditions")
 
 
 def time_text(moment: datetime) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from reconciler.model.marks import is_own
 from reconciler.model.view import LiveObject
 
 
-def is_anothers(live: LiveObject) -> bool:
-    """Any field manager other than headroom owns a field of the status."""
-    return any(
-        path == "status" or path.startswith("status.")
-        for manager, paths in live.managers.items()
-        if not is_own(manager)
-        for path in paths
-    )
+def is_anothers(live: LiveObject, fields: Iterable[str]) -> bool:
+    """Any field manager other than headroom owns one of these fields of the status, or all of it. Who adds a condition of its
+    own does not write the status."""
+    ours = {"status", *(f"status.{name}" for name in fields)}
+    return any(ours & paths for manager, paths in live.managers.items() if not is_own(manager))

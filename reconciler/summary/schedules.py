@@ -17,7 +17,7 @@ def schedule_status(outcome: ScheduleOutcome, live: LiveObject) -> ApplyStatus |
 
     nextValue and nextValueTime are absent when nothing changes any more.
     """
-    if is_anothers(live):
+    if is_anothers(live, _FIELDS):
         return None
     after: dict[str, Any] = {"currentValue": outcome.current_value}
     if outcome.next_value is not None and outcome.next_value_time is not None:

@@ -4,6 +4,8 @@ The rules, and nothing about them is anywhere else:
 
 - A change of the cluster or a new commit starts a pass once things have been still for `quiet`, at the latest
   `quiet_at_most` after the first change.
+- A change that takes held room starts one once no further such change has come for a moment (`BURST`), since pods come in
+  bursts. Within `quiet` of such a pass it is gathered like any other change.
 - A tick, a request, an edge (an instant at which a schedule's value changes) and a clock that was set back start one at
   once.
 - After a transient failure nothing starts a pass until its back-off is over (doubling from `retry_first` up to
@@ -32,10 +34,14 @@ class Trigger(StrEnum):
     EDGE = "edge"
     RETRY = "retry"
     CLOCK = "clock"
+    TAKEN = "taken"
     CHANGE = "change"
     TICK = "tick"
 
 
+BURST = timedelta(milliseconds=150)
+BURST_AT_MOST = timedelta(milliseconds=500)
+"""After the first change of a burst."""
 _QUIETLY = {Trigger.COMMIT, Trigger.CHANGE}
 _LIFTING = {Trigger.START, Trigger.COMMIT, Trigger.REQUEST, Trigger.EDGE}
 
@@ -59,6 +65,9 @@ class Agenda:
         self._first_change: datetime | None = None
         self._last_change: datetime | None = None
         self._at_once: datetime | None = None
+        self._first_taken: datetime | None = None
+        self._last_taken: datetime | None = None
+        self._refilled: datetime | None = None
         self._held_until: datetime | None = None
         self._held_until_poll = False
         self._failures = 0
@@ -69,7 +78,10 @@ class Agenda:
         if trigger in _LIFTING:
             self._lift()
             self._failures = 0
-        if trigger in _QUIETLY:
+        if trigger is Trigger.TAKEN and not self._has_just_refilled(now):
+            self._first_taken = self._first_taken or now
+            self._last_taken = now
+        elif trigger in _QUIETLY or trigger is Trigger.TAKEN:
             self._first_change = self._first_change or now
             self._last_change = now
         else:
@@ -88,15 +100,20 @@ class Agenda:
         times = [] if self._at_once is None else [self._at_once]
         if self._first_change is not None and self._last_change is not None:
             times.append(min(self._last_change + self._pacing.quiet, self._first_change + self._pacing.quiet_at_most))
+        if self._first_taken is not None and self._last_taken is not None:
+            times.append(min(self._last_taken + BURST, self._first_taken + BURST_AT_MOST))
         at = min(times)
         if self._held_until is not None:
             at = max(at, self._held_until)
         return at, next(trigger for trigger in Trigger if trigger in self._wanted)
 
-    def begin(self) -> None:
+    def begin(self, now: datetime) -> None:
         """A pass begins: it sees everything that was wanted so far."""
         self._wanted.clear()
         self._first_change = self._last_change = self._at_once = None
+        if self._first_taken is not None:
+            self._refilled = now
+        self._first_taken = self._last_taken = None
         self._lift()
 
     def ended(self, now: datetime, failure: Failure | None) -> None:
@@ -121,7 +138,13 @@ class Agenda:
         self._last_change = _earlier(self._last_change, by)
         self._at_once = _earlier(self._at_once, by)
         self._held_until = _earlier(self._held_until, by)
+        self._first_taken = _earlier(self._first_taken, by)
+        self._last_taken = _earlier(self._last_taken, by)
+        self._refilled = _earlier(self._refilled, by)
         self.want(Trigger.CLOCK, now)
+
+    def _has_just_refilled(self, now: datetime) -> bool:
+        return self._refilled is not None and timedelta(0) <= now - self._refilled < self._pacing.quiet
 
     def _lift(self) -> None:
         self._held_until = None

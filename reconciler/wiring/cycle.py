@@ -7,6 +7,7 @@ from collections.abc import Callable
 from reconciler.comparison import UNCAPPED
 from reconciler.cycle import Cycle
 from reconciler.demand.dialect import Dialect
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.packaged import packaged_texts
 from reconciler.placement.problem import PlacementOptions
@@ -57,6 +58,8 @@ def make_cycle(
             suspend=settings.suspend,
             allow_empty=settings.allow_empty,
             drift=Drift(settings.drift),
+            fulfilment=Fulfilment(settings.buffers.fulfilment),
+            balloon_image=settings.buffers.balloon_image,
             requests=RequestRules(
                 booked_for=settings.requests.booked_for,
                 valid_for=settings.requests.valid_for,

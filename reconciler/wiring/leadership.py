@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from uuid import uuid4
 
+from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.kubernetes import KubernetesCluster
 from reconciler.cluster.lease import LeaderElection
 from reconciler.daemon.daemon import Daemon
@@ -34,13 +35,20 @@ def leadership(election: LeaderElection | None, tell: Callable[[bool], None]) ->
 
 
 def on_change(cluster: Cluster, daemon: Daemon) -> Callable[[], None]:
-    """A change of the cluster; where somebody asks for a pass, it is made without waiting for quiet."""
-    if not isinstance(cluster, KubernetesCluster):
+    """A change of the cluster. Where it takes held room, or somebody asks for a pass, quiet is not waited for."""
+    if not isinstance(cluster, KubernetesCluster | EmbeddedCluster):
         return daemon.changed
+    taken = cluster.room_taken
 
     def changed() -> None:
-        daemon.request(cluster.requested_at)
-        daemon.changed()
+        nonlocal taken
+        before, taken = taken, cluster.room_taken
+        if isinstance(cluster, KubernetesCluster):
+            daemon.request(cluster.requested_at)
+        if taken != before:
+            daemon.room_taken()
+        else:
+            daemon.changed()
 
     return changed
 

@@ -26,6 +26,6 @@ def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
                 hint="name a real one: --cluster kubeconfig[:CONTEXT] or in-cluster",
             )
         catalog = open_catalog(settings, cluster, clock).instance_types(cluster.view())
-        return capture(cluster.read, path, catalog)
+        return capture(cluster.read, path, catalog, cluster.read_scaled())
     finally:
         cluster.close()

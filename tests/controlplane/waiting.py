@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
@@ -44,3 +44,11 @@ def eventually(check: Callable[[], T], *, within: float, what: str, every: float
             message = f"{what}: not so within {within:g} s; last seen: {str(seen)[:_SHOWN]}"
             raise AssertionError(message)
         time.sleep(min(every, left))
+
+
+def moments(*, within: float, every: float) -> Iterator[float]:
+    """The seconds that have passed, at each look, until `within` of them have: for what must hold all the time."""
+    began = time.monotonic()
+    while (passed := time.monotonic() - began) < within:
+        yield passed
+        time.sleep(every)

@@ -11,7 +11,7 @@ import msgspec
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.devices import DECODERS as DEVICE_DECODERS
 from reconciler.cluster.decoding.devices import DeviceValue
-from reconciler.cluster.decoding.managers import field_managers
+from reconciler.cluster.decoding.managers import field_managers, status_writes
 from reconciler.cluster.decoding.metadata import ref_of
 from reconciler.cluster.decoding.nodes import DECODERS as NODE_DECODERS
 from reconciler.cluster.decoding.nodes import NodeValue
@@ -22,11 +22,12 @@ from reconciler.cluster.decoding.shapes import ShapePool
 from reconciler.cluster.decoding.storage import DECODERS as STORAGE_DECODERS
 from reconciler.cluster.decoding.storage import StorageValue
 from reconciler.cluster.decoding.workloads import DECODERS as WORKLOAD_DECODERS
-from reconciler.cluster.decoding.workloads import workload_of
+from reconciler.cluster.decoding.workloads import scaled_workload_of, workload_of
 from reconciler.cluster.inventory import InventoryRecord, memory_of
-from reconciler.cluster.resources import BY_KIND, CONFIG_MAPS, NODE_POOLS, PODS, Resource, group_of
+from reconciler.cluster.resources import CONFIG_MAPS, DEPLOYMENTS, NODE_POOLS, PODS, Resource
 from reconciler.manifests.kind import Origin
 from reconciler.manifests.node_pool import read as read_node_pool
+from reconciler.model.balloons import BALLOON_LABEL
 from reconciler.model.errors import Invalid
 from reconciler.model.pods import Pod
 from reconciler.model.view import LiveObject
@@ -57,7 +58,7 @@ class Decoded:
 def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> Decoded:
     """One object. Never raises: one odd object must not spoil the others. shapes: where pods share theirs."""
     data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
-    decoder, read = _READERS.get(resource.key) or _OTHERS[resource.declared]
+    decoder, read = _READERS.get(resource.key) or _OTHERS[resource.declared, resource.builtin]
     try:
         document = decoder.decode(data)
         value = pod_of(document, shapes or ShapePool()) if read is None else read(resource, document, data)
@@ -67,8 +68,16 @@ def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> D
     except Invalid as error:
         return _unreadable(resource, data, error.message)
     metadata: wire.MetadataWire = document.metadata
+    if resource.key == DEPLOYMENTS.key and _BALLOON_LABEL in bytes(data):
+        value = _balloon(resource, document, data) or value
     problem = _pool_problem(value) if resource.key == NODE_POOLS.key and isinstance(value, LiveObject) else ""
     return Decoded(metadata.namespace or "", metadata.name, value, metadata.resource_version, problem)
+
+
+def _balloon(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> LiveObject | None:
+    """A Deployment that headroom itself applies: an object to be compared, and no workload that a buffer could follow."""
+    live = _declared(resource, document, data)
+    return live if BALLOON_LABEL in (live.body["metadata"].get("labels") or {}) else None
 
 
 def _unreadable(resource: Resource, data: bytes | msgspec.Raw, why: str) -> Decoded:
@@ -93,13 +102,6 @@ def _pool_problem(pool: LiveObject) -> str:
     return f"{pool.ref} cannot be read: {why}" if why else ""
 
 
-def resource_in(body: Body) -> Resource | None:
-    """The kind that an object says it is; None when headroom has no use for it."""
-    data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
-    kind = _TYPE.decode(data)
-    return BY_KIND.get((group_of(kind.api_version), kind.kind))
-
-
 def list_items(data: bytes) -> wire.ListWire:
     """A page of a list, its items unread. Raises `Invalid`."""
     try:
@@ -111,8 +113,8 @@ def list_items(data: bytes) -> wire.ListWire:
     return page
 
 
+_BALLOON_LABEL = BALLOON_LABEL.encode()
 _LIST = msgspec.json.Decoder(wire.ListWire)
-_TYPE = msgspec.json.Decoder(wire.TypeWire)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _NAMED = msgspec.json.Decoder(wire.NamespaceWire)
 
@@ -126,11 +128,12 @@ def _declared(resource: Resource, document: wire.NamespaceWire, data: bytes | ms
     metadata = body["metadata"]
     # The version changes with every write, also with those that change nothing for us.
     metadata.pop("resourceVersion", None)
-    managers = field_managers(data) if metadata.pop("managedFields", None) else {}
+    managed = metadata.pop("managedFields", None)
+    managers = field_managers(data) if managed else {}
     # Items of a list from an API server do not say what they are.
     body.setdefault("apiVersion", "/".join(filter(None, (resource.group, *resource.versions[:1]))))
     body.setdefault("kind", resource.kind)
-    return LiveObject(ref_of(resource, document.metadata), body, managers)
+    return LiveObject(ref_of(resource, document.metadata), body, managers, status_writes(data) if managed else {})
 
 
 _Reader = tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], Value | None] | None]
@@ -144,7 +147,11 @@ _READERS: Mapping[tuple[str, str], _Reader] = {
     **STORAGE_DECODERS,
     **DEVICE_DECODERS,
 }
-_OTHERS: Mapping[bool, _Reader] = {
-    True: (msgspec.json.Decoder(wire.NamespaceWire), _declared),
-    False: (msgspec.json.Decoder(wire.WorkloadWire), workload_of),
+_DECLARED: _Reader = (msgspec.json.Decoder(wire.NamespaceWire), _declared)
+_OTHERS: Mapping[tuple[bool, bool], _Reader] = {
+    (True, True): _DECLARED,
+    (True, False): _DECLARED,
+    (False, True): (msgspec.json.Decoder(wire.WorkloadWire), workload_of),
+    (False, False): (msgspec.json.Decoder(wire.ScaledWire), scaled_workload_of),
 }
+"""By whether the kind is declared, and whether it is Kubernetes' own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,26 +12,55 @@ from reconciler.model.marks import is_own
 
 _MANAGED = msgspec.json.Decoder(wire.ManagedWire)
 _MANAGER = msgspec.json.Decoder(wire.ManagerWire)
+_STATUS, _CONDITIONS = "f:status", "f:conditions"
+_KEYED_BY_TYPE = 'k:{"type":'
 
 
 def field_managers(data: bytes | msgspec.Raw) -> dict[str, frozenset[str]]:
-    """Field manager → the fields it owns, two levels deep (`spec.replicas`, `status.conditions`).
+    """Field manager → the fields it owns, two levels deep (`spec.replicas`, `status.conditions`), and the types of
+    conditions (`status.conditions.Ready`).
 
     An entry that is not in the form of structured-merge-diff's FieldsV1 is passed over.
     """
     owned: dict[str, set[str]] = {}
-    for raw in _entries(data):
-        try:
-            entry = _MANAGER.decode(raw)
-        except msgspec.MsgspecError:
-            continue
+    for entry in _managers(data):
         fields = owned.setdefault(entry.manager, set())
         for section, inner in (entry.fields or {}).items():
             names = [name for name in inner if name.startswith("f:")]
             fields.update(f"{section[2:]}.{name[2:]}" for name in names)
             if not names:
                 fields.add(section[2:])
+            if section == _STATUS and _CONDITIONS in inner:
+                fields.update(f"status.conditions.{kind}" for kind in _condition_types(inner[_CONDITIONS]))
     return {manager: frozenset(fields) for manager, fields in sorted(owned.items())}
+
+
+def status_writes(data: bytes | msgspec.Raw) -> dict[str, str]:
+    """Field manager → when it last changed the status, as the API server wrote it down."""
+    times: dict[str, str] = {}
+    for entry in _managers(data):
+        if entry.time and _STATUS in (entry.fields or {}):
+            times[entry.manager] = max(entry.time, times.get(entry.manager, ""))
+    return dict(sorted(times.items()))
+
+
+def _managers(data: bytes | msgspec.Raw) -> Iterator[wire.ManagerWire]:
+    for raw in _entries(data):
+        try:
+            yield _MANAGER.decode(raw)
+        except msgspec.MsgspecError:
+            continue
+
+
+def _condition_types(raw: msgspec.Raw) -> Iterator[str]:
+    """Conditions are a list that is keyed by type: `k:{"type":"Ready"}`."""
+    fields = msgspec.json.decode(raw)
+    for step in fields if isinstance(fields, dict) else ():
+        if step.startswith(_KEYED_BY_TYPE):
+            try:
+                yield str(msgspec.json.decode(step[len("k:") :])["type"])
+            except msgspec.MsgspecError:
+                continue
 
 
 def other_manager_of(data: bytes | msgspec.Raw, path: str) -> str | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -50,7 +50,12 @@ def _node(_resource: Resource, node: wire.NodeWire, _data: Any) -> Node:
         unschedulable=bool(spec.unschedulable),
         deleting=metadata.deletion_timestamp is not None,
         created=metadata.creation_timestamp,
+        ready_changed=_changed(status.conditions, "Ready"),
     )
+
+
+def _changed(conditions: Sequence[wire.ConditionWire] | None, kind: str) -> datetime | None:
+    return next((item.last_transition_time for item in conditions or () if item.type == kind), None)
 
 
 def _node_claim(_resource: Resource, claim: wire.NodeClaimWire, _data: Any) -> NodeClaim:
@@ -76,6 +81,7 @@ def _node_claim(_resource: Resource, claim: wire.NodeClaimWire, _data: Any) -> N
         created=metadata.creation_timestamp,
         deleting=metadata.deletion_timestamp is not None,
         expire_after=_expiry(spec.expire_after or _DEFAULT_EXPIRY),
+        last_pod_event=status.last_pod_event_time or _changed(status.conditions, "Initialized"),
     )
 
 

@@ -10,9 +10,10 @@ import msgspec
 
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.resources import POD_DISRUPTION_BUDGETS, Resource
-from reconciler.manifests.pod_spec import selector_of
-from reconciler.manifests.pod_wire import Quantities
+from reconciler.manifests.pod_spec import requirement_of, selector_of
+from reconciler.manifests.pod_wire import Quantities, SelectorRequirementWire
 from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import PodDisruptionBudget, ResourceQuota
 from reconciler.model.workloads import PriorityClass
 
@@ -30,16 +31,24 @@ def _priority_class(_resource: Resource, priority: wire.PriorityClassWire, _data
     return PriorityClass(priority.metadata.name, priority.value, bool(priority.global_default))
 
 
-def _resource_quota(_resource: Resource, quota: wire.ResourceQuotaWire, _data: Any) -> ResourceQuota | None:
-    """A quota with scopes counts for some pods only, and whether for a virtual one cannot be told: it is left out."""
-    if quota.spec.scopes or quota.spec.scope_selector != wire.NULL:
-        return None
+def _resource_quota(_resource: Resource, quota: wire.ResourceQuotaWire, _data: Any) -> ResourceQuota:
     hard = quota.status.hard if quota.status.hard is not None else quota.spec.hard
     return ResourceQuota(
         namespace=quota.metadata.namespace or "",
         name=quota.metadata.name,
         hard=tuple(sorted(_compute(hard).items())),
         used=Resources.of(_compute(quota.status.used)),
+        scopes=_scopes(quota.spec),
+    )
+
+
+def _scopes(spec: wire.QuotaSpecWire) -> tuple[Requirement, ...]:
+    """All of them, in both of the places where a quota may have scopes. Raises `Invalid` on an unknown operator."""
+    selector = spec.scope_selector
+    rows = () if selector is None else selector.match_expressions or ()
+    return (
+        *(Requirement(name, Operator.EXISTS) for name in spec.scopes or ()),
+        *(requirement_of(SelectorRequirementWire(row.scope_name, row.operator, row.values)) for row in rows),
     )
 
 

@@ -60,6 +60,7 @@ class TypeWire(Wire, frozen=True):
 class ConditionWire(Wire, frozen=True):
     type: str
     status: str
+    last_transition_time: datetime | None = None
 
 
 class TaintWire(Wire, frozen=True):
@@ -107,6 +108,7 @@ class NodeClaimSpecWire(Wire, frozen=True):
 
 class NodeClaimStatusWire(Wire, frozen=True):
     node_name: str | None = None
+    last_pod_event_time: datetime | None = None
     provider_id: str | None = msgspec.field(default=None, name="providerID")
     conditions: tuple[ConditionWire, ...] | None = None
     allocatable: Quantities | None = None
@@ -165,6 +167,7 @@ class TemplateWire(Wire, frozen=True):
 
 class JobTemplateSpecWire(Wire, frozen=True):
     parallelism: int | None = None
+    completions: int | None = None
     template: TemplateWire | None = None
 
 
@@ -177,19 +180,47 @@ class WorkloadSpecWire(Wire, frozen=True):
 
     replicas: int | None = None
     parallelism: int | None = None
+    completions: int | None = None
+    suspend: bool | None = None
     selector: msgspec.Raw = NULL
     template: TemplateWire | None = None
     job_template: JobTemplateWire | None = None
 
 
 class WorkloadStatusWire(Wire, frozen=True):
+    """conditions: of any kind; a Job's say when it has ended."""
+
     replicas: int | None = None
+    succeeded: int | None = None
+    active: int | None = None
+    conditions: tuple[ConditionWire, ...] | None = None
 
 
 class WorkloadWire(Wire, frozen=True):
     metadata: MetadataWire
     spec: WorkloadSpecWire = WorkloadSpecWire()
     status: WorkloadStatusWire = WorkloadStatusWire()
+
+
+class ScaledSpecWire(Wire, frozen=True):
+    replicas: msgspec.Raw = NULL
+    selector: msgspec.Raw = NULL
+
+
+class ScaledStatusWire(Wire, frozen=True):
+    """The selector in the form of a scale stands in one of two fields, as custom resources have them."""
+
+    replicas: msgspec.Raw = NULL
+    selector: msgspec.Raw = NULL
+    label_selector: msgspec.Raw = NULL
+
+
+class ScaledWire(Wire, frozen=True):
+    """An object of a kind that headroom does not know but that has a scale subresource. Its fields may be of any type."""
+
+    metadata: MetadataWire
+    spec: msgspec.Raw = NULL
+    status: msgspec.Raw = NULL
 
 
 class DaemonSetSpecWire(Wire, frozen=True):
@@ -207,10 +238,20 @@ class PriorityClassWire(Wire, frozen=True):
     global_default: bool | None = None
 
 
+class ScopeRequirementWire(Wire, frozen=True):
+    scope_name: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class ScopeSelectorWire(Wire, frozen=True):
+    match_expressions: tuple[ScopeRequirementWire, ...] | None = None
+
+
 class QuotaSpecWire(Wire, frozen=True):
     hard: Quantities | None = None
     scopes: tuple[str, ...] | None = None
-    scope_selector: msgspec.Raw = NULL
+    scope_selector: ScopeSelectorWire | None = None
 
 
 class QuotaStatusWire(Wire, frozen=True):
@@ -251,6 +292,7 @@ class ConfigMapWire(Wire, frozen=True):
 
 class ManagerWire(Wire, frozen=True):
     manager: str = ""
+    time: str = ""
     fields: dict[str, dict[str, msgspec.Raw]] | None = msgspec.field(default=None, name="fieldsV1")
 
 

@@ -11,7 +11,9 @@ import msgspec
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.managers import other_manager_of
 from reconciler.cluster.decoding.metadata import labels_of, ref_of
+from reconciler.cluster.decoding.selectors import selector_in
 from reconciler.cluster.resources import CORE, Resource
+from reconciler.manifests.job import JobProgress, has_ended, pods_left
 from reconciler.manifests.pod_spec import selector_of, shape_of
 from reconciler.manifests.pod_wire import LabelSelectorWire, PodSpecWire
 from reconciler.model.pods import PodShape
@@ -19,6 +21,8 @@ from reconciler.model.requirements import LabelSelector
 from reconciler.model.workloads import DaemonSet, Workload
 
 _SELECTOR = msgspec.json.Decoder(LabelSelectorWire)
+_SCALED_SPEC = msgspec.json.Decoder(wire.ScaledSpecWire)
+_SCALED_STATUS = msgspec.json.Decoder(wire.ScaledStatusWire)
 _TEXTS = msgspec.json.Decoder(wire.Texts)
 
 
@@ -40,10 +44,11 @@ def workload_of(resource: Resource, workload: wire.WorkloadWire, data: bytes | m
         return None
     template, replicas, path = spec.template, spec.replicas, "spec.replicas"
     if resource.kind == "Job":
-        replicas, path = spec.parallelism, "spec.parallelism"
+        replicas, path = _left_of_job(workload), "spec.parallelism"
     elif resource.kind == "CronJob":
         job = spec.job_template.spec if spec.job_template else wire.JobTemplateSpecWire()
-        template, replicas, path = job.template, job.parallelism, "spec.jobTemplate"
+        replicas = pods_left(job.parallelism, job.completions, suspended=bool(spec.suspend))
+        template, path = job.template, "spec.jobTemplate"
     return Workload(
         ref=ref_of(resource, metadata),
         shape=_template_shape(template, metadata.namespace or "") if template is not None else None,
@@ -53,6 +58,37 @@ def workload_of(resource: Resource, workload: wire.WorkloadWire, data: bytes | m
         replicas_manager=other_manager_of(data, path),
         generation=metadata.generation,
     )
+
+
+def _left_of_job(workload: wire.WorkloadWire) -> int:
+    spec, status = workload.spec, workload.status
+    ended = has_ended((item.type, item.status) for item in status.conditions or ())
+    progress = JobProgress(status.succeeded or 0, status.active, ended=ended)
+    return pods_left(spec.parallelism, spec.completions, suspended=bool(spec.suspend), progress=progress)
+
+
+def scaled_workload_of(resource: Resource, scaled: wire.ScaledWire, data: bytes | msgspec.Raw) -> Workload:
+    """As far as its scale tells, which is all that a cluster shows of such a kind: a pod template in it is not looked at."""
+    spec, status = _part(_SCALED_SPEC, scaled.spec), _part(_SCALED_STATUS, scaled.status)
+    return Workload(
+        ref=ref_of(resource, scaled.metadata),
+        shape=None,
+        replicas=_whole(spec.replicas),
+        observed_replicas=_whole(status.replicas),
+        selector=selector_in(status.selector) or selector_in(status.label_selector) or selector_in(spec.selector),
+        replicas_manager=other_manager_of(data, "spec.replicas"),
+        generation=scaled.metadata.generation,
+    )
+
+
+def _part(decoder: msgspec.json.Decoder[Any], raw: msgspec.Raw) -> Any:
+    """One without fields where there is no object."""
+    return decoder.decode(raw if bytes(raw).lstrip()[:1] == b"{" else b"{}")
+
+
+def _whole(raw: msgspec.Raw) -> int | None:
+    value = msgspec.json.decode(raw)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _is_history(resource: Resource, workload: wire.WorkloadWire) -> bool:

@@ -24,9 +24,10 @@ _IMMUTABLE_SPEC = {(KARPENTER, "NodeClaim")}
 _OPERATORS = {operator.value for operator in Operator}
 
 
-def resource_of(ref: ObjectRef) -> Resource:
-    """The kind of an object. Raises `Invalid` for one that the cluster does not serve."""
-    resource = SERVED.get((ref.group, ref.kind))
+def resource_of(ref: ObjectRef, scaled: Mapping[tuple[str, str], Resource]) -> Resource:
+    """The kind of an object. scaled: what is served beside `SERVED`. Raises `Invalid` for one that is not served."""
+    key = (ref.group, ref.kind)
+    resource = SERVED.get(key) or scaled.get(key)
     if resource is None:
         raise Invalid(f"no matches for kind {ref.kind!r} in group {ref.group!r}")
     if bool(ref.namespace) != resource.namespaced:

@@ -21,12 +21,13 @@ from reconciler.cluster.embedded.karpenter import Delays, Karpenter
 from reconciler.cluster.embedded.market import Market
 from reconciler.cluster.embedded.provisioner import Provisioner
 from reconciler.cluster.embedded.scheduler import Scheduler
-from reconciler.cluster.embedded.snapshot import ref_of, snapshot_objects
+from reconciler.cluster.embedded.snapshot import beginning_of, ref_of
 from reconciler.cluster.embedded.static_pools import StaticPools
 from reconciler.cluster.embedded.store import Body, Conflicting, Missing
 from reconciler.cluster.embedded.workloads import Workloads
 from reconciler.cluster.embedded.world import RecordedEvent, World
 from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.resources import Resource
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Invalid
@@ -83,20 +84,21 @@ class EmbeddedCluster:
         self._world.controllers.append(StaticPools(self._world))
         if provisions_pending:
             self._world.controllers.append(Provisioner(self._world, scheduler))
-        self._world.views.set_apis({key: resource.versions[:1] for key, resource in SERVED.items()})
+        self.serve()
 
     @classmethod
     def from_snapshot(cls, path: str | Path, clock: Clock, **options: Any) -> EmbeddedCluster:
         """Begins with what a snapshot folder has. Raises `Invalid` naming the file that cannot be read."""
-        objects, instance_types, findings = snapshot_objects(path)
-        if instance_types:
-            options.setdefault("instance_types", instance_types)
+        beginning = beginning_of(path)
+        if beginning.instance_types:
+            options.setdefault("instance_types", beginning.instance_types)
         cluster = cls(clock, name=f"embedded:{path}", **options)
         with cluster._lock:
-            for ref, body in objects:
+            cluster.serve(*beginning.scaled)
+            for ref, body in beginning.objects:
                 cluster._world.store.load(ref, body)
             cluster._world.settle()
-            cluster._findings = findings
+            cluster._findings = beginning.findings
         return cluster
 
     # ports.Cluster
@@ -153,6 +155,11 @@ class EmbeddedCluster:
     # What else a test, a demo or a simulation may do
 
     @property
+    def room_taken(self) -> int:
+        """How often held room was taken so far. Cheap."""
+        return self._world.views.room_taken
+
+    @property
     def events(self) -> tuple[RecordedEvent, ...]:
         """The oldest first."""
         with self._lock:
@@ -164,9 +171,16 @@ class EmbeddedCluster:
             self._world.advance(self._clock.now())
             return self._world.store.get(ref)
 
+    def serve(self, *scaled: Resource) -> None:
+        """Serves these kinds too, of which only the scale is known: their objects have pods that are like each other."""
+        with self._lock:
+            self._world.store.scaled |= {resource.key: resource for resource in scaled}
+            served = {**SERVED, **self._world.store.scaled}
+            self._world.views.set_apis({key: resource.versions[:1] for key, resource in served.items()})
+
     def apply(self, manifest: Mapping[str, Any], *, manager: str = "kubectl") -> Body:
         """Somebody else's server-side apply. Raises `Invalid` or `Conflicting`."""
-        ref = ref_of(manifest)
+        ref = ref_of(manifest, self._world.store.scaled)
         with self._acting():
             self._world.store.apply(ref, manifest, Manager(manager), force=False)
         body = self.get(ref)
@@ -201,6 +215,11 @@ class EmbeddedCluster:
         """The instance vanishes with its pods."""
         with self._acting():
             self._karpenter.lose(node)
+
+    def set_ready(self, node: str, *, ready: bool) -> None:
+        """Whether the node's kubelet reports, and with it the taints that Kubernetes gives a node that is not ready."""
+        with self._acting():
+            self._karpenter.set_ready(node, ready=ready)
 
     @contextmanager
     def _acting(self) -> Iterator[None]:

@@ -1,26 +1,30 @@
 """The embedded cluster's consolidation: takes empty nodes away once they may go. Driven by World, beside its Karpenter.
 
 Empty is a node without pods but for daemons. It goes `consolidateAfter` after its last pod event (or its initialization)
-unless `karpenter.sh/do-not-disrupt` stands on it or its NodeClaim, inside the pool's budgets for Empty.
+unless `karpenter.sh/do-not-disrupt` stands on it or its NodeClaim, inside the pool's budgets for Empty. One that has drifted
+goes at once, inside those for Drifted.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
-from reconciler.cluster.embedded.karpenter import claim_ref
-from reconciler.cluster.embedded.store import Body
+from reconciler.cluster.embedded.karpenter import MANAGER, claim_ref
+from reconciler.cluster.embedded.store import Body, stamp
 from reconciler.cluster.embedded.world import World
 from reconciler.model.nodes import DO_NOT_DISRUPT, NODEPOOL_LABEL, Node, NodeClaim, NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.bins import all_bins
 from reconciler.plan.budget_timeline import budget_spans
-from reconciler.plan.disruption_budgets import EMPTY, PoolState, allowed, pool_state
+from reconciler.plan.disruption_budgets import DRIFTED, EMPTY, PoolState, allowed, pool_state
 from reconciler.ports import Event
 
 RETRY = timedelta(seconds=10)
 """How often Karpenter looks again when a budget was used up."""
 LONGEST_WAIT = timedelta(days=1)
+DEDUPED = timedelta(seconds=10)
+"""Pod events of a node that are closer together are written once, as Karpenter does (controllers/nodeclaim/podevents)."""
 
 
 class Consolidation:
@@ -29,6 +33,7 @@ class Consolidation:
         self._touched: dict[str, datetime] = {}
         self._dirty: set[str] = set()
         self._checks: dict[str, datetime] = {}
+        self._written: dict[str, datetime] = {}
 
     def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
         match ref.kind:
@@ -42,6 +47,7 @@ class Consolidation:
             case "Node":
                 if after is None:
                     self._touched.pop(ref.name, None)
+                    self._written.pop(ref.name, None)
                 else:
                     if before is None:
                         self._touched[ref.name] = self._world.now
@@ -57,9 +63,25 @@ class Consolidation:
         dirty, self._dirty = sorted(self._dirty), set()
         pools = self._world.node_pools() if dirty else {}
         for name in dirty:
+            self._write_pod_event(name)
             due = self._due(name, pools)
             if due is not None:
                 self._check_at(name, due)
+
+    def _write_pod_event(self, name: str) -> None:
+        """On the NodeClaim, where whoever looks at the cluster sees since when its room is what it is."""
+        touched, claim = self._touched.get(name), self._world.claim_of(name)
+        if touched is None or claim is None or claim.condition("Initialized") != "True":
+            return
+        written = self._written.get(name)
+        if written is not None and touched - written < DEDUPED:
+            return
+        self._written[name] = touched
+
+        def write(copy: dict[str, Any]) -> None:
+            copy["status"]["lastPodEventTime"] = stamp(touched)
+
+        self._world.store.change(claim_ref(claim.name), write, MANAGER)
 
     def _check_at(self, name: str, time: datetime) -> None:
         planned = self._checks.get(name)
@@ -74,9 +96,11 @@ class Consolidation:
         if node is None or claim is None or claim.deleting or claim.condition("Initialized") != "True":
             return None
         pool = pools.get(claim.label(NODEPOOL_LABEL) or "")
-        if pool is None or pool.consolidate_after is None or pool.replicas is not None or _is_protected(node, claim):
+        if pool is None or pool.replicas is not None or _is_protected(node, claim) or not self._world.is_empty(name):
             return None
-        if not self._world.is_empty(name):
+        if _has_drifted(claim):
+            return self._world.now
+        if pool.consolidate_after is None:
             return None
         return self._touched.get(name, self._world.now) + pool.consolidate_after
 
@@ -93,20 +117,26 @@ class Consolidation:
         assert claim is not None
         pool = pools[claim.label(NODEPOOL_LABEL) or ""]
         state = pool_state(pool.name, all_bins(self._world.views.view()))
-        if allowed(pool, EMPTY, state, self._world.now) == 0:
-            self._check_at(name, self._looks_again(pool, state))
+        reason = DRIFTED if _has_drifted(claim) else EMPTY
+        if allowed(pool, reason, state, self._world.now) == 0:
+            self._check_at(name, self._looks_again(pool, reason, state))
             return
+        why = "has drifted" if reason == DRIFTED else "is empty"
         self._world.record(
-            Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} is empty: it is taken away")
+            Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} {why}: it is taken away")
         )
         self._world.store.delete(claim_ref(claim.name))
 
-    def _looks_again(self, pool: NodePool, state: PoolState) -> datetime:
+    def _looks_again(self, pool: NodePool, reason: str, state: PoolState) -> datetime:
         """Karpenter looks again every ten seconds; where only the calendar can change the answer, once is enough."""
         now = self._world.now
         if state.disrupting or state.not_ready:
             return now + RETRY
-        return budget_spans(pool, EMPTY, state, now, now + LONGEST_WAIT)[0].end
+        return budget_spans(pool, reason, state, now, now + LONGEST_WAIT)[0].end
+
+
+def _has_drifted(claim: NodeClaim) -> bool:
+    return claim.condition("Drifted") == "True"
 
 
 def _is_protected(node: Node, claim: NodeClaim) -> bool:

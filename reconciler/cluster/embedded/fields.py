@@ -152,7 +152,7 @@ def merge(
         other: frozenset(field for field in fields if (other, field) not in lost) for other, fields in others.items()
     }
     body = dict(live)
-    for field in sorted(owners.get(manager, frozenset()) - applied.keys(), reverse=True):
+    for field in sorted(owners.get(manager, frozenset()) - applied.keys(), key=_removal_order):
         if not any(overlap(field, owned) for fields in kept.values() for owned in fields):
             body = with_field(body, field, None)
     for field, value in applied.items():
@@ -162,6 +162,12 @@ def merge(
     if applied:
         merged[manager] = frozenset(applied)
     return Merge(body, merged)
+
+
+def _removal_order(field: Field) -> tuple[bool, Field]:
+    """What an item of a list is found by goes last: with it goes the item."""
+    is_key = len(field) > 1 and field[-2].startswith("k:") and field[-1][2:] in json.loads(field[-2][2:])
+    return (is_key, field)
 
 
 def _overlapping(field: Field, applied: Mapping[Field, Any]) -> Iterator[Field]:

@@ -35,6 +35,7 @@ MANAGER = "karpenter"
 FINALIZER = "karpenter.sh/termination"
 HASH_VERSION = "v3"
 """Of the hash in Karpenter 1.14 (NodePoolHashVersion); the hash itself only has to change when the template does."""
+UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
 INSUFFICIENT_CAPACITY = "InsufficientCapacity"
 
 
@@ -313,6 +314,17 @@ class Karpenter:
         """The instance is gone without a word, with its pods."""
         claim = self._world.claim_of(node)
         self._end(claim_ref(claim.name if claim else ""), claim.uid if claim else "", node)
+
+    def set_ready(self, node: str, *, ready: bool) -> None:
+        """Nothing else happens to it: pods are not evicted here, however long it lasts."""
+        time = stamp(self._world.now)
+
+        def write(copy: dict[str, Any]) -> None:
+            set_condition(copy, condition("Ready", "True" if ready else "Unknown", "Kubelet", "", time))
+            taints = [item for item in copy["spec"].get("taints", ()) if item["key"] != UNREACHABLE_TAINT]
+            copy["spec"]["taints"] = taints if ready else [*taints, {"key": UNREACHABLE_TAINT, "effect": "NoSchedule"}]
+
+        self._world.store.change(node_ref(node), write, "kube-controller-manager")
 
 
 def pool_hash(pool: Body) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,22 @@ from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef
 _FINISHED = {"Succeeded", "Failed"}
 
 
-def snapshot_objects(
-    path: str | Path,
-) -> tuple[list[tuple[ObjectRef, Body]], tuple[InstanceType, ...], tuple[Finding, ...]]:
-    """The objects in an order in which they may be made, the catalogue, () where there is none, and what was not read.
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What an embedded cluster begins with.
 
-    Namespaces that no file lists are added. Raises `Invalid` naming the file that cannot be read.
+    objects: in an order in which they may be made. scaled: kinds of which only the scale is known. instance_types: the
+    catalogue, () where there is none. findings: what was not read.
     """
+
+    objects: tuple[tuple[ObjectRef, Body], ...]
+    scaled: tuple[Resource, ...]
+    instance_types: tuple[InstanceType, ...]
+    findings: tuple[Finding, ...]
+
+
+def beginning_of(path: str | Path) -> Beginning:
+    """A snapshot's objects. Namespaces that no file lists are added. Raises `Invalid` naming the file that cannot be read."""
     snapshot = read_snapshot(path)
     found = [
         (resource, item)
@@ -36,13 +46,14 @@ def snapshot_objects(
     objects = [(_ref_in(resource, body), body) for resource, body in found]
     listed = {ref.name for ref, _ in objects if (ref.group, ref.kind) == NAMESPACES.key}
     missing = sorted({ref.namespace for ref, _ in objects} - listed - {""})
-    return [*(_namespace(name) for name in missing), *objects], snapshot.catalog, snapshot.findings
+    scaled = tuple(resource for resource in snapshot.objects if resource.key not in SERVED)
+    return Beginning((*(_namespace(name) for name in missing), *objects), scaled, snapshot.catalog, snapshot.findings)
 
 
-def ref_of(manifest: Mapping[str, Any]) -> ObjectRef:
+def ref_of(manifest: Mapping[str, Any], scaled: Mapping[tuple[str, str], Resource]) -> ObjectRef:
     """What a manifest is about; an absent namespace is `default`. Raises `Invalid` for a kind that is not served."""
-    group, kind = group_of(str(manifest.get("apiVersion", ""))), str(manifest.get("kind", ""))
-    resource = SERVED.get((group, kind))
+    key = (group_of(str(manifest.get("apiVersion", ""))), str(manifest.get("kind", "")))
+    resource, kind = SERVED.get(key) or scaled.get(key), key[1]
     if resource is None:
         raise Invalid(f"no matches for kind {kind!r} in version {manifest.get('apiVersion')!r}")
     return _ref_in(resource, manifest)
@@ -57,6 +68,8 @@ def _ref_in(resource: Resource, body: Mapping[str, Any]) -> ObjectRef:
 def _turn(resource: Resource) -> tuple[int, str]:
     """Pods before what would make them, and all else before pods, since they lie on nodes and have priorities."""
     last = ("Node", "NodeClaim", "Pod", *(workload.kind for workload in WORKLOADS), "DaemonSet")
+    if resource.key not in SERVED:
+        return (len(last), resource.kind)
     return (last.index(resource.kind) if resource.kind in last else -1, resource.kind)
 
 

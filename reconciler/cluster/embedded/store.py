@@ -13,6 +13,7 @@ from typing import Any
 
 from reconciler.cluster.embedded.admission import admit, check_version, resource_of
 from reconciler.cluster.embedded.fields import Manager, Merge, Owners, fields_of, fields_v1, merge, update
+from reconciler.cluster.resources import Resource
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
 
@@ -56,6 +57,8 @@ class ObjectStore:
         self._sorted: dict[tuple[str, str], list[ObjectRef]] = {}
         self._version = 0
         self._made = 0
+        self.scaled: dict[tuple[str, str], Resource] = {}
+        """Kinds of which only the scale is known, by group and kind; served as far as that goes."""
 
     # Reading
 
@@ -74,7 +77,7 @@ class ObjectStore:
 
     def apply(self, ref: ObjectRef, manifest: Body, manager: Manager, *, force: bool, dry_run: bool = False) -> bool:
         """Server-side apply; creates what is not there. True when something changes. Raises `Invalid`, `Conflicting`."""
-        resource = resource_of(ref)
+        resource = resource_of(ref, self.scaled)
         check_version(resource, ref, manifest)
         self._check_namespace(ref, dry_run=dry_run)
         stored = self._objects.get(ref) or Stored({}, {})
@@ -127,7 +130,7 @@ class ObjectStore:
         """A new object. Raises `Invalid`, `Conflicting` when there is one of that name."""
         if ref in self._objects:
             raise Conflicting(f"{ref} exists already")
-        resource_of(ref)
+        resource_of(ref, self.scaled)
         manifest = {**manifest, "metadata": {**manifest.get("metadata", {}), "name": ref.name}}
         owner = Manager(manager, "Update")
         owners = {} if (ref.group, ref.kind) in _UNTRACKED else update({}, manifest, {}, owner)
@@ -158,7 +161,7 @@ class ObjectStore:
 
     def load(self, ref: ObjectRef, body: Body) -> None:
         """An object as a snapshot has it: uid, times and owners are kept where there are any."""
-        resource_of(ref)
+        resource_of(ref, self.scaled)
         rows = body.get("metadata", {}).get("managedFields") or ()
         owners: Owners = {
             Manager(row["manager"], row.get("operation", "Update"), row.get("subresource", "")): frozenset(

@@ -11,9 +11,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
+from reconciler.cluster.decoding.selectors import selector_in
 from reconciler.cluster.embedded.matching import selects, tolerates
 from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
+from reconciler.cluster.resources import group_of
+from reconciler.manifests.job import JobProgress, has_ended, pods_left
 from reconciler.manifests.pod_spec import selector_of
 from reconciler.manifests.pod_wire import LabelSelectorWire, SelectorRequirementWire
 from reconciler.model.nodes import Node
@@ -57,9 +62,9 @@ class Workloads:
 
     def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
         kind = (ref.group, ref.kind)
-        if kind in _REPLICATED:
+        if kind in _REPLICATED or kind in self._world.store.scaled:
             self._dirty.add(ref)
-            selector = None if after is None else _selector(after)
+            selector = None if after is None else self._selector(ref, after)
             if selector is None:
                 self._selectors.get(ref.namespace, {}).pop(ref, None)
             else:
@@ -80,19 +85,34 @@ class Workloads:
         dirty, self._dirty = sorted(self._dirty), set()
         for ref in dirty:
             body = self._world.store.get(ref)
-            if body is not None and not self._belongs_to_deployment(ref, body):
+            if body is None:
+                self._collect(ref)
+            elif not self._belongs_to_another(ref, body):
                 self._scale(ref, body)
         if self._daemons_dirty:
             self._daemons_dirty = False
             self._run_daemons()
 
-    def _belongs_to_deployment(self, ref: ObjectRef, body: Body) -> bool:
-        """A Deployment's ReplicaSet in a snapshot: its pods are kept by way of the Deployment."""
+    def _collect(self, ref: ObjectRef) -> None:
+        """The pods of a workload that is gone go too, as Kubernetes' garbage collector sees to it."""
+        for pod_ref in sorted(self._pods.get(ref.namespace, ())):
+            pod = self._world.store.get(pod_ref)
+            if pod is not None and pod["metadata"].get("ownerReferences") and self._is_owned(ref, pod):
+                self._world.store.remove(pod_ref)
+
+    def _belongs_to_another(self, ref: ObjectRef, body: Body) -> bool:
+        """A Deployment's or Rollout's ReplicaSet in a snapshot: its pods are kept by way of its owner."""
         return ref.kind == "ReplicaSet" and any(
-            self._world.store.get(ObjectRef("apps", "Deployment", ref.namespace, owner.get("name", ""))) is not None
-            for owner in body["metadata"].get("ownerReferences") or ()
-            if owner.get("kind") == "Deployment"
+            self._world.store.get(owner) is not None for owner in _owners(ref.namespace, body)
         )
+
+    def _selector(self, ref: ObjectRef, body: Body) -> LabelSelector | None:
+        if (ref.group, ref.kind) in _REPLICATED:
+            return _selector(body)
+        status = body.get("status") or {}
+        forms = (status.get("selector"), status.get("labelSelector"), (body.get("spec") or {}).get("selector"))
+        found = (selector_in(msgspec.Raw(msgspec.json.encode(form))) for form in forms)
+        return next((selector for selector in found if selector is not None), None)
 
     def _scale(self, ref: ObjectRef, body: Body) -> None:
         """Makes what is missing; takes away pending pods first, then the newest."""
@@ -104,9 +124,11 @@ class Workloads:
             for found_ref in sorted(self._pods.get(ref.namespace, ()))
             if (found := self._world.store.get(found_ref)) is not None
             and selector.matches(_labels(found))
-            and _is_owned(ref, found)
+            and self._is_owned(ref, found)
         ]
         wanted = _replicas(ref, body)
+        if not pods and not _template(body) and (ref.group, ref.kind) not in _REPLICATED:
+            return  # nothing shows what its pods are like
         surplus = sorted(pods, key=lambda item: _last_in(ref, *item))[wanted:]
         for surplus_pod, _ in surplus:
             self._world.store.remove(surplus_pod)
@@ -134,7 +156,7 @@ class Workloads:
     def _pod(
         self, ref: ObjectRef, body: Body, selector: LabelSelector, siblings: list[tuple[ObjectRef, Body]]
     ) -> dict[str, Any]:
-        template = _template(body)
+        template = _template(body) or _like_newest(siblings)
         metadata = template.get("metadata") or {}
         labels = {**dict(selector.match_labels), **(metadata.get("labels") or {})}
         owner = next(
@@ -159,6 +181,21 @@ class Workloads:
             if ref.name == name or (not name and body.get("globalDefault")):
                 return {"priority": body["value"]}
         return {}
+
+    def _is_owned(self, workload: ObjectRef, pod: Body) -> bool:
+        """A pod of its own, or one without an owner, which the first to select it adopts."""
+        owner = next((owner for owner in pod["metadata"].get("ownerReferences") or () if owner.get("controller")), None)
+        if owner is None:
+            return True
+        name = str(owner.get("name", ""))
+        if (owner.get("kind"), name) == (workload.kind, workload.name):
+            return True
+        if owner.get("kind") != "ReplicaSet":
+            return False
+        if workload.kind == "Deployment":
+            return name.rpartition("-")[0] == workload.name
+        owned = self._world.store.get(ObjectRef("apps", "ReplicaSet", workload.namespace, name))
+        return owned is not None and workload in _owners(workload.namespace, owned)
 
     def _run_daemons(self) -> None:
         running = {
@@ -190,11 +227,39 @@ def _template(body: Body) -> Body:
     return template
 
 
+def _like_newest(siblings: list[tuple[ObjectRef, Body]]) -> Body:
+    """A template from the newest of a workload's pods, where the workload itself shows none."""
+    if not siblings:
+        return {}
+    _, newest = max(siblings, key=lambda item: (str(item[1]["metadata"].get("creationTimestamp", "")), item[0].name))
+    spec = {key: value for key, value in (newest.get("spec") or {}).items() if key != "nodeName"}
+    metadata = {key: newest["metadata"][key] for key in ("labels", "annotations") if key in newest["metadata"]}
+    return {"metadata": metadata, "spec": spec}
+
+
+def _owners(namespace: str, body: Body) -> list[ObjectRef]:
+    return [
+        ObjectRef(
+            group_of(owner.get("apiVersion") or "apps/v1"), owner.get("kind", ""), namespace, owner.get("name", "")
+        )
+        for owner in body["metadata"].get("ownerReferences") or ()
+    ]
+
+
 def _replicas(ref: ObjectRef, body: Body) -> int:
     """Absent is 1, as the API server fills it in."""
     spec = body.get("spec") or {}
-    replicas = spec.get("parallelism" if ref.kind == "Job" else "replicas")
+    if ref.kind == "Job":
+        return _left_of_job(spec, body.get("status") or {})
+    replicas = spec.get("replicas")
     return 1 if replicas is None else int(replicas)
+
+
+def _left_of_job(spec: Body, status: Body) -> int:
+    ended = has_ended((row.get("type", ""), row.get("status", "")) for row in status.get("conditions") or ())
+    progress = JobProgress(status.get("succeeded") or 0, status.get("active"), ended=ended)
+    suspended = spec.get("suspend") is True
+    return pods_left(spec.get("parallelism"), spec.get("completions"), suspended=suspended, progress=progress)
 
 
 def _set_replicas(body: dict[str, Any], replicas: int) -> None:
@@ -226,17 +291,6 @@ def _owner(ref: ObjectRef, body: Body, template: Body) -> dict[str, Any]:
         return _reference(body["apiVersion"], ref.kind, ref.name, body["metadata"]["uid"])
     name = f"{ref.name}-{_hash(template)[:8]}"
     return _reference("apps/v1", "ReplicaSet", name, str(uuid.uuid5(_UIDS, f"{body['metadata']['uid']} {name}")))
-
-
-def _is_owned(workload: ObjectRef, pod: Body) -> bool:
-    """A pod of its own, or one without an owner, which the first to select it adopts."""
-    owner = next((owner for owner in pod["metadata"].get("ownerReferences") or () if owner.get("controller")), None)
-    if owner is None:
-        return True
-    name = str(owner.get("name", ""))
-    if workload.kind == "Deployment":
-        return owner.get("kind") == "ReplicaSet" and name.rpartition("-")[0] == workload.name
-    return (owner.get("kind"), name) == (workload.kind, workload.name)
 
 
 def _reference(api_version: str, kind: str, name: str, uid: str) -> dict[str, Any]:

@@ -160,7 +160,8 @@ class World:
 
     def _noticed(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
         self._settled = False
-        resource = BY_KIND.get((ref.group, ref.kind))
+        key = (ref.group, ref.kind)
+        resource = BY_KIND.get(key) or self.store.scaled.get(key)
         if resource is not None:
             changed = (
                 self.views.remove(resource, ref.namespace, ref.name)

@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 
 from reconciler.cluster.resources import NODES, PODS, RESOURCES, WORKLOADS, Resource
-from reconciler.cluster.snapshot.files import CATALOG_FILE, file_of, write_snapshot
+from reconciler.cluster.snapshot.files import CATALOG_FILE, WORKLOADS_FILE, file_of, write_snapshot
 from reconciler.cluster.snapshot.pods import pod_status
 from reconciler.cluster.snapshot.storage import ANNOTATIONS, reduced
 from reconciler.manifests.instance_types import instance_types_document
+from reconciler.manifests.job import ENDINGS
 from reconciler.model.nodes import InstanceType
 
 Json = Any
@@ -36,6 +37,7 @@ _CONTAINER = ("name", "resources", "ports", "restartPolicy")
 _VOLUME = ("name", "persistentVolumeClaim")
 _NODE_SPEC = ("taints", "providerID", "unschedulable")
 _NODE_STATUS = ("allocatable", "capacity")
+_WORKLOAD_STATUS = ("replicas", "succeeded", "active")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -43,11 +45,12 @@ def capture(
     read: Callable[[Resource], Iterable[Mapping[str, Any]]],
     path: str | Path,
     catalog: Iterable[InstanceType] = (),
+    scaled: Iterable[tuple[Resource, Mapping[str, Any]]] = (),
 ) -> dict[str, int]:
     """Writes a folder or .tar.gz; the number of objects by plural. Equal clusters give equal bytes.
 
-    read: every object of a kind, none when the cluster has not the kind. Raises what `read` does, and `Invalid` when the
-    place cannot be written.
+    read: every object of a kind, none when the cluster has not the kind. scaled: objects of other kinds with a scale.
+    Raises what `read` does, and `Invalid` when the place cannot be written.
     """
     lists: dict[str, list[Json]] = {}
     counts: dict[str, int] = {}
@@ -55,6 +58,9 @@ def capture(
         found = sorted((_cleaned(resource, item) for item in read(resource)), key=_place)
         counts[resource.plural] = len(found)
         lists.setdefault(file_of(resource), []).extend(found)
+    for resource, item in sorted(scaled, key=lambda pair: (pair[0].key, *_place(pair[1]))):
+        counts[resource.plural] = counts.get(resource.plural, 0) + 1
+        lists.setdefault(WORKLOADS_FILE, []).append(_cleaned(resource, item))
     files = {name: _list(items) for name, items in lists.items() if items}
     types = instance_types_document(catalog)
     if types:
@@ -89,7 +95,9 @@ def _cleaned(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
         kept["managedFields"] = managers
     if resource == NODES:
         status = body.get("status") or {}
-        conditions = [_only(condition, ("type", "status")) for condition in status.get("conditions") or ()]
+        conditions = [
+            _only(condition, ("type", "status", "lastTransitionTime")) for condition in status.get("conditions") or ()
+        ]
         return {
             **kind,
             "metadata": kept,
@@ -102,10 +110,16 @@ def _cleaned(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
     if resource == PODS:
         body["status"] = pod_status(body)
     if resource in WORKLOADS:
-        body["status"] = _only(body.get("status") or {}, ("replicas",))
+        body["status"] = _workload_status(body.get("status") or {})
     body.pop("metadata", None)
     body.pop("kind", None)
     return {**kind, "metadata": kept, **{name: _without_secrets(value) for name, value in body.items()}}
+
+
+def _workload_status(status: Mapping[str, Any]) -> dict[str, Json]:
+    """How many pods there are, and how far a Job has come."""
+    ended = [_only(item, ("type", "status")) for item in status.get("conditions") or () if item.get("type") in ENDINGS]
+    return {**_only(status, _WORKLOAD_STATUS), **({"conditions": ended} if ended else {})}
 
 
 def _metadata(metadata: Mapping[str, Any]) -> dict[str, Json]:
@@ -142,18 +156,23 @@ def _volume(volume: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _managers(entries: Iterable[Mapping[str, Any]]) -> list[Json]:
-    """Who owns what, two levels deep, as far as headroom looks: deeper there are values among the keys."""
+    """Who owns what and since when, two levels deep, as far as headroom looks: deeper there are values among the keys. Of
+    conditions the types are kept too."""
     return [
         {
-            **_only(entry, ("manager", "operation", "subresource")),
+            **_only(entry, ("manager", "operation", "subresource", "time")),
             "fieldsV1": {
-                section: {name: {} for name in inner if name.startswith("f:")}
+                section: {name: _condition_keys(name, below) for name, below in inner.items() if name.startswith("f:")}
                 for section, inner in (entry.get("fieldsV1") or {}).items()
                 if section in {"f:spec", "f:status"}
             },
         }
         for entry in entries
     ]
+
+
+def _condition_keys(name: str, below: Mapping[str, Any]) -> dict[str, Json]:
+    return {key: {} for key in below if key.startswith('k:{"type":')} if name == "f:conditions" else {}
 
 
 def _only(document: Mapping[str, Any], names: Iterable[str]) -> dict[str, Json]:

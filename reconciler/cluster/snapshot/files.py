@@ -11,8 +11,9 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from reconciler.cluster.decoding.decode import list_items, resource_in
+from reconciler.cluster.decoding.decode import list_items
 from reconciler.cluster.resources import RESOURCES, WORKLOADS, Resource
+from reconciler.cluster.snapshot.scaled import WorkloadKinds
 from reconciler.manifests.instance_types import instance_types_from
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Code, Finding, Severity
@@ -22,7 +23,8 @@ WORKLOADS_FILE = "workloads.json"
 CATALOG_FILE = "instance_types.json"
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 UNREAD_FILE = Code("unread-file", Severity.WARNING)
-_LISTS = (".json", ".yaml", ".yml")
+_LIST = ".json"
+_LISTS = (_LIST, ".yaml", ".yml")
 """What may be meant as a list of objects; notes and pictures beside the lists are nobody's mistake."""
 _MOST_BYTES = 4 * 2**30  # unpacked; an archive that claims more is not a cluster
 _BY_FILE = {f"{resource.plural}.json": resource for resource in RESOURCES if resource not in WORKLOADS}
@@ -39,7 +41,7 @@ class Snapshot:
 
 
 def file_of(resource: Resource) -> str:
-    """`pods.json`; kinds with a scale share `workloads.json`."""
+    """`pods.json`; kinds with a scale share `workloads.json`, those too that headroom does not know by name."""
     return WORKLOADS_FILE if resource in WORKLOADS else f"{resource.plural}.json"
 
 
@@ -48,13 +50,19 @@ def read_snapshot(path: str | Path) -> Snapshot:
     files, others = _read_files(Path(path))
     objects: dict[Resource, list[msgspec.Raw]] = {}
     catalog: tuple[InstanceType, ...] = ()
+    kinds = WorkloadKinds()
     for name, data in sorted(files.items()):
         try:
             if name == CATALOG_FILE:
                 catalog = instance_types_from(msgspec.json.decode(data))
             elif name == WORKLOADS_FILE:
                 for item in _items(data):
-                    objects.setdefault(_workload_kind(item), []).append(item)
+                    objects.setdefault(kinds.of(item), []).append(item)
+            elif name not in _BY_FILE:
+                found = kinds.named(name.removesuffix(_LIST), data)
+                others += [] if found else [name]
+                for resource, item in found:
+                    objects.setdefault(resource, []).append(item)
             else:
                 objects.setdefault(_BY_FILE[name], []).extend(_items(data))
         except msgspec.MsgspecError as error:
@@ -71,7 +79,10 @@ def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
         return ()
     verb = "is" if len(unread) == 1 else "are"
     kinds = ", ".join(workload.kind for workload in WORKLOADS)
-    hint = f"the files that are read are {', '.join(sorted(_known()))}; {WORKLOADS_FILE} is for {kinds}"
+    hint = (
+        f"the files that are read are {', '.join(sorted(_known()))}; {WORKLOADS_FILE} is for {kinds} and any kind with a"
+        " scale, which may also have a file each, named by its plural"
+    )
     message = f"{path}: {', '.join(unread)} {verb} not read: no file of a snapshot is called so"
     return (Finding(UNREAD_FILE.name, UNREAD_FILE.severity, message, hint=hint),)
 
@@ -95,21 +106,13 @@ def _items(data: bytes) -> list[msgspec.Raw]:
     return list_items(data).items or []
 
 
-def _workload_kind(item: msgspec.Raw) -> Resource:
-    resource = resource_in(item)
-    if resource not in WORKLOADS:
-        kinds = ", ".join(workload.kind for workload in WORKLOADS)
-        raise Invalid("has an item of another kind", hint=f"each needs apiVersion and kind, one of {kinds}")
-    return resource
-
-
 def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
-    """Contents by name, and the names of the other files."""
+    """Contents by name of those that may be lists, and the names of the other files."""
     try:
         if path.is_dir():
             there = {item.name for item in path.iterdir() if item.is_file()}
-            known = there.intersection(_known())
-            return {name: (path / name).read_bytes() for name in known}, list(there - known)
+            lists = set(filter(_may_be_list, there))
+            return {name: (path / name).read_bytes() for name in lists}, list(there - lists)
         if path.is_file():
             return _unpacked(path)
     except OSError as error:
@@ -118,6 +121,10 @@ def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
         # tarfile tells of every compression that it tried, line by line
         raise Invalid(f"{path}: is no .tar.gz archive ({str(error).splitlines()[0].rstrip(':')})") from error
     raise Invalid(f"{path}: there is no such snapshot", hint="make one with `headroom snapshot -o PATH`")
+
+
+def _may_be_list(name: str) -> bool:
+    return name.endswith(_LIST) and not name.startswith(".")
 
 
 def _known() -> tuple[str, ...]:
@@ -133,7 +140,7 @@ def _unpacked(path: Path) -> tuple[dict[str, bytes], list[str]]:
             name = PurePosixPath(member.name).name
             if not member.isfile():
                 continue
-            if name not in _known():
+            if not _may_be_list(name):
                 others.append(name)
                 continue
             if sum(map(len, files.values())) + member.size > _MOST_BYTES:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from reconciler.model.machines import Machine
 from reconciler.model.nodes import DISRUPTED_TAINT
 from reconciler.placement.checker.checked_node import is_initialized
 
 
-def unschedulable_violations(machine: Machine) -> Iterable[str]:
-    """A node that is not ready may still come up, until it is initialized."""
+def unschedulable_violations(machine: Machine, keeping: Collection[str] = ()) -> Iterable[str]:
+    """A node that is not ready may still come up, until it is initialized. keeping: names of those that chunks wait for."""
     node, claim = machine.node, machine.node_claim
     if claim is not None and claim.deleting:
         yield f"{claim.name}: is being deleted"
     if node is not None:
         disrupted = any(taint.key == DISRUPTED_TAINT for taint in node.taints)
-        not_ready = is_initialized(machine) and not node.ready
+        not_ready = is_initialized(machine) and not node.ready and node.name not in keeping
         if node.deleting or node.unschedulable or disrupted or not_ready:
             yield f"{node.name}: takes no more pods"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reconciler.model.machines import Machine
+from reconciler.model.nodes import NOT_READY_TAINTS
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import Taint
 from reconciler.placement.checker.checked_node import CheckedNode, is_initialized
@@ -34,7 +35,8 @@ def lasting_taints(problem: IndexedProblem, machine: Machine) -> tuple[Taint, ..
     if node is None:
         return claim.taints if claim else ()
     if is_initialized(machine):
-        return node.taints
+        waited_for = node.name in problem.options.keeping
+        return tuple(taint for taint in node.taints if not (waited_for and taint.key in NOT_READY_TAINTS))
     pool = problem.pools.get(machine.node_pool)
     startup = claim.startup_taints if claim else pool.template.startup_taints if pool else ()
     removed = {(taint.key, taint.effect) for taint in startup}

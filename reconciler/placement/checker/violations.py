@@ -83,7 +83,7 @@ def existing_violations(
 ) -> Iterable[str]:
     """Of a node that exists or is on its way, and takes chunks."""
     if node.machine is not None:
-        yield from unschedulable_violations(node.machine)
+        yield from unschedulable_violations(node.machine, problem.options.keeping)
     yield from readiness_violations(node)
     for shape in node.shapes():
         yield from (f"{node.name}: {words}" for words in shape_violations(volumes, node, shape))

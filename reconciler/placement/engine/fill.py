@@ -61,6 +61,8 @@ def existing_fits(state: State, task: Task, only: Mask | None = None) -> Amounts
     caps = existing_caps(state, task, bins)
     fits: Amounts = np.zeros(state.base, dtype=np.int64)
     fits[bins] = most if caps is None else np.minimum(most, caps)
+    if not task.stays:
+        fits[state.bins.closed] = 0
     return fits
 
 

@@ -52,8 +52,8 @@ def initial_state(
     )
     frame = memory.once(
         "frame",
-        (*pools, view.nodes, view.node_claims, options.leaving),
-        lambda: frame_of(view, every, columns, leaving=options.leaving),
+        (*pools, view.nodes, view.node_claims, options.leaving, options.keeping),
+        lambda: frame_of(view, every, columns, leaving=options.leaving, keeping=options.keeping),
     )
     bins = bins_of(frame, memory.tally.count(view.pods), daemons, columns)
     topology = Topology(bins, view.namespaces, needs)

@@ -30,10 +30,15 @@ Stays = dict[tuple[str, int], list[tuple[int, int]]]
 
 
 def stays_of(state: State) -> Stays:
+    """Bins where pods run come first, then those that hold most. So a demand that has become smaller gives up whole nodes that
+    hold nothing else."""
     stays: Stays = {}
     for number, words in state.bins.holding.items():
         for key, count in read_holdings(words).items():
             stays.setdefault(key, []).append((number, count))
+    for places in stays.values():
+        if len(places) > 1:
+            places.sort(key=lambda place: (not state.bins.running[place[0]].any(), -place[1], place[0]))
     return stays
 
 
@@ -75,7 +80,7 @@ def stay(
             amount = min(count, batch.count - placed - step, _allowed(state, batch, rules, number))
             if amount > 0:
                 first = _bootstrapping(state, rules)
-                task = Task(batch, Requirements(), constraints, bare=False, single=bool(first))
+                task = Task(batch, Requirements(), constraints, bare=False, single=bool(first), stays=True)
                 stayed = fill_existing(state, task, amount, only)
                 left[number] -= stayed
                 step += stayed

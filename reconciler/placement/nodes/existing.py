@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.machines import Machine
-from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, PLACEHOLDER_LABEL, Node, NodeClaim
+from reconciler.model.nodes import (
+    HELD_ANNOTATION,
+    HOLDS_ANNOTATION,
+    NOT_READY_TAINTS,
+    PLACEHOLDER_LABEL,
+    Node,
+    NodeClaim,
+)
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Taint
@@ -34,6 +41,7 @@ from reconciler.placement.nodes.hostnames import Hostnames, hostnames_of
 from reconciler.placement.offers.daemons import Daemon
 from reconciler.placement.offers.pool_offers import PoolOffers
 
+NOT_READY = "is not ready"
 HELD, PLACEHOLDER, OTHER = 0, 1, 2
 """Ranks of bins. Chunks go to held nodes first, so that as few nodes as possible have to be protected."""
 
@@ -68,8 +76,11 @@ class BinOrigin:
 
     @property
     def held_for(self) -> str:
-        """The value of its `headroom.dev/holds` annotation. The node's is newer than the NodeClaim's."""
-        sides = (self.node, self.claim)
+        """What it holds, by its `headroom.dev/holds` annotation. The node's is newer than the NodeClaim's.
+
+        Nothing once it is released, whatever is still written there: chunks that have left it must not be drawn back.
+        """
+        sides = (self.node, self.claim) if self.is_held else ()
         found = (side.annotation(HOLDS_ANNOTATION) for side in sides if side is not None)
         return next((words for words in found if words), "")
 
@@ -96,7 +107,7 @@ class Frame:
     """Bins without the pods on them: what stays the same while nodes and NodeClaims do. Arrays have one row for each bin.
 
     base: allocatable, shape (bins, resources). rank: HELD, PLACEHOLDER or OTHER. usable: whether chunks may be placed there.
-    index: the number of a node's bin, by the node's name. holding: by number of bin, its `headroom.dev/holds` annotation.
+    closed: whether those that are not there yet stay away. index: the number of a node's bin, by the node's name. holding: by number of bin, its `headroom.dev/holds` annotation.
     hostnames: which host each bin is by its label.
     placed: by identity of a bound group, its version and where its pods were found last.
     """
@@ -106,6 +117,7 @@ class Frame:
     base: Amounts
     rank: Amounts
     usable: Mask
+    closed: Mask
     index: dict[str, int]
     holding: dict[int, str]
     hostnames: Hostnames
@@ -143,6 +155,7 @@ class Bins:
     running: Amounts
     rank: Amounts
     usable: Mask
+    closed: Mask
     ports: dict[int, tuple[HostPort, ...]]
     holding: dict[int, str]
     hostnames: Hostnames
@@ -152,6 +165,9 @@ class Bins:
 
     def __len__(self) -> int:
         return len(self.origins)
+
+    def names(self, numbers: NDArray[np.intp]) -> list[str]:
+        return [self.origins[number].name for number in numbers.tolist()]
 
     def fullness(self) -> Amounts:
         """By bin, the free thousandths of its CPU plus those of its memory: the lower, the fuller."""
@@ -165,9 +181,11 @@ def frame_of(
     columns: ResourceColumns,
     *,
     leaving: frozenset[str] = frozenset(),
+    keeping: frozenset[str] = frozenset(),
 ) -> Frame:
     assert columns.names[:2] == (CPU, MEMORY)
     origins, rooms = _origins(view, offers, columns)
+    origins = [_as_if_ready(origin) if origin.name in keeping else origin for origin in origins]
     origins = [
         replace(origin, unavailable="is about to be replaced")
         if origin.name in leaving and not origin.unavailable
@@ -181,6 +199,7 @@ def frame_of(
         base=np.array(rooms, dtype=np.int64).reshape(len(origins), len(columns.names)),
         rank=np.array([_rank(origin) for origin in origins], dtype=np.int64),
         usable=np.array([not origin.unavailable for origin in origins], dtype=np.bool_),
+        closed=np.array([origin.name in keeping for origin in origins], dtype=np.bool_),
         index={origin.name: number for number, origin in enumerate(origins) if origin.node is not None},
         holding={number: words for number, origin in enumerate(origins) if (words := origin.held_for)},
         hostnames=hostnames_of(rows, sum(origin.node is not None for origin in origins)),
@@ -197,6 +216,7 @@ def bins_of(
         running=np.zeros_like(frame.base),
         rank=frame.rank,
         usable=frame.usable,
+        closed=frame.closed,
         ports={},
         holding=frame.holding,
         hostnames=frame.hostnames,
@@ -207,6 +227,12 @@ def bins_of(
     _count_pods(bins, columns)
     _expect_daemons(bins, daemons)
     return bins
+
+
+def _as_if_ready(origin: BinOrigin) -> BinOrigin:
+    """Without what Kubernetes says of a node that is not ready: the chunks that are there wait for it to come back."""
+    taints = tuple(taint for taint in origin.taints if taint.key not in NOT_READY_TAINTS)
+    return replace(origin, taints=taints, unavailable="" if origin.unavailable == NOT_READY else origin.unavailable)
 
 
 def _rank(origin: BinOrigin) -> int:
@@ -236,7 +262,7 @@ def _node_origin(node: Node, machine: Machine, offers: Mapping[str, PoolOffers],
     initialized = is_initialized(node, claim)
     unavailable = is_leaving(node, claim)
     if not unavailable and initialized and not node.ready:
-        unavailable = "is not ready"
+        unavailable = NOT_READY
     taints = node.taints if initialized else lasting_taints(node, claim, offers)
     labels: dict[str, Cell] = dict(node.labels)
     if claim is not None and machine.awaits_registration:

@@ -69,7 +69,12 @@ def _contradiction(batch: Batch) -> str:
 
 def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
     """The first constraint that lets no chunk come is the cause; where each by itself would, it is the rules between pods."""
-    left = np.arange(state.base)
+    left = np.flatnonzero(~state.bins.closed)
+    closed = state.bins.names(np.flatnonzero(state.bins.closed))
+    if closed:
+        yield UnplacedReason(
+            "node not available", len(closed), f"{closed[0]} keeps what it holds and takes nothing else"
+        )
     for constraint in state.constraints_on_nodes:
         if not len(left) or not constraint.concerns(batch):
             continue

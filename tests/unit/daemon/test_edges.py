@@ -162,7 +162,7 @@ def test_an_edge_ends_a_back_off() -> None:
     minutes = timedelta(minutes=10)
     agenda = Agenda(Pacing(retry_first=minutes))
     agenda.want(Trigger.TICK, START)
-    agenda.begin()
+    agenda.begin(START)
     agenda.ended(START, Transient("no answer"))
     assert agenda.due() == (START + minutes, Trigger.RETRY)
     agenda.want(Trigger.EDGE, START + timedelta(seconds=1))

@@ -11,12 +11,11 @@ import pytest
 from reconciler.demand.buffers import READY, buffer_demands
 from reconciler.demand.dialect import Dialect
 from reconciler.model.buffers import Buffer, Recreation
-from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.requirements import LabelSelector
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView, LiveObject, ResourceQuota
 from reconciler.model.workloads import PriorityClass, Workload
 from tests.builders import buffer, buffer_ref, deployment, pod, shape
@@ -150,16 +149,6 @@ def test_who_sets_the_replicas_is_told() -> None:
     )
 
 
-@pytest.mark.parametrize(("dialect", "count"), [(Dialect.KARPENTER, 2), (Dialect.CLUSTER_AUTOSCALER, 1)])
-def test_the_base_of_a_percentage_is_the_spec_or_what_is_observed(dialect: Dialect, count: int) -> None:
-    scaling = replace(deployment(replicas=20), observed_replicas=10)
-    demand, (finding,) = ask_one(replace(buffer(replicas=None), percentage=10), workloads=[scaling], dialect=dialect)
-    assert demand.desired == count
-    assert finding.code == "dialects-differ"
-    assert "Karpenter" in finding.message
-    assert "Cluster Autoscaler" in finding.message
-
-
 @pytest.mark.parametrize(
     ("fields", "karpenter", "autoscaler"),
     [
@@ -209,7 +198,9 @@ def test_keep_minimum_is_handed_on() -> None:
 
 
 def test_a_dedicated_minimum_is_filled_by_its_own_pods() -> None:
-    dedicated = seed_buffer(replicas=5, recreation=Recreation.KEEP_MINIMUM, selector_labels=(("app", "batch"),))
+    dedicated = seed_buffer(
+        replicas=5, recreation=Recreation.KEEP_MINIMUM, pod_selector=LabelSelector((("app", "batch"),))
+    )
     small = shape("500m", "100Mi", labels={"app": "batch"})
     pods = (
         pod("a", node="node-1", pod_shape=small),
@@ -224,6 +215,16 @@ def test_a_dedicated_minimum_is_filled_by_its_own_pods() -> None:
     assert demand.desired == 3
     assert demand.recreation is Recreation.KEEP_EMPTY
     assert demand.explanation[-1] == "2 are filled by its own pods: 3 left"
+
+
+def test_a_dedicated_buffers_pods_may_be_selected_by_expressions() -> None:
+    selector = LabelSelector((), (Requirement("app", Operator.IN, ("batch", "batch-2")),))
+    dedicated = seed_buffer(replicas=5, recreation=Recreation.KEEP_MINIMUM, pod_selector=selector)
+    pods = tuple(
+        pod(name, node="node-1", pod_shape=shape(labels={"app": name})) for name in ("batch", "batch-2", "batch-3")
+    )
+    demand, _ = ask_one(dedicated, view=ClusterView(pods=pods))
+    assert demand.desired == 3
 
 
 def annotated(**annotations: str) -> Buffer:
@@ -242,36 +243,6 @@ def test_a_buffer_may_be_suspended_in_the_cluster() -> None:
     body = {"metadata": {"annotations": {"headroom.dev/suspend": "true"}}}
     view = ClusterView(objects={buffer_ref(): LiveObject(buffer_ref(), body)})
     assert not ask_one(buffer(), view=view)[0].opens_nodes
-
-
-def test_a_native_buffer_is_left_to_the_autoscaler() -> None:
-    theirs = Condition(READY, ConditionStatus.TRUE, "Resolved", "theirs")
-    demand, findings = ask_one(
-        replace(annotated(fulfilment="native"), status_manager="karpenter", status_conditions=(theirs,))
-    )
-    assert (demand.desired, demand.groups, demand.opens_nodes, demand.fulfilment) == (3, (), False, "native")
-    assert demand.conditions == (theirs,)
-    assert findings == []
-
-
-def test_nobody_has_taken_up_a_native_buffer() -> None:
-    demand, _ = ask_one(annotated(fulfilment="native"))
-    assert readiness(demand) == ("Unknown", "LeftToAutoscaler")
-
-
-def test_a_balloon_is_not_made_and_that_is_said() -> None:
-    demand, (finding,) = ask_one(annotated(fulfilment="balloon"))
-    assert (demand.groups, demand.opens_nodes, demand.fulfilment) == ((), False, "balloon")
-    assert demand.conditions[-1].reason == "FulfilledByBalloon"
-    assert finding.code == "balloon-not-made"
-
-
-def test_headroom_stands_down_where_another_controller_writes_the_status() -> None:
-    demand, (finding,) = ask_one(replace(buffer(), status_manager="karpenter"))
-    assert (demand.desired, demand.groups, demand.opens_nodes) == (None, (), False)
-    assert readiness(demand) == ("False", "StatusOfAnother")
-    assert finding.code == "status-of-another"
-    assert "karpenter" in finding.message
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from reconciler.demand.node_class import Split, split
 from reconciler.demand.resolve import Unresolved
 from reconciler.model.buffers import Buffer, NodeClassCapacity
-from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, NodePool
+from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, NodeClassRef, NodePool
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
@@ -83,6 +83,38 @@ def test_chunks_go_to_the_pools_that_are_meant_tainted_or_not() -> None:
     (term,) = answer.shape.required_node_terms
     assert term.expressions == (Requirement(NODEPOOL_LABEL, Operator.IN, ("general",)),)
     assert answer.shape.tolerations == (Toleration("team", "Equal", "ci", "NoSchedule"),)
+
+
+def test_a_group_that_no_pool_uses_is_passed_over_where_kind_and_name_are_those_of_a_class_in_use() -> None:
+    """The Buffers API proposal's own example says `apps/v1` of a node class."""
+    answer = parts(of_capacity("4", "8Gi", target=ObjectRef("apps", "KWOKNodeClass", "", "default")))
+    (note,) = answer.notes
+    assert note.code.name == "target-in-another-group"
+    assert note.message == (
+        "no NodePool uses a KWOKNodeClass of the API group apps: default of karpenter.kwok.sh is taken"
+    )
+    exact = parts(of_capacity("4", "8Gi", target=ObjectRef("karpenter.kwok.sh", "KWOKNodeClass", "", "default")))
+    assert exact.notes == ()
+    assert exact.shape == answer.shape
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        ObjectRef("apps", "KWOKNodeClass", "", "other"),
+        ObjectRef("apps", "EC2NodeClass", "", "default"),
+        ObjectRef("other.example.com", "KWOKNodeClass", "", "default"),
+    ],
+)
+def test_a_group_that_a_pool_uses_is_meant_as_written(target: ObjectRef) -> None:
+    classes = (NodeClassRef("other.example.com", "OtherClass", "default"), node_pool().template.node_class)
+    pools = tuple(
+        replace(node_pool(f"pool-{index}"), template=replace(node_pool().template, node_class=node_class))
+        for index, node_class in enumerate(classes)
+    )
+    answer = split(of_capacity("4", "8Gi", target=target), pools, ())
+    assert isinstance(answer, Unresolved)
+    assert answer.code.name == "target-not-found"
 
 
 def test_a_node_class_means_every_pool_that_uses_it() -> None:

@@ -7,7 +7,7 @@ import pytest
 from reconciler.model.buffers import Buffer, Recreation
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Toleration
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 from tests.unit.manifests.reading import codes_of, declared, findings, only
 
 CAPACITY_BUFFER = """\
@@ -165,7 +165,52 @@ def test_a_buffer_on_a_node_pool_with_chunks_and_a_selector() -> None:
     assert read.node_class is not None
     assert read.node_class.chunk == Resources.parse({"cpu": 2})
     assert read.node_class.node_selector == (("zone", "a"),)
-    assert read.selector_labels == (("app", "web"),)
+    assert read.pod_selector == LabelSelector((("app", "web"),))
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (
+            "{matchExpressions: [{key: app, operator: In, values: [web, api]}]}",
+            LabelSelector((), (Requirement("app", Operator.IN, ("web", "api")),)),
+        ),
+        (
+            "{matchExpressions: [{key: old, operator: DoesNotExist}]}",
+            LabelSelector((), (Requirement("old", Operator.DOES_NOT_EXIST),)),
+        ),
+        ("{}", LabelSelector()),
+    ],
+)
+def test_the_pods_of_a_dedicated_buffer_are_selected_as_anywhere(written: str, expected: LabelSelector) -> None:
+    capacity = "nodeClass: {totalCpu: 8, totalMem: 16Gi}"
+    text = BUFFER + POOL + f"  capacity: {{{capacity}}}\n  podSelector: {written}\n"
+    assert buffer(text).pod_selector == expected
+    assert "unknown-field" not in codes_of(text), "nothing is dropped"
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "expected"),
+    [
+        ("core", "ReplicationController", ""),
+        ("", "ReplicationController", ""),
+        ("core", "Deployment", "core"),
+        ("", "Deployment", "apps"),
+        ("apps.kruise.io", "StatefulSet", "apps.kruise.io"),
+    ],
+)
+def test_the_group_of_a_target(group: str, kind: str, expected: str) -> None:
+    spec = f"  scalableRef: {{apiGroup: '{group}', kind: {kind}, name: w}}\n  replicas: 1\n"
+    target = buffer(CAPACITY_BUFFER + spec).target
+    assert target is not None
+    assert target.group == expected
+
+
+@pytest.mark.parametrize("kind", ["EC2NodeClass", "ComputeClass", "NodePool"])
+def test_node_classes_have_no_namespace(kind: str) -> None:
+    target = f"  targetRef: {{apiVersion: example.com/v1, kind: {kind}, name: x}}\n"
+    read = buffer(BUFFER + target + "  capacity: {nodeClass: {totalCpu: 8, totalMem: 16Gi}}\n")
+    assert read.target == ObjectRef("example.com", kind, "", "x")
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from reconciler.manifests.declared import read, read_live, with_last_good
@@ -149,20 +147,13 @@ def live(kind: str, spec: object, *, group: str = "autoscaling.x-k8s.io", **more
     return LiveObject(ref, {"kind": kind, "metadata": metadata, "spec": spec, **more})
 
 
-def test_a_live_buffer_has_its_status_and_who_writes_it() -> None:
+def test_a_live_buffer_has_its_status() -> None:
     conditions = [{"type": "Provisioning", "status": "True", "reason": "R", "message": "m"}]
     item = live("CapacityBuffer", {"podTemplateRef": {"name": "t"}}, status={"conditions": conditions})
-    managers = {
-        "headroom": frozenset({"spec.replicas", "status.replicas"}),
-        "karpenter": frozenset({"status.conditions"}),
-        "kubectl": frozenset({"spec.replicas"}),
-    }
-    (read_buffer,) = read_live([replace(item, managers=managers)]).buffers
+    (read_buffer,) = read_live([item]).buffers
     assert (read_buffer.generation, read_buffer.created) == (4, "2026-01-01T00:00:00Z")
     assert read_buffer.status_conditions == (Condition("Provisioning", ConditionStatus.TRUE, "R", "m"),)
-    assert (read_buffer.status_manager, read_buffer.position) == ("karpenter", None)
-    (alone,) = read_live([replace(item, managers={"headroom-status": frozenset({"status"})})]).buffers
-    assert alone.status_manager is None
+    assert read_buffer.position is None
 
 
 def test_a_live_pool_has_its_observed_state() -> None:

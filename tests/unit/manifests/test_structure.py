@@ -130,6 +130,8 @@ def test_documents_that_are_none_of_ours(text: str, code: str | None, hint: str)
     ("annotation", "code"),
     [
         ("headroom.dev/fulfilment: balloon", None),
+        ('headroom.dev/one-shot: "true"', None),
+        ("headroom.dev/one-shot: once", "invalid-annotation"),
         ("headroom.dev/fulfillment: balloon", "unknown-annotation"),
         ("headroom.dev/fulfilment: pods", "invalid-annotation"),
         ("headroom.dev/priority: high", "invalid-annotation"),

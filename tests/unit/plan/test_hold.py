@@ -18,6 +18,7 @@ from tests.builders import node, node_pool, pod
 from tests.unit.plan.worlds import (
     A_PERSONS,
     HELD,
+    HOLDS_ONE,
     NOW,
     chunks,
     claim,
@@ -60,7 +61,7 @@ def test_a_node_that_holds_chunks_is_protected_with_its_node_claim() -> None:
 
 
 def test_what_is_protected_already_is_no_change() -> None:
-    assert held(with_node("node-1", HELD), occupied(node_1=[chunks()])) == Holds()
+    assert held(with_node("node-1", HOLDS_ONE), occupied(node_1=[chunks()])) == Holds()
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,15 @@ def test_a_protection_that_was_cut_short_is_completed(on_node: Mapping[str, str]
     assert (action.node, action.node_claim) == ("node-1", "general-x")
 
 
+@pytest.mark.parametrize("annotations", [HELD, HOLDS_ONE])
+def test_what_a_protected_node_holds_is_written_where_the_next_pass_reads_it(annotations: dict[str, str]) -> None:
+    (action,) = held(with_node("node-1", annotations), occupied(node_1=[chunks(2)])).hold
+    assert (action.node, action.node_claim, action.holdings) == ("node-1", None, (chunks(2),))
+    view = ClusterView(node_claims=(claim(node_name=None, annotations=annotations),))
+    (action,) = held(view, (OccupiedBin(None, "general-x", (chunks(2),)),)).hold
+    assert (action.node, action.node_claim) == (None, "general-x")
+
+
 def test_a_node_claim_on_its_way_is_a_bin_like_any() -> None:
     view = ClusterView(node_claims=(claim(node_name=None),))
     (action,) = held(view, (OccupiedBin(None, "general-x", (chunks(),)),)).hold
@@ -85,7 +95,7 @@ def test_a_node_claim_on_its_way_is_a_bin_like_any() -> None:
 def test_a_second_node_claim_of_a_node_is_not_deleted_as_if_it_were_an_empty_machine() -> None:
     """Both have the same providerID, and to delete either would take away the machine that holds chunks."""
     twin = replace(claim("twin", node_name=None), provider_id="test://node-1")
-    view = with_node("node-1", HELD)
+    view = with_node("node-1", HOLDS_ONE)
     view = replace(view, node_claims=(*(replace(item, provider_id="test://node-1") for item in view.node_claims), twin))
     assert held(view, occupied(node_1=[chunks()]), pool=NEVER) == Holds()
 

@@ -110,7 +110,7 @@ def test_a_buffer_that_asks_for_nothing_provisions_nothing(item: Demand, reason:
 
 
 def test_headroom_says_nothing_on_capacity_that_others_keep() -> None:
-    native = replace(demand(count=3), groups=(), fulfilment="native")
+    native = replace(demand(count=3), groups=(), fulfilment="native", holds_nodes=False)
     assert outcome(native).conditions == ()
 
 

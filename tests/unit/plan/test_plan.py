@@ -9,6 +9,7 @@ from reconciler.model.changes import Action, NodeClaimChanges, PendingOutcome, P
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding, Severity
+from reconciler.model.nodes import HOLDS_ANNOTATION
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import OccupiedBin, Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
@@ -46,7 +47,11 @@ def plan(view: ClusterView | None = None, **inputs: Any) -> Plan:
 
 
 def test_nothing_to_do_is_no_change() -> None:
-    answer = plan(with_node("node-1", HELD), demands=(demand(),), placement=Placement(occupied(node_1=[chunks(3)])))
+    answer = plan(
+        with_node("node-1", HELD | {HOLDS_ANNOTATION: "3 of CapacityBuffer/shop/web"}),
+        demands=(demand(),),
+        placement=Placement(occupied(node_1=[chunks(3)])),
+    )
     assert not answer.has_changes
     assert answer.notes == ()
     assert answer.memory == {}

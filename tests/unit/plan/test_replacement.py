@@ -63,12 +63,19 @@ def test_drifted_nodes_are_left_only_outside_of_a_window_that_blocks_drift() -> 
 
 def test_those_released_and_not_yet_taken_use_up_the_budget() -> None:
     pool = node_pool(budgets=(budget("1"),))
-    assert unavailable_bins(together(drifted("node-1", HELD), drifted("node-2")), [pool], NOW) == frozenset()
+    assert unavailable_bins(together(drifted("node-1", HELD), drifted("node-2")), [pool], NOW) == {"node-2"}
     taken = drifted("node-2")
     taint = Taint("karpenter.sh/disrupted", "", "NoSchedule")
     taken = replace(taken, nodes=(pool_node("node-2", taints=[taint]),))
     assert unavailable_bins(together(drifted("node-1", HELD), taken), [pool], NOW) == frozenset()
     assert unavailable_bins(drifted("node-1", HELD), [pool], NOW) == {"node-1"}
+
+
+def test_drifted_nodes_that_karpenter_may_take_get_no_chunks_back() -> None:
+    released = drifted("node-1")
+    assert unavailable_bins(released, [node_pool(budgets=(budget("1"),))], NOW) == {"node-1"}
+    assert unavailable_bins(released, [node_pool(budgets=())], NOW) == {"node-1"}
+    assert unavailable_bins(released, [node_pool(budgets=(budget("0"),))], NOW) == frozenset()
 
 
 def old(name: str, hours: int) -> ClusterView:

@@ -13,6 +13,7 @@ from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     DO_NOT_DISRUPT,
     HELD_ANNOTATION,
+    HOLDS_ANNOTATION,
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     PLACEHOLDER_LABEL,
@@ -21,7 +22,7 @@ from reconciler.model.nodes import (
     Node,
     NodeClaim,
 )
-from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
+from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode, words_of_holdings
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
@@ -31,6 +32,8 @@ from tests.builders import buffer_ref, node, resources
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 APPLYSET = "applyset-test-v1"
 HELD = {DO_NOT_DISRUPT: "true", HELD_ANNOTATION: "true"}
+HOLDS_ONE = HELD | {HOLDS_ANNOTATION: "1 of CapacityBuffer/shop/web"}
+"""Of a node that holds one chunk and says so."""
 A_PERSONS = {DO_NOT_DISRUPT: "true"}
 
 
@@ -145,13 +148,13 @@ def carried_out(view: ClusterView, plan: Plan) -> ClusterView:
     changes = plan.node_claims
     gone = {action.node_claim for action in changes.delete}
     gone_nodes = {action.node for action in changes.delete}
-    marks: dict[str, str | None] = {DO_NOT_DISRUPT: "true", HELD_ANNOTATION: "true"}
-    bare: dict[str, str | None] = dict.fromkeys(marks)
     claims = {item.name: item for item in view.node_claims if item.name not in gone}
     nodes = {item.name: item for item in view.nodes if item.name not in gone_nodes}
-    for actions, wanted in ((changes.hold, marks), (changes.release, bare)):
-        for action in actions:
-            _annotate(action, wanted, claims, nodes)
+    for action in (*changes.hold, *changes.release):
+        value = "true" if action.holdings else None
+        words = words_of_holdings(action.holdings) or None
+        marks = {DO_NOT_DISRUPT: value, HELD_ANNOTATION: value, HOLDS_ANNOTATION: words}
+        _annotate(action, marks, claims, nodes)
     for creation in changes.create:
         claims[creation.name] = made(creation, plan.now)
     objects = dict(view.objects)
@@ -198,7 +201,7 @@ def made(creation: NodeClaimCreation, now: datetime) -> NodeClaim:
         creation.name,
         node_name=None,
         pool=node_wanted.node_pool,
-        annotations=HELD,
+        annotations=HELD | {HOLDS_ANNOTATION: words_of_holdings(node_wanted.holdings)},
         created=now,
         labels=dict(node_wanted.labels),
         requirements=(*others, *(Requirement(key, Operator.IN, values) for key, values in sorted(pinned.items()))),

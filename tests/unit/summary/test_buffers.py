@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.autoscalers import ServingAutoscaler
 from reconciler.model.changes import DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.view import LiveObject
@@ -104,17 +105,97 @@ def test_a_condition_that_is_gone_is_a_change() -> None:
     ]
 
 
-def test_a_status_that_another_controller_writes_is_left_alone() -> None:
-    assert buffer_status(outcome(), live(managers={"karpenter": frozenset({"status.conditions"})}), NOON) is None
+def test_conditions_of_others_are_neither_written_nor_a_change() -> None:
+    status = written(outcome(), live())
+    reviewed = {"type": "ReviewedBy", "status": "True", "reason": "Bot", "message": "", "lastTransitionTime": "x"}
+    both = {**status, "conditions": [reviewed, *status["conditions"]]}
+    managers = {"bot": frozenset({"status.conditions.ReviewedBy"}), "headroom": OWNED}
+    assert buffer_status(outcome(), live(both, managers=managers), NOON) is None
+    changed = written(outcome(READY, MISSING), live(both, managers=managers))
+    assert [item["type"] for item in changed["conditions"]] == ["Provisioning", "ReadyForProvisioning"]
+
+
+def test_conditions_keep_their_places_and_new_ones_come_last() -> None:
+    status = written(outcome(), live())
+    turned = {**status, "conditions": status["conditions"][::-1]}
+    assert buffer_status(outcome(), live(turned), NOON) is None
+    limited = Condition("LimitedByQuotas", ConditionStatus.TRUE, "LimitedByQuotas", "")
+    assert [item["type"] for item in written(outcome(READY, FULL, limited), live(turned))["conditions"]] == [
+        "ReadyForProvisioning",
+        "Provisioning",
+        "LimitedByQuotas",
+    ]
+
+
+OWNED = frozenset({"status.replicas", "status.conditions.Provisioning", "status.conditions.ReadyForProvisioning"})
+KARPENTER = ServingAutoscaler("Karpenter", "karpenter", conditions=frozenset({"Provisioning"}), last_write=NOON)
+SERVED = Condition("Fulfilment", ConditionStatus.TRUE, "ServedByAutoscaler", "Karpenter serves this buffer")
+
+
+def theirs(status: str = "True", *, part_of_it: bool = True) -> LiveObject:
+    """A status that headroom wrote and of which Karpenter has written Provisioning since."""
+    mine = written(outcome(), live())
+    said = [item for item in mine["conditions"] if item["type"] != "Provisioning"]
+    said.append({"type": "Provisioning", "status": status, "reason": "R", "message": "all 3 virtual pods", "x": 1})
+    own = OWNED if part_of_it else OWNED - {"status.conditions.Provisioning"}
+    managers = {"headroom": own, "karpenter": frozenset({"status.conditions.Provisioning"})}
+    return live({**mine, "conditions": said}, managers=managers)
+
+
+def test_what_an_autoscaler_wrote_stays_as_it_is_and_headrooms_own_word_goes() -> None:
+    native = outcome(SERVED, fulfilment="native", autoscaler=KARPENTER, holds_nodes=False)
+    status = written(native, theirs())
+    assert [item["type"] for item in status["conditions"]] == ["Provisioning", "Fulfilment"], "readiness was ours alone"
+    assert status["conditions"][0]["message"] == "all 3 virtual pods"
+    assert status["replicas"] == 3, "left out, it would be taken away"
+    alone = written(native, theirs(part_of_it=False))
+    assert [item["type"] for item in alone["conditions"]] == ["Fulfilment"], "what is wholly theirs is not mentioned"
+
+
+def test_once_handed_over_nothing_more_is_written() -> None:
+    native = outcome(SERVED, fulfilment="native", autoscaler=KARPENTER, holds_nodes=False)
+    before = theirs()
+    status = written(native, before)
+    managers = {**before.managers, "headroom": frozenset({f"status.conditions.{SERVED.type}", *OWNED})}
+    assert buffer_status(native, live(status, managers=managers), NOON + timedelta(hours=1)) is None
+
+
+def test_a_native_buffer_that_nobody_serves_says_only_that() -> None:
+    left = Condition("Fulfilment", ConditionStatus.UNKNOWN, "LeftToAutoscaler", "")
+    status = written(outcome(left, fulfilment="native", holds_nodes=False), theirs())
+    assert [item["type"] for item in status["conditions"]] == ["Fulfilment"]
+    assert "replicas" not in status
+
+
+def test_two_that_keep_a_buffer_do_not_fight_over_its_words() -> None:
+    both = Condition("Fulfilment", ConditionStatus.FALSE, "AlsoServed", "")
+    ours = outcome(READY, FULL, both, autoscaler=KARPENTER)
+    later = NOON + timedelta(hours=1)
+    agreed = {item["type"]: item for item in written(ours, theirs(), later)["conditions"]}
+    assert agreed["Provisioning"]["message"] == "all 3 virtual pods", "it says the same in other words"
+    wrong = theirs("False")
+    young = {item["type"]: item for item in written(ours, wrong, NOON)["conditions"]}
+    assert young["Provisioning"]["status"] == "False", "what it has just written is not corrected at once"
+    corrected = {item["type"]: item for item in written(ours, wrong, later)["conditions"]}
+    assert (corrected["Provisioning"]["status"], corrected["Provisioning"]["message"]) == ("True", FULL.message)
+
+
+def test_a_buffer_says_which_pods_it_was_translated_into() -> None:
+    shaped = outcome(shape=builders.shape("2", "1Gi", node_selector={"disk": "ssd"}))
+    container = {"name": "chunk", "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}}
+    status = written(shaped, live(kind="Buffer"))
+    assert status["podBasedBufferSpec"] == {
+        "replicaNum": 3,
+        "podSpec": {"containers": [container], "nodeSelector": {"disk": "ssd"}},
+    }
+    assert "podBasedBufferSpec" not in written(shaped, live())
+    unready = outcome(desired=None, shape=builders.shape())
+    assert "podBasedBufferSpec" not in written(unready, live(status, kind="Buffer"))
 
 
 def test_a_spec_that_another_manager_writes_does_not_matter() -> None:
     managers = {"kubectl": frozenset({"spec.replicas"}), "headroom": frozenset({"status.replicas"})}
     assert buffer_status(outcome(), live(managers=managers), NOON) is not None
-
-
-def test_a_native_buffers_status_is_the_autoscalers() -> None:
-    assert buffer_status(outcome(fulfilment="native"), live(), NOON) is None
 
 
 def test_last_fully_provisioned_is_when_fullness_began_or_ended() -> None:

@@ -33,7 +33,7 @@ def failed(failure: Failure, seconds: float = 0) -> Agenda:
     """After a pass that failed."""
     made = agenda()
     made.want(Trigger.CHANGE, at(seconds - 2))
-    made.begin()
+    made.begin(at(0))
     made.ended(at(seconds), failure)
     return made
 
@@ -76,7 +76,7 @@ def test_a_pass_sees_all_that_happened_before_it_and_nothing_that_comes_after() 
     made = agenda()
     made.want(Trigger.CHANGE, at(0))
     made.want(Trigger.TICK, at(1))
-    made.begin()
+    made.begin(at(0))
     assert made.due() is None
     made.want(Trigger.CHANGE, at(5))
     made.ended(at(6), None)
@@ -88,7 +88,7 @@ def test_a_transient_failure_is_retried_after_a_back_off_that_doubles_up_to_its_
     now, delays = NOON, []
     made.want(Trigger.TICK, now)
     for _ in range(8):
-        made.begin()
+        made.begin(at(0))
         made.ended(now, NO_ANSWER)
         due = made.due()
         assert due is not None
@@ -101,7 +101,7 @@ def test_a_transient_failure_is_retried_after_a_back_off_that_doubles_up_to_its_
 def test_a_success_starts_the_back_off_anew() -> None:
     made = failed(NO_ANSWER)
     for failure in (NO_ANSWER, None, NO_ANSWER):
-        made.begin()
+        made.begin(at(0))
         made.ended(at(10), failure)
     assert made.due() == (at(11), Trigger.RETRY)
 
@@ -110,7 +110,7 @@ def test_a_success_starts_the_back_off_anew() -> None:
 def test_neither_changes_nor_ticks_cut_a_back_off_short(trigger: Trigger) -> None:
     made = agenda()
     for _ in range(6):
-        made.begin()
+        made.begin(at(0))
         made.ended(at(0), NO_ANSWER)
     made.want(trigger, at(1))
     due = made.due()
@@ -122,7 +122,7 @@ def test_neither_changes_nor_ticks_cut_a_back_off_short(trigger: Trigger) -> Non
 def test_a_newer_commit_is_never_held_up_by_the_one_that_failed(failure: Failure) -> None:
     made = agenda()
     for _ in range(6):
-        made.begin()
+        made.begin(at(0))
         made.ended(at(0), failure)
     made.want(Trigger.COMMIT, at(0))
     assert made.due() == (at(2), Trigger.COMMIT)
@@ -132,7 +132,7 @@ def test_a_newer_commit_is_never_held_up_by_the_one_that_failed(failure: Failure
 def test_nor_is_one_that_came_while_the_failing_pass_was_under_way(failure: Failure) -> None:
     made = agenda()
     made.want(Trigger.START, at(0))
-    made.begin()
+    made.begin(at(0))
     made.want(Trigger.COMMIT, at(1))
     made.ended(at(10), failure)
     assert made.due() == (at(3), Trigger.COMMIT)
@@ -172,7 +172,7 @@ def test_a_request_ends_a_back_off() -> None:
 def test_a_clock_that_is_set_back_takes_what_is_planned_with_it() -> None:
     made = agenda()
     for _ in range(6):
-        made.begin()
+        made.begin(at(0))
         made.ended(at(0), NO_ANSWER)
     made.set_back(timedelta(hours=1), at(-3600))
     assert made.due() == (at(32 - 3600), Trigger.RETRY)
@@ -182,3 +182,42 @@ def test_a_clock_that_is_set_back_is_reason_enough_for_a_pass() -> None:
     made = agenda()
     made.set_back(timedelta(hours=1), at(-3600))
     assert made.due() == (at(-3600), Trigger.CLOCK)
+
+
+def test_taken_room_waits_only_for_the_burst_that_it_comes_in() -> None:
+    made = agenda()
+    made.want(Trigger.CHANGE, at(0))
+    made.want(Trigger.TAKEN, at(0.1))
+    assert made.due() == (at(0.25), Trigger.TAKEN)
+    made.want(Trigger.TAKEN, at(0.2))
+    assert made.due() == (at(0.35), Trigger.TAKEN)
+    for tenths in range(3, 30):
+        made.want(Trigger.TAKEN, at(tenths / 10))
+    assert made.due() == (at(0.6), Trigger.TAKEN)
+
+
+def test_room_taken_right_after_a_refill_is_gathered_as_any_change() -> None:
+    made = agenda()
+    made.want(Trigger.TAKEN, at(0))
+    made.begin(at(0.15))
+    made.want(Trigger.TAKEN, at(1))
+    assert made.due() == (at(3), Trigger.TAKEN)
+    made.begin(at(3))
+    made.want(Trigger.TAKEN, at(3.5))
+    assert made.due() == (at(3.65), Trigger.TAKEN)
+
+
+def test_a_pass_for_another_reason_delays_no_refill() -> None:
+    made = agenda()
+    made.want(Trigger.TICK, at(0))
+    made.begin(at(0))
+    made.want(Trigger.TAKEN, at(0.5))
+    assert made.due() == (at(0.65), Trigger.TAKEN)
+
+
+def test_a_clock_that_was_set_back_delays_no_refill() -> None:
+    made = agenda()
+    made.want(Trigger.TAKEN, at(0))
+    made.begin(at(0.15))
+    made.want(Trigger.TAKEN, at(-3600))
+    assert made.due() == (at(-3600) + timedelta(milliseconds=150), Trigger.TAKEN)

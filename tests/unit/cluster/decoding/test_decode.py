@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.cluster.decoding.decode import decode, resource_in
+from reconciler.cluster.decoding.decode import decode
 from reconciler.cluster.decoding.policies import NamespaceLabels
 from reconciler.cluster.resources import (
     CAPACITY_BUFFERS,
@@ -174,6 +174,69 @@ def test_jobs_have_their_size_in_parallelism() -> None:
     assert value(CRON_JOBS, cron).shape == value(JOBS, job).shape
 
 
+@pytest.mark.parametrize(
+    ("spec", "status", "left"),
+    [
+        ({"parallelism": 5}, {}, 5),
+        ({}, {}, 1),
+        ({"parallelism": 5, "completions": 8}, {"succeeded": 2}, 5),
+        ({"parallelism": 5, "completions": 8}, {"succeeded": 6}, 2),
+        ({"parallelism": 5, "completions": 3}, {}, 3),
+        ({"completions": 1}, {"succeeded": 1}, 0),
+        ({"parallelism": 5, "completions": 8, "suspend": True}, {}, 0),
+        ({"parallelism": 5, "completions": 8, "suspend": False}, {}, 5),
+        ({"parallelism": 5, "completions": 8}, {"conditions": [{"type": "Complete", "status": "True"}]}, 0),
+        ({"parallelism": 5, "completions": 8}, {"conditions": [{"type": "FailureTarget", "status": "True"}]}, 0),
+        ({"parallelism": 5, "completions": 8}, {"conditions": [{"type": "Failed", "status": "False"}]}, 5),
+        ({"parallelism": 5, "completions": 8}, {"conditions": [{"type": "Suspended", "status": "True"}]}, 5),
+        # Pods that share a queue of work: after the first success no new one is made.
+        ({"parallelism": 5}, {"succeeded": 1, "active": 3}, 3),
+        ({"parallelism": 5}, {"succeeded": 1}, 0),
+        ({"parallelism": 0, "completions": 8}, {}, 0),
+    ],
+)
+def test_a_job_asks_for_what_is_left_of_it(spec: dict[str, Any], status: dict[str, Any], left: int) -> None:
+    document = {"metadata": {"name": "j", "namespace": "shop"}, "spec": spec, "status": status}
+    assert value(JOBS, document).replicas == left
+
+
+def test_a_suspended_cron_job_makes_no_jobs() -> None:
+    spec = {"jobTemplate": {"spec": {"parallelism": 4, "completions": 3}}}
+    metadata = {"name": "c", "namespace": "shop"}
+    assert value(CRON_JOBS, {"metadata": metadata, "spec": spec}).replicas == 3
+    assert value(CRON_JOBS, {"metadata": metadata, "spec": {**spec, "suspend": True}}).replicas == 0
+
+
+CLONE_SETS = Resource("apps.kruise.io", "CloneSet", "clonesets", ("v1alpha1",), builtin=False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        ({"selector": {"matchLabels": {"app": "web"}}}, {}),
+        ({}, {"selector": "app=web"}),
+        ({"selector": {"matchLabels": {"app": "other"}}}, {"labelSelector": "app in (web)"}),
+        ({"selector": {"app": "web"}}, {"selector": ""}),
+    ],
+)
+def test_a_kind_with_a_scale_is_what_its_scale_tells(spec: dict[str, Any], status: dict[str, Any]) -> None:
+    document = deployment(managed_fields=[managed("hpa", {"f:spec": {"f:replicas": {}}}, subresource="scale")])
+    document["spec"] = {"replicas": 5, "template": document["spec"]["template"], **spec}
+    document["status"] = {"replicas": 4, "conditions": "odd", **status}
+    found = value(CLONE_SETS, document)
+    assert found.ref == ObjectRef("apps.kruise.io", "CloneSet", "shop", "web")
+    assert (found.replicas, found.observed_replicas, found.replicas_manager) == (5, 4, "hpa")
+    assert found.shape is None, "its template is not what a cluster shows"
+    assert found.selector.matches({"app": "web"})
+    assert not found.selector.matches({"app": "other"})
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", {"replicas": "many", "selector": 5}, {"selector": {}}])
+def test_a_kind_with_a_scale_may_have_fields_of_any_type(spec: Any) -> None:
+    found = value(CLONE_SETS, {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec, "status": spec})
+    assert (found.replicas, found.observed_replicas, found.selector) == (None, None, None)
+
+
 def test_a_daemon_set() -> None:
     found = value(DAEMON_SETS, deployment("agent"))
     assert isinstance(found, DaemonSet)
@@ -202,12 +265,30 @@ def test_a_quota_of_zero_forbids() -> None:
     assert value(RESOURCE_QUOTAS, document).hard == (("cpu", 0),)
 
 
-def test_a_quota_with_scopes_is_left_out() -> None:
+def test_a_quota_has_its_scopes_from_both_places() -> None:
+    selector = {
+        "matchExpressions": [
+            {"scopeName": "PriorityClass", "operator": "In", "values": ["high", "low"]},
+            {"scopeName": "NotBestEffort", "operator": "Exists"},
+        ]
+    }
     document = {
         "metadata": {"name": "q", "namespace": "shop"},
-        "spec": {"hard": {"cpu": "4"}, "scopes": ["BestEffort"]},
+        "spec": {"hard": {"cpu": "4"}, "scopes": ["NotTerminating"], "scopeSelector": selector},
     }
-    assert value(RESOURCE_QUOTAS, document) is None
+    assert value(RESOURCE_QUOTAS, document).scopes == (
+        Requirement("NotTerminating", Operator.EXISTS),
+        Requirement("PriorityClass", Operator.IN, ("high", "low")),
+        Requirement("NotBestEffort", Operator.EXISTS),
+    )
+
+
+def test_a_quota_with_a_scope_that_cannot_be_read_is_a_gap() -> None:
+    selector = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "Near"}]}
+    spec = {"hard": {"cpu": "4"}, "scopeSelector": selector}
+    decoded = decode(RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": "shop"}, "spec": spec})
+    assert decoded.value is None
+    assert decoded.problem == ("ResourceQuota/shop/q cannot be read: operator 'Near' of 'PriorityClass' does not exist")
 
 
 def test_a_pod_disruption_budget_has_what_may_be_evicted_now() -> None:
@@ -246,11 +327,15 @@ def test_a_namespace() -> None:
 
 
 def test_a_declared_kind_is_kept_whole_but_for_what_changes_with_every_write() -> None:
-    document = buffer(managedFields=[managed("karpenter", {"f:status": {"f:conditions": {}, "f:replicas": {}}})])
+    conditions: dict[str, object] = {'k:{"type":"Ready"}': {".": {}, "f:type": {}}, "k:odd": {}}
+    entry = managed("karpenter", {"f:status": {"f:conditions": conditions, "f:replicas": {}}})
+    document = buffer(managedFields=[{**entry, "time": "2026-11-22T12:00:00Z"}, managed("kubectl", {"f:spec": {}})])
     found = value(CAPACITY_BUFFERS, document)
     assert isinstance(found, LiveObject)
     assert found.ref == ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
-    assert found.managers == {"karpenter": frozenset({"status.conditions", "status.replicas"})}
+    theirs = {"status.conditions", "status.conditions.Ready", "status.replicas"}
+    assert found.managers == {"karpenter": frozenset(theirs), "kubectl": frozenset({"spec"})}
+    assert found.status_writes == {"karpenter": "2026-11-22T12:00:00Z"}
     assert "managedFields" not in found.body["metadata"]
     assert "resourceVersion" not in found.body["metadata"]
     assert found.body["spec"] == buffer()["spec"]
@@ -274,11 +359,3 @@ def test_a_pod_that_asks_for_less_than_nothing_cannot_be_read() -> None:
     decoded = decode(PODS, pod(cpu="-3"))
     assert decoded.value is None
     assert decoded.problem == "Pod/shop/web-1 cannot be read: resources of container main: cpu is -3, which is negative"
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [(("apps/v1", "Deployment"), DEPLOYMENTS), (("v1", "Pod"), PODS), (("v1", "Secret"), None)],
-)
-def test_what_an_item_of_a_mixed_list_is(kind: tuple[str, str], expected: Resource | None) -> None:
-    assert resource_in({"apiVersion": kind[0], "kind": kind[1]}) is expected

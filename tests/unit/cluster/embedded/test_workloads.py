@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.model.errors import Invalid
+from reconciler.model.refs import ObjectRef
 from tests.fakes.clock import ManualClock
 from tests.fakes.embedded import Document, Sandbox, node_claim, workload, workload_ref
 
@@ -155,6 +156,93 @@ def test_a_deployments_replica_set_in_a_snapshot_is_not_scaled_beside_it(tmp_pat
     cluster = opened(snapshot(tmp_path, workloads=[workload(replicas=2), replica_set]))
     cluster.scale(workload_ref(), 5)
     assert len(cluster.view().pods) == 5
+
+
+def running_pod(name: str, owner: tuple[str, str]) -> Document:
+    kind, owner_name = owner
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "labels": {"app": "web", "added": "by-a-webhook"},
+            "ownerReferences": [
+                {"apiVersion": "x/v1", "kind": kind, "name": owner_name, "uid": "u", "controller": True}
+            ],
+        },
+        "spec": {
+            "containers": [{"name": "main", "resources": {"requests": {"cpu": "750m"}}}],
+            "nodeName": "gone",
+        },
+        "status": {"phase": "Running"},
+    }
+
+
+def scale_of(kind: str, *, replicas: int) -> Document:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"replicas": replicas},
+        "status": {"replicas": 1, "selector": "app=web"},
+    }
+
+
+def test_a_kind_with_a_scale_has_pods_like_its_newest(tmp_path: Path) -> None:
+    pods = [running_pod("web-1", ("CloneSet", "web"))]
+    cluster = opened(snapshot(tmp_path, pods=pods, workloads=[scale_of("CloneSet", replicas=1)]))
+    ref = ObjectRef("example.com", "CloneSet", "shop", "web")
+    assert ("example.com", "CloneSet") in cluster.view().apis
+    cluster.scale(ref, 3)
+    view = cluster.view()
+    assert len(view.pods) == 3
+    assert {pod.shape.requests.get("cpu") for pod in view.pods} == {750}
+    assert {(pod.owner_kind, pod.owner_name) for pod in view.pods} == {("CloneSet", "web")}
+    assert sorted(pod.node_name or "" for pod in view.pods) == ["", "", "gone"]
+    (seen,) = view.workloads
+    assert (seen.ref, seen.replicas, seen.observed_replicas, seen.shape) == (ref, 3, 3, None)
+    cluster.scale(ref, 1)
+    assert [pod.name for pod in cluster.view().pods] == ["web-1"]
+
+
+def test_a_kind_with_a_scale_and_no_pod_waits_for_one(tmp_path: Path) -> None:
+    cluster = opened(snapshot(tmp_path, workloads=[scale_of("CloneSet", replicas=3)]))
+    assert cluster.view().pods == ()
+    assert [item.replicas for item in cluster.view().workloads] == [3]
+
+
+def test_a_rollouts_pods_belong_to_its_replica_set(tmp_path: Path) -> None:
+    replica_set = workload("web", kind="ReplicaSet", replicas=1)
+    replica_set["metadata"] |= {
+        "name": "web-abc",
+        "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "Rollout", "name": "web", "uid": "u"}],
+    }
+    pods = [running_pod("web-abc-1", ("ReplicaSet", "web-abc"))]
+    lists = [replica_set, scale_of("Rollout", replicas=1)]
+    cluster = opened(snapshot(tmp_path, pods=pods, workloads=lists))
+    cluster.scale(ObjectRef("example.com", "Rollout", "shop", "web"), 4)
+    assert {pod.owner_name for pod in cluster.view().pods} == {"web-abc"}
+    assert len(cluster.view().pods) == 4
+
+
+def test_kinds_that_nobody_served_are_refused() -> None:
+    with pytest.raises(Invalid, match="no matches for kind 'CloneSet'"):
+        Sandbox().cluster.apply(scale_of("CloneSet", replicas=1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({"spec": {"suspend": True}}, 0),
+        ({"status": {"succeeded": 3}}, 1),
+        ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, 0),
+        ({}, 2),
+    ],
+)
+def test_a_job_of_a_snapshot_has_the_pods_that_are_left(tmp_path: Path, changes: Document, count: int) -> None:
+    job = workload("batch", kind="Job", replicas=0) | {"apiVersion": "batch/v1"}
+    job["spec"] |= {"parallelism": 2, "completions": 4, **changes.get("spec", {})}
+    job["status"] = changes.get("status", {})
+    assert len(opened(snapshot(tmp_path, workloads=[job])).view().pods) == count
 
 
 def test_finished_pods_of_a_snapshot_are_left_out(tmp_path: Path) -> None:

@@ -11,7 +11,18 @@ from typing import Any
 
 import pytest
 
-from reconciler.cluster.resources import CAPACITY_BUFFERS, DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, RESOURCES, Resource
+from reconciler.cluster.resources import (
+    CAPACITY_BUFFERS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    POD_TEMPLATES,
+    PODS,
+    RESOURCES,
+    Resource,
+    scaled_kind,
+)
+from reconciler.cluster.scales import scale_document
 from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.cluster import SnapshotCluster
 from reconciler.cluster.snapshot.files import CATALOG_FILE, file_of
@@ -172,6 +183,93 @@ def test_a_list_under_another_name_is_not_passed_over_in_silence(tmp_path: Path,
     assert finding.message == f"{path}: deployments.yaml, objects.json are not read: no file of a snapshot is called so"
     assert "instance_types.json" in finding.hint
     assert "workloads.json is for Deployment" in finding.hint
+
+
+CLONE_SETS = scaled_kind("apps.kruise.io", "CloneSet", "clonesets", ("v1alpha1", "v1beta1"))
+
+
+def clone_set(name: str = "web", *, version: str = "v1alpha1") -> Document:
+    """As kubectl prints one, with everything that is none of headroom's business."""
+    document = deployment(name)
+    document["status"] |= {"labelSelector": f"app={name}", "expectedUpdatedReplicas": 3}
+    return document | {"apiVersion": f"apps.kruise.io/{version}", "kind": "CloneSet"}
+
+
+def kubectl_list(*items: Document) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": list(items)})
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("name", ["workloads.json", "clonesets.json"])
+def test_any_kind_with_a_scale_is_read(tmp_path: Path, name: str, archived: bool) -> None:  # noqa: FBT001 - a plain choice
+    folder = tmp_path / "shot"
+    folder.mkdir()
+    (folder / name).write_text(kubectl_list(clone_set(), clone_set("api", version="v1beta1")))
+    if archived:
+        with tarfile.open(tmp_path / "by-hand.tgz", "w:gz") as archive:
+            archive.add(folder, arcname="some/folder")
+    view = SnapshotCluster(str(tmp_path / "by-hand.tgz" if archived else folder)).view()
+    assert view.findings == ()
+    assert [str(item.ref) for item in view.workloads] == ["CloneSet/shop/api", "CloneSet/shop/web"]
+    web = view.workloads[1]
+    assert (web.replicas, web.observed_replicas, web.shape) == (3, 2, None)
+    assert web.selector is not None
+    assert web.selector.matches({"app": "web"})
+
+
+def test_kubernetes_own_workloads_may_have_a_file_each(tmp_path: Path) -> None:
+    (tmp_path / "deployments.json").write_text(
+        kubectl_list(deployment() | {"apiVersion": "apps/v1", "kind": "Deployment"})
+    )
+    capture(read, tmp_path)  # which has the same Deployment in workloads.json
+    view = SnapshotCluster(str(tmp_path)).view()
+    assert view.findings == ()
+    assert [str(item.ref) for item in view.workloads] == ["Deployment/shop/web"]
+
+
+@pytest.mark.parametrize(
+    ("name", "items"),
+    [
+        ("certificates.json", [{"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "x"}}]),
+        ("clonesets.json", [{"kind": "CloneSet", "spec": {"replicas": 1}}]),
+        ("services.json", [{"apiVersion": "v1", "kind": "Service", "spec": {"replicas": 1}}]),
+        ("copies.json", [clone_set()]),
+        ("clonesets.json", []),
+    ],
+)
+def test_a_file_of_other_things_is_not_read_and_that_is_said(tmp_path: Path, name: str, items: list[Document]) -> None:
+    (tmp_path / name).write_text(kubectl_list(*items))
+    view = SnapshotCluster(str(tmp_path)).view()
+    assert [finding.code for finding in view.findings] == ["unread-file"]
+    assert view.workloads == ()
+
+
+def test_objects_of_kinds_with_a_scale_are_captured_among_the_workloads(tmp_path: Path) -> None:
+    scaled = [
+        (CLONE_SETS, scale_document(CLONE_SETS, ObjectRef(*CLONE_SETS.key, "shop", name), 5, 4, f"app={name}"))
+        for name in ("web", "api")
+    ]
+    for order, name in ((scaled, "one"), (scaled[::-1], "two")):
+        assert capture(read, tmp_path / name, scaled=order)["clonesets"] == 2
+    assert text_of(tmp_path / "one") == text_of(tmp_path / "two")
+    store = ViewStore()
+    for resource, document in scaled:
+        store.put(resource, document)
+    captured = SnapshotCluster(str(tmp_path / "one")).view().workloads
+    assert tuple(item for item in captured if item.ref.kind == "CloneSet") == store.view().workloads
+
+
+def test_how_far_a_job_has_come_is_captured(tmp_path: Path) -> None:
+    spec = {"parallelism": 5, "completions": 8, "template": deployment()["spec"]["template"]}
+    ended = {"type": "Complete", "status": "True", "message": SECRET}
+    states: dict[str, Document] = {"half": {"succeeded": 6, "active": 2}, "over": {"conditions": [ended]}}
+    jobs = [
+        {"metadata": {"name": name, "namespace": "shop"}, "spec": spec, "status": {**status, "startTime": "x"}}
+        for name, status in states.items()
+    ]
+    capture(lambda resource: jobs if resource is JOBS else [], tmp_path)
+    assert SECRET not in text_of(tmp_path)
+    assert [item.replicas for item in SnapshotCluster(str(tmp_path)).view().workloads] == [2, 0]
 
 
 def test_what_a_capture_writes_is_all_read(tmp_path: Path) -> None:

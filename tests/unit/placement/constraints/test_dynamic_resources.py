@@ -18,7 +18,13 @@ from reconciler.model.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from reconciler.model.nodes import HOLDS_ANNOTATION, INITIALIZED_LABEL, INSTANCE_TYPE_LABEL, PLACEHOLDER_LABEL
+from reconciler.model.nodes import (
+    HELD_ANNOTATION,
+    HOLDS_ANNOTATION,
+    INITIALIZED_LABEL,
+    INSTANCE_TYPE_LABEL,
+    PLACEHOLDER_LABEL,
+)
 from reconciler.model.placement import Placement
 from reconciler.model.pods import GeneratedClaim, PodShape
 from reconciler.model.refs import ObjectRef
@@ -286,7 +292,8 @@ def test_what_is_nobodys_any_more_is_anybodys() -> None:
     devices = Devices((), (WHOLE,), templates=(template("odd", simple=False),))
     labels = {PLACEHOLDER_LABEL: "true"}
     for words, count in (("1 of CapacityBuffer/shop/web", 0), ("1 of CapacityBuffer/shop/train", 1), ("", 1)):
-        there = node("a", labels=labels, annotations={HOLDS_ANNOTATION: words} if words else {})
+        annotations = {HOLDS_ANNOTATION: words, HELD_ANNOTATION: "true"} if words else {}
+        there = node("a", labels=labels, annotations=annotations)
         view = ClusterView(nodes=(there,), devices=devices)
         placement = place(Problem(view, node_pools=(), instance_types=TYPES, demands=(odd,)))
         assert sum(on(placement).values()) == count

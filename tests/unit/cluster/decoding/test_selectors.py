@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from reconciler.cluster.scales import selector_from
+from reconciler.cluster.decoding.selectors import selector_from
 from reconciler.manifests.pod_spec import selector_of
 from reconciler.manifests.pod_wire import LabelSelectorWire
 

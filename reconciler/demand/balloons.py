@@ -1,0 +1,40 @@
+"""Balloon pods on their way out: the room that they have is the buffer's, whoever keeps it from now on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from reconciler.model.balloons import balloon_of, balloon_ref
+from reconciler.model.buffers import Fulfilment
+from reconciler.model.demand import Demand
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+
+
+def leaving_balloons(demands: Iterable[Demand]) -> frozenset[ObjectRef]:
+    """Deployments that go with this pass if they are there: of buffers that headroom keeps with placeholders, or that an
+    autoscaler reports as provisioned."""
+    return frozenset(balloon_ref(demand.ref) for demand in demands if demand.desired is not None and _is_let_go(demand))
+
+
+def without_balloons(view: ClusterView, leaving: Collection[ObjectRef]) -> ClusterView:
+    """The cluster without those pods, so that chunks are placed where they stand; the same object where there are none."""
+    pods = tuple(pod for pod in view.pods if balloon_of(pod) not in leaving)
+    return view if len(pods) == len(view.pods) else replace(view, pods=pods)
+
+
+def without_waiting_balloons(
+    demands: Sequence[Demand], view: ClusterView, leaving: Collection[ObjectRef]
+) -> tuple[Demand, ...]:
+    """Without the pending pods among them: nobody makes room any more for what goes."""
+    gone = {(pod.namespace, pod.name) for pod in view.pods if balloon_of(pod) in leaving}
+    return tuple(
+        demand for demand in demands if not demand.is_pending_pod or (demand.ref.namespace, demand.ref.name) not in gone
+    )
+
+
+def _is_let_go(demand: Demand) -> bool:
+    if demand.fulfilment == Fulfilment.NATIVE:
+        return demand.autoscaler is not None and demand.autoscaler.reports
+    return demand.fulfilment == Fulfilment.PLACEHOLDER and not demand.is_pending_pod

@@ -1,0 +1,186 @@
+"""Who keeps a buffer's capacity: headroom with placeholders, the autoscaler that serves it, or balloon pods.
+
+Nothing is let go before the one that comes after has it. How far that is, is read from the buffer's own condition
+`Fulfilment`, so that a restart in the middle changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from reconciler.model.autoscalers import ServingAutoscaler, condition_of, serving_autoscaler, time_of
+from reconciler.model.buffers import Buffer, Fulfilment
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.declared import Declared
+from reconciler.model.marks import is_own
+from reconciler.model.view import LiveObject
+
+FULFILMENT_ANNOTATION: Final = "headroom.dev/fulfilment"
+FULFILMENT: Final = "Fulfilment"
+"""The condition; a buffer that headroom keeps with placeholders and that nobody else serves has none."""
+SERVED, HANDING_OVER, LEFT = "ServedByAutoscaler", "HandingOver", "LeftToAutoscaler"
+MISSING, TAKEN_BACK, ALSO_SERVED = "CapacityMissing", "TakenBack", "AlsoServed"
+BALLOONS = "BalloonPods"
+SILENCE = timedelta(minutes=10)
+"""After which an autoscaler's word counts for nothing if the capacity is not there."""
+GRACE = timedelta(minutes=1)
+"""How long the capacity may be missing before: a living autoscaler says so itself within that time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """fulfilment: who keeps it; holds_nodes: headroom protects what it has for it; opens_nodes: and makes more.
+
+    is_placed: its chunks take room in the placement. condition: what the buffer says of it, None for plain placeholders.
+    autoscaler: the one whose fields are in the status. silent: that one has not written for long. balloons: pods of its
+    balloon that have a node.
+    """
+
+    fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
+    holds_nodes: bool = True
+    opens_nodes: bool = True
+    is_placed: bool = True
+    condition: Condition | None = None
+    autoscaler: ServingAutoscaler | None = None
+    silent: bool = False
+    balloons: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is known of one buffer. live: its object; now: the cluster's time, None where ages do not matter.
+
+    balloons: pods of its balloon that have a node; desired: its size.
+    """
+
+    buffer: Buffer
+    live: LiveObject | None = None
+    now: datetime | None = None
+    balloons: int = 0
+    desired: int | None = None
+
+
+def with_default_fulfilment(declared: Declared, default: Fulfilment) -> Declared:
+    """Every buffer with who keeps it where it does not say so itself."""
+    if default is Fulfilment.PLACEHOLDER:
+        return declared
+    return replace(declared, buffers=tuple(replace(item, default_fulfilment=default) for item in declared.buffers))
+
+
+def asked_for(buffer: Buffer) -> Fulfilment | None:
+    """As annotated; None where it is not, and for an unknown value, which validation reports."""
+    written = buffer.annotation(FULFILMENT_ANNOTATION)
+    return next((kind for kind in Fulfilment if kind.value == written), None)
+
+
+def keeping(situation: Situation) -> Keeping:
+    """Who keeps the buffer now.
+
+    Headroom stands down for a known autoscaler, but not where the buffer asks for something else by its annotation.
+    """
+    asked = asked_for(situation.buffer)
+    autoscaler = serving_autoscaler(situation.live)
+    wanted = asked or (Fulfilment.NATIVE if autoscaler is not None else situation.buffer.default_fulfilment)
+    if wanted is Fulfilment.NATIVE:
+        may_take_back = asked is None and situation.buffer.default_fulfilment is not Fulfilment.NATIVE
+        return _native(situation, autoscaler, may_take_back=may_take_back)
+    if wanted is Fulfilment.BALLOON:
+        return _balloon(situation, autoscaler)
+    return _placeholder(autoscaler)
+
+
+def _placeholder(autoscaler: ServingAutoscaler | None) -> Keeping:
+    if autoscaler is None:
+        return Keeping()
+    message = f"headroom keeps this buffer as it asks for, but {autoscaler.name} serves it too"
+    return Keeping(condition=_condition(ConditionStatus.FALSE, ALSO_SERVED, message), autoscaler=autoscaler)
+
+
+def _native(situation: Situation, autoscaler: ServingAutoscaler | None, *, may_take_back: bool) -> Keeping:
+    if autoscaler is None:
+        return _not_served(situation)
+    silent = may_take_back and _is_silent(autoscaler, situation.now)
+    if may_take_back and _is_taken_back(situation, autoscaler, silent=silent):
+        message = f"{autoscaler.name} has not written for long, and the capacity was missing: headroom keeps the buffer"
+        return Keeping(condition=_condition(ConditionStatus.FALSE, TAKEN_BACK, message), autoscaler=autoscaler)
+    if not autoscaler.reports and _held_before(situation.live):
+        return _handing_over(f"until {autoscaler.name} reports that it is provisioned", autoscaler)
+    message = f"{autoscaler.name} serves this buffer: headroom holds nothing for it"
+    condition = _condition(ConditionStatus.TRUE, SERVED, message)
+    return Keeping(
+        Fulfilment.NATIVE,
+        holds_nodes=False,
+        opens_nodes=False,
+        condition=condition,
+        autoscaler=autoscaler,
+        silent=silent,
+    )
+
+
+def _not_served(situation: Situation) -> Keeping:
+    """Asked for, but nobody has come yet: only what headroom had before is kept."""
+    if _held_before(situation.live):
+        return _handing_over("until an autoscaler serves the buffer", None)
+    message = "left to the autoscaler, which has not picked it up yet"
+    condition = _condition(ConditionStatus.UNKNOWN, LEFT, message)
+    return Keeping(Fulfilment.NATIVE, holds_nodes=False, opens_nodes=False, is_placed=False, condition=condition)
+
+
+def _handing_over(until: str, autoscaler: ServingAutoscaler | None) -> Keeping:
+    message = f"headroom holds what it has for the buffer {until}"
+    condition = _condition(ConditionStatus.FALSE, HANDING_OVER, message)
+    return Keeping(Fulfilment.NATIVE, opens_nodes=False, condition=condition, autoscaler=autoscaler)
+
+
+def _balloon(situation: Situation, autoscaler: ServingAutoscaler | None) -> Keeping:
+    missing = (situation.desired or 0) - situation.balloons
+    if missing > 0 and _held_before(situation.live):
+        message = "headroom holds what it has for the buffer until its balloon pods run"
+        condition = _condition(ConditionStatus.FALSE, HANDING_OVER, message)
+        return Keeping(
+            Fulfilment.BALLOON,
+            opens_nodes=False,
+            condition=condition,
+            autoscaler=autoscaler,
+            balloons=situation.balloons,
+        )
+    condition = _condition(ConditionStatus.TRUE, BALLOONS, "balloon pods of low priority keep the capacity")
+    return Keeping(
+        Fulfilment.BALLOON,
+        holds_nodes=False,
+        opens_nodes=False,
+        is_placed=False,
+        condition=condition,
+        autoscaler=autoscaler,
+        balloons=situation.balloons,
+    )
+
+
+def _held_before(live: LiveObject | None) -> bool:
+    """Headroom kept it up to now: its own word stands in the status, and it has not let go since."""
+    if live is None or condition_of(live, FULFILMENT).get("reason") in {SERVED, MISSING, LEFT, BALLOONS}:
+        return False
+    provisioning = "status.conditions.Provisioning"
+    return any(provisioning in fields for manager, fields in live.managers.items() if is_own(manager))
+
+
+def _is_silent(autoscaler: ServingAutoscaler, now: datetime | None) -> bool:
+    return now is not None and autoscaler.last_write is not None and now - autoscaler.last_write > SILENCE
+
+
+def _is_taken_back(situation: Situation, autoscaler: ServingAutoscaler, *, silent: bool) -> bool:
+    """Since the capacity went missing the autoscaler has not said that it is there again."""
+    condition = condition_of(situation.live, FULFILMENT)
+    since = time_of(condition.get("lastTransitionTime"))
+    if since is None or situation.now is None:
+        return False
+    if condition.get("reason") == TAKEN_BACK:
+        has_come_back = autoscaler.last_write is not None and autoscaler.last_write > since
+        return not (has_come_back and autoscaler.reports)
+    return condition.get("reason") == MISSING and silent and situation.now - since >= GRACE
+
+
+def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:
+    return Condition(FULFILMENT, status, reason, message)

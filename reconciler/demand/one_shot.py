@@ -1,0 +1,45 @@
+"""A one-shot buffer after it was filled: what is left of it stays where it is, and nothing is added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reconciler.model.buffers import Buffer, Fulfilment
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.one_shots import ONE_SHOT_ANNOTATION, FilledOnce
+from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import LiveObject
+
+
+def is_one_shot(buffer: Buffer) -> bool:
+    return buffer.annotation(ONE_SHOT_ANNOTATION) == "true"
+
+
+def uid_of(live: LiveObject | None) -> str:
+    return "" if live is None else str((live.body.get("metadata") or {}).get("uid", ""))
+
+
+def once(demand: Demand, buffer: Buffer, uid: str, filled: Mapping[str, FilledOnce]) -> Demand:
+    """The demand of a buffer that may be one-shot. filled: those that were, by uid.
+
+    Its chunks may stay on the nodes that they were on and nowhere else: room that became free elsewhere would be a refill.
+    """
+    if not is_one_shot(buffer) or demand.fulfilment != Fulfilment.PLACEHOLDER or demand.desired is None:
+        return demand
+    marked = replace(demand, one_shot=True)
+    known = filled.get(uid) if uid else None
+    if known is None:
+        return marked
+    left = min(known.left, demand.desired)
+    message = f"{ONE_SHOT_ANNOTATION}: filled at {known.filled}, {left:,} of it left, and not filled again"
+    groups = tuple(ChunkGroup(_on(group.shape, known.nodes), left) for group in demand.groups) if left else ()
+    explanation = (*demand.explanation, message)
+    return replace(marked, desired=left, groups=groups, opens_nodes=False, explanation=explanation)
+
+
+def _on(shape: PodShape, nodes: tuple[str, ...]) -> PodShape:
+    here = Requirement("metadata.name", Operator.IN, nodes)
+    terms = shape.required_node_terms or (NodeSelectorTerm(),)
+    return replace(shape, required_node_terms=tuple(replace(term, fields=(*term.fields, here)) for term in terms))

@@ -1,0 +1,118 @@
+"""Lets chunks leave placeholders for room that became free elsewhere: a few placements on trial, of which the last good one is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from reconciler.model.edges import Edge
+from reconciler.model.placement import Placement
+from reconciler.placement.checker.violations import violations
+from reconciler.placement.memory import Memory
+from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
+from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.cost import Prices
+from reconciler.plan.rejection import rejections
+from reconciler.plan.spare_room import could_fit_elsewhere
+from reconciler.plan.vacating import Vacancy, vacancies
+from reconciler.stages.rules import Rules
+from reconciler.stages.state import PassState
+
+MOST_TRIALS = 6
+"""In one pass. The next pass goes on where this one left off, since what was left is released by then."""
+
+
+@dataclass(slots=True)
+class Trials:
+    """What each trial of the last pass came to, so that an unchanged cluster is not tried again."""
+
+    memories: list[Memory] = field(default_factory=lambda: [Memory() for _ in range(MOST_TRIALS)])
+
+
+@dataclass(frozen=True, slots=True)
+class Vacate:
+    phase: ClassVar[str] = "placement"
+
+    rules: Rules
+    trials: Trials
+
+    def run(self, state: PassState) -> PassState:
+        """With the placement that leaves the most placeholders; as it was where none can be left."""
+        is_whole = state.view.complete and not state.tree.reasons_to_keep
+        if state.placement.planned or not state.demands or not is_whole:
+            return state
+        bins = all_bins(state.prepared.room, state.placement.occupied)
+        found = vacancies(
+            bins,
+            state.effective.node_pools,
+            state.now - state.view.clock_skew,
+            unavailable=state.prepared.options.leaving | state.prepared.options.keeping,
+            price_of=Prices(state.instance_types).of,
+        )
+        if found.next_look is not None:
+            look = Edge(found.next_look + state.view.clock_skew, "room will have been free for `consolidateAfter`")
+            state = replace(state, edges=(*state.edges, look))
+        memories = iter(self.trials.memories)
+        left: frozenset[str] = frozenset()
+        for vacancy in found.by_pool:
+            state, left = self._leave(state, vacancy, bins, left, memories)
+        return state
+
+    def _leave(
+        self,
+        state: PassState,
+        vacancy: Vacancy,
+        bins: Sequence[Bin],
+        left: frozenset[str],
+        memories: Iterator[Memory],
+    ) -> tuple[PassState, frozenset[str]]:
+        """As many of one NodePool's placeholders as may be left and can be. left: those of others that are left already."""
+        before = len(left)
+        for name in vacancy.candidates:
+            if vacancy.most is not None and len(left) - before >= vacancy.most:
+                break
+            if not could_fit_elsewhere(name, bins, state.demands, state.prepared.room, vacancy.closed | left):
+                continue
+            memory = next(memories, None)
+            if memory is None:
+                break
+            problem = _problem(state, vacancy, bins, left | {name})
+            trial = place(problem, memory=memory)
+            if not _is_as_good(trial, state.placement):
+                continue
+            left |= {name}
+            broken = violations(problem, trial) if self.rules.check_placement else ()
+            state = replace(
+                state, placement=trial, broken_rules=broken, findings=(*state.findings, *rejections(broken))
+            )
+        return state, left
+
+
+def _problem(state: PassState, vacancy: Vacancy, bins: Sequence[Bin], left: frozenset[str]) -> Problem:
+    """Bins that take no others keep the chunks that they have; those that have none are no place at all."""
+    keeping = frozenset(item.name for item in bins if item.chunks and item.name in vacancy.closed)
+    options = state.prepared.options
+    return Problem(
+        state.prepared.room,
+        node_pools=state.effective.node_pools,
+        instance_types=state.instance_types,
+        demands=state.demands,
+        overlays=state.effective.node_overlays,
+        options=replace(
+            options,
+            leaving=options.leaving | left | (vacancy.closed - keeping),
+            keeping=(options.keeping | keeping) - left,
+            optimal=False,
+        ),
+    )
+
+
+def _is_as_good(trial: Placement, known: Placement) -> bool:
+    """No node has to be made for it, and nobody lost a place."""
+    return not trial.planned and _missing(trial) <= _missing(known)
+
+
+def _missing(placement: Placement) -> int:
+    return sum(item.count for item in placement.unplaced)

@@ -1,0 +1,205 @@
+"""Who keeps a buffer on real Karpenter: its own gate, headroom, and the way there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.karpenter import KarpenterOptions
+from tests.controlplane.rest import Document
+from tests.e2e.capacity_repository import CapacityRepository
+from tests.e2e.daemon_process import ROOT, USER, DaemonProcess
+from tests.e2e.shop import BUFFER, BUFFER_OF_FOUR, NODE_POOL, Shop
+
+pytestmark = pytest.mark.e2e
+
+HOLD = "karpenter.sh/do-not-disrupt"
+CHUNKS = 4
+GATE = KarpenterOptions(feature_gates=("CapacityBuffer", "NodeOverlay", "StaticCapacity"))
+"""With its gate on, Karpenter serves every CapacityBuffer."""
+
+
+@pytest.fixture
+def filled(shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
+    """The daemon beside a buffer of four that it has filled, and a Deployment of ten that runs."""
+    repository.push({"nodepool.yaml": NODE_POOL, "buffers/web.yaml": BUFFER_OF_FOUR})
+    shop.deploy()
+    with DaemonProcess(repository.folder, kubeconfig, tmp_path) as daemon:
+        eventually(lambda: len(shop.running()) == 10, within=120, what="the ten web pods run", every=0.5)
+        shop.wait_for_buffer("FitsExistingCapacity")
+        eventually(lambda: daemon.status()["settled"], within=60, what="the daemon has settled", every=0.5)
+        yield daemon
+
+
+def conditions(shop: Shop) -> dict[str, dict[str, Any]]:
+    return {item["type"]: item for item in shop.buffer().get("status", {}).get("conditions", ())}
+
+
+def said(shop: Shop) -> tuple[str, str]:
+    """Status and reason of the condition Fulfilment; empty where there is none."""
+    found = conditions(shop).get("Fulfilment", {})
+    return found.get("status", ""), found.get("reason", "")
+
+
+def holds(shop: Shop) -> set[str]:
+    return {claim["metadata"]["name"] for claim in shop.claims() if HOLD in claim["metadata"].get("annotations", {})}
+
+
+def room(shop: Shop) -> int:
+    """Whole web pods of 1 CPU that nodes which stay would take. Balloon pods make way, so that their room is free."""
+    used: dict[str, float] = {}
+    for pod in shop.api.list("v1", "Pod", labels="!headroom.dev/balloon"):
+        name = pod["spec"].get("nodeName", "")
+        used[name] = used.get(name, 0.0) + sum(map(_cpu, pod["spec"]["containers"]))
+    return sum(
+        int(float(_number(node["status"]["allocatable"]["cpu"])) - used.get(node["metadata"]["name"], 0.0))
+        for node in shop.api.list("v1", "Node")
+        if not node["metadata"].get("deletionTimestamp") and not _is_disrupted(node)
+    )
+
+
+def _cpu(container: Document) -> float:
+    return _number(container.get("resources", {}).get("requests", {}).get("cpu", "0"))
+
+
+def _number(quantity: str) -> float:
+    return float(quantity[:-1]) / 1000 if quantity.endswith("m") else float(quantity)
+
+
+def _is_disrupted(node: Document) -> bool:
+    return any(taint["key"] == "karpenter.sh/disrupted" for taint in node["spec"].get("taints", ()))
+
+
+@contextmanager
+def watched_room(shop: Shop) -> Iterator[list[int]]:
+    """The room at every half second from here to the end of the block."""
+    seen: list[int] = []
+    done = Event()
+
+    def watch() -> None:
+        while not done.wait(0.5):
+            seen.append(room(shop))
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _look(seen: list[int], times: int) -> None:
+    """Waits for so many more looks at the room, two a second."""
+    wanted = len(seen) + times
+    eventually(lambda: len(seen) >= wanted, within=5 * times, what=f"{times} more looks", every=0.5)
+
+
+def test_a_bots_condition_changes_nothing(filled: DaemonProcess, shop: Shop, empty_control_plane: ControlPlane) -> None:
+    before = holds(shop)
+    assert before
+    reviewed = {
+        "type": "ReviewedBy",
+        "status": "True",
+        "reason": "Bot",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    passes = filled.status()["passes"]
+    mark = empty_control_plane.audit_mark()
+    document = {"apiVersion": BUFFER[0], "kind": BUFFER[1], "metadata": {"name": "web", "namespace": "shop"}}
+    shop.api.document(
+        "PATCH",
+        f"{shop.api.path(*BUFFER, 'shop', 'web')}/status",
+        body={**document, "status": {"conditions": [reviewed]}},
+        query={"fieldManager": "reviewer-bot", "force": "true"},
+        content_type="application/apply-patch+yaml",
+    )
+    eventually(lambda: filled.status()["passes"] >= passes + 2, within=60, what="two more passes", every=0.5)
+    assert {"ReviewedBy", "Provisioning", "ReadyForProvisioning"} == conditions(shop).keys()
+    assert holds(shop) == before
+    assert [event.uri for event in empty_control_plane.writes_by(USER, since=mark)] == []
+
+
+def test_there_and_back_without_losing_the_capacity(
+    filled: DaemonProcess, shop: Shop, repository: CapacityRepository, empty_control_plane: ControlPlane
+) -> None:
+    with watched_room(shop) as seen:
+        empty_control_plane.restart_karpenter(GATE)
+        eventually(
+            lambda: said(shop) == ("True", "ServedByAutoscaler"), within=120, what="headroom stands down", every=0.5
+        )
+        eventually(lambda: holds(shop) == set(), within=30, what="every hold is released", every=0.5)
+        there = conditions(shop)
+        assert there["Provisioning"]["status"] == "True"
+        assert "virtual pods" in there["Provisioning"]["message"], "the word is Karpenter's"
+        _look(seen, 40)
+        assert said(shop) == ("True", "ServedByAutoscaler")
+        assert conditions(shop)["Provisioning"]["status"] == "True"
+
+        repository.push({"buffers/web.yaml": annotated("placeholder")})
+        eventually(lambda: said(shop) == ("False", "AlsoServed"), within=60, what="headroom takes it back", every=0.5)
+        eventually(lambda: holds(shop), within=30, what="its nodes are held again", every=0.5)
+        eventually(lambda: filled.status()["settled"], within=60, what="the daemon has settled", every=0.5)
+        passes = filled.status()["passes"]
+        mark = empty_control_plane.audit_mark()
+        eventually(lambda: filled.status()["passes"] >= passes + 2, within=90, what="two more passes", every=0.5)
+        assert [event.uri for event in empty_control_plane.writes_by(USER, since=mark)] == [], "nobody fights"
+
+        empty_control_plane.restart_karpenter()
+        _look(seen, 40)
+        assert holds(shop)
+        assert conditions(shop)["Provisioning"]["status"] == "True"
+    assert min(seen) >= CHUNKS, seen
+
+
+@pytest.mark.usefixtures("filled")
+def test_balloon_pods_and_back_without_losing_the_capacity(shop: Shop, repository: CapacityRepository) -> None:
+    for file in sorted((ROOT / "config" / "balloon").glob("cluster_role*.yaml")):
+        shop.api.apply(yaml.safe_load(file.read_text()))
+
+    def balloons() -> list[Document]:
+        pods = shop.api.list("v1", "Pod", namespace="shop", labels="headroom.dev/balloon")
+        return [pod for pod in pods if pod["status"].get("phase") == "Running"]
+
+    with watched_room(shop) as seen:
+        repository.push({"buffers/web.yaml": annotated("balloon")})
+        eventually(lambda: said(shop) == ("True", "BalloonPods"), within=90, what="balloon pods keep it", every=0.5)
+        assert len(balloons()) == CHUNKS
+        assert {pod["spec"]["priority"] for pod in balloons()} == {-10}
+        eventually(lambda: holds(shop) == set(), within=30, what="every hold is released", every=0.5)
+        assert conditions(shop)["Provisioning"]["status"] == "True"
+
+        repository.push({"buffers/web.yaml": annotated("placeholder")})
+        eventually(lambda: balloons() == [], within=60, what="the balloon is gone", every=0.5)
+        assert holds(shop), "what it stood on was held first"
+        shop.wait_for_buffer("FitsExistingCapacity")
+    assert min(seen) >= CHUNKS, seen
+
+    repository.push({"buffers/web.yaml": annotated("balloon")})
+    eventually(lambda: said(shop) == ("True", "BalloonPods"), within=90, what="balloon pods keep it", every=0.5)
+    shop.scale(10 + CHUNKS)
+
+    def web_pods() -> list[Document]:
+        return [pod for pod in shop.running() if pod["metadata"]["labels"].get("app") == "web"]
+
+    eventually(lambda: len(web_pods()) == 14, within=30, what="web pods take the balloons' room", every=0.2)
+    # forty percent of fourteen, rounded up
+    eventually(lambda: len(balloons()) == 6, within=120, what="the balloon pods have new nodes", every=0.5)
+
+    repository.push({"buffers/web.yaml": None})
+    eventually(lambda: balloons() == [], within=60, what="the balloon is pruned with its buffer", every=0.5)
+
+
+def annotated(fulfilment: str) -> str:
+    """The buffer of four, with who is to keep it."""
+    return BUFFER_OF_FOUR.replace(
+        "  namespace: shop\n", f"  namespace: shop\n  annotations: {{headroom.dev/fulfilment: {fulfilment}}}\n"
+    )

@@ -1,0 +1,98 @@
+"""An embedded cluster that headroom keeps as its daemon would, on a clock that the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from reconciler.catalog.observed import ClusterCatalog
+from reconciler.model.changes import Annotate, Plan, Write
+from reconciler.model.nodes import HELD_ANNOTATION, InstanceType
+from reconciler.settings import PlacementSettings, Settings
+from reconciler.wiring.cycle import make_cycle
+from tests.fakes.embedded import LARGE, SMALL, Sandbox
+from tests.fakes.source import FakeSource
+
+QUIET = 2.0
+"""Seconds after a change until a pass, as the daemon's default has it."""
+TICK = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One that wrote something."""
+
+    at: datetime
+    plan: Plan
+    writes: tuple[Write, ...]
+
+
+class KeptCluster(Sandbox):
+    """`keep` lets time pass; whatever changes in the cluster is answered by a pass a moment later."""
+
+    def __init__(self, *, instance_types: Sequence[InstanceType] = (SMALL, LARGE), **settings: object) -> None:
+        super().__init__(instance_types=instance_types)
+        self._settings = Settings(placement=PlacementSettings(check=True, **settings))  # type: ignore[arg-type]
+        self.passes: list[Pass] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """Another process takes over, which knows nothing but the cluster."""
+        self.cycle = make_cycle(
+            self._settings,
+            source=FakeSource(),
+            cluster=self.cluster,
+            catalog=ClusterCatalog("embedded"),
+            clock=self.clock,
+        )
+        self._seen = ""
+        self._last = self.clock.now()
+
+    def keep(self, seconds: float, *, step: float = 1.0) -> list[Pass]:
+        """Returns the passes that wrote something."""
+        before = len(self.passes)
+        end = self.clock.now() + timedelta(seconds=seconds)
+        while self.clock.now() < end:
+            self._pass_if_due()
+            self.wait(step)
+        return self.passes[before:]
+
+    def _pass_if_due(self) -> None:
+        now = self.clock.now()
+        view = self.cluster.view()
+        edge = self.cycle.next_edge(self._last)
+        at_edge = edge is not None and edge.at <= now
+        if view.revision == self._seen and not at_edge and now - self._last < TICK:
+            return
+        self.wait(QUIET)
+        self._seen = self.cluster.view().revision
+        self._last = self.clock.now()
+        result = self.cycle.run("test")
+        assert result.failure is None, result.failure
+        assert result.change_set is not None
+        assert all(item.ok for item in result.change_set.results), result.change_set.results
+        if result.change_set.results:
+            writes = tuple(item.write for item in result.change_set.results)
+            self.passes.append(Pass(self._last, result.required_plan, writes))
+
+    def short(self) -> int:
+        """Chunks that have no node that is there, over all buffers, as of the last pass that wrote."""
+        missing = 0
+        for outcome in self.passes[-1].plan.demands:
+            missing += (outcome.demand.desired or 0) - outcome.on_existing
+        return missing
+
+    def hold_changes(self) -> dict[str, int]:
+        """By object, how often headroom's mark was put on or taken away."""
+        changes: dict[str, int] = {}
+        marked: dict[str, str | None] = {}
+        for made in self.passes:
+            for write in made.writes:
+                if isinstance(write, Annotate):
+                    value = dict(write.annotations).get(HELD_ANNOTATION)
+                    name = f"{write.ref.kind}/{write.ref.name}"
+                    if marked.get(name, "made") != value:
+                        changes[name] = changes.get(name, 0) + 1
+                    marked[name] = value
+        return changes

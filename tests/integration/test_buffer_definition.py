@@ -1,0 +1,89 @@
+"""The rules in headroom's own definition of Buffer: a real API server refuses what `headroom validate` calls an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reconciler.manifests.crds import crds
+from reconciler.manifests.declared import read
+from reconciler.model.findings import Severity
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.rest import ApiError, Document
+
+pytestmark = pytest.mark.e2e
+
+POOL = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": "general"}
+WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+
+
+@pytest.fixture(scope="module")
+def server(api_server: ControlPlane) -> Iterator[ControlPlane]:
+    (definition,) = [dict(crd) for crd in crds() if crd["spec"]["names"]["kind"] == "Buffer"]
+    api_server.api.apply(definition)
+    eventually(lambda: refusal(api_server, of_percent({"percent": 10})) == "", within=30, what="Buffers are served")
+    yield api_server
+    api_server.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", definition["metadata"]["name"])
+
+
+def of_percent(percent: dict[str, Any]) -> Document:
+    return document({"targetRef": WEB, "capacity": {"replicas": {"percent": percent}}})
+
+
+def of_node_class(**node_class: Any) -> Document:
+    return document({"targetRef": POOL, "capacity": {"nodeClass": {"totalCpu": "4", "totalMem": "8Gi", **node_class}}})
+
+
+def dedicated(selector: dict[str, Any]) -> Document:
+    pods = {"replicaNum": 1, "podSpec": {"containers": [{"name": "main"}]}}
+    return document({"capacity": {"pods": pods}, "podSelector": selector})
+
+
+def document(spec: dict[str, Any]) -> Document:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
+        "kind": "Buffer",
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def refusal(server: ControlPlane, buffer: Document) -> str:
+    """What the API server says against creating it, or "" when it admits it."""
+    try:
+        path = server.api.path(buffer["apiVersion"], buffer["kind"], "default")
+        server.api.document("POST", path, body=buffer, query={"dryRun": "All"})
+    except ApiError as error:
+        if error.code in {400, 422}:
+            return str(error)
+        raise
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("buffer", "message"),
+    [
+        (of_percent({"percent": 10, "minCount": 3, "maxCount": 2}), "minCount must be at most maxCount"),
+        (of_percent({"percent": 10, "minCount": 2, "maxCount": 2}), ""),
+        (of_percent({"percent": 10, "minCount": 2}), ""),
+        (of_node_class(perChunkResources={"cpu": "4001m"}), "one chunk must ask for at most totalCpu"),
+        (of_node_class(perChunkResources={"cpu": 5}), "one chunk must ask for at most totalCpu"),
+        (of_node_class(totalCpu=4, perChunkResources={"cpu": "4"}), ""),
+        (of_node_class(perChunkResources={"cpu": "500m", "memory": "9Gi"}), "one chunk must ask for at most totalMem"),
+        (of_node_class(perChunkResources={"memory": "8192Mi"}), ""),
+        (of_node_class(perChunkResources={"cpu": "1", "nvidia.com/gpu": "8"}), ""),
+        (of_node_class(), ""),
+        (dedicated({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}), ""),
+        (dedicated({"matchExpressions": [{"key": "app", "operator": "Like"}]}), "Unsupported value"),
+    ],
+)
+def test_a_buffer_is_judged_alike(server: ControlPlane, buffer: Document, message: str) -> None:
+    said = refusal(server, buffer)
+    assert message in said
+    errors = [
+        item for item in read({"b.json": json.dumps(buffer).encode()}).findings if item.severity is Severity.ERROR
+    ]
+    assert bool(errors) == bool(said) == bool(message)

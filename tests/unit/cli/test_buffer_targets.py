@@ -1,0 +1,295 @@
+"""What buffers may point to, and what each dialect makes of it: documents in, `headroom plan --output json` out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.demand.dialect import Dialect
+from tests.fakes.embedded import node_pool
+from tests.unit.cli.buffer_documents import (
+    Document,
+    World,
+    buffer,
+    condition,
+    demand_of,
+    in_cluster,
+    pod_spec,
+    pod_template,
+    quota,
+    readiness,
+    workload,
+)
+
+WEB: Document = {
+    "kind": "Deployment",
+    "name": "web",
+    "podSpec": {"containers": [{"requests": {"cpu": "1"}}]},
+    "replicas": 20,
+}
+TENTH: Document = {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "percentage": 10}
+STORY_2 = """
+apiversion: autoscaling.x-k8s.io/v1alpha1
+kind: Buffer
+metadata:
+  name: testing-capacity
+  namespace: my-namespace
+spec:
+  targetRef:
+    apiVersion: apps/v1
+    kind: CustomComputeClass
+    name: my-custom-class
+  type: buffer.x-k8s.io/active-capacity
+  recreationStrategy: keep-empty
+  nodeClassBufferSpec:
+    totalCpu: 40
+    totalMem: 5120Mi
+"""
+"""As in the Buffers API proposal, story 2."""
+
+
+def pod(
+    name: str, *, app: str = "web", cpu: str = "1", created: str = "2026-11-21T10:00:00Z", **metadata: Any
+) -> Document:
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"app": app},
+            "creationTimestamp": created,
+            **metadata,
+        },
+        "spec": pod_spec({"containers": [{"requests": {"cpu": cpu}}], "nodeName": "n1"}),
+        "status": {"phase": "Running"},
+    }
+
+
+def counts(world: World, name: str = "b") -> dict[str, int | None]:
+    return {str(dialect): demand_of(world.plan(dialect), name)["desired"] for dialect in Dialect}
+
+
+def codes(plan: Document) -> list[str]:
+    return [finding["code"] for finding in plan["findings"]]
+
+
+def observed(document: Document, replicas: int) -> Document:
+    return {**document, "status": {"replicas": replicas}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "pods", "expected"),
+    [
+        (10, [pod("web-1")], {"karpenter": 2, "ca": 1}),
+        (10, [], {"karpenter": 2, "ca": 2}),
+        (0, [], {"karpenter": 2, "ca": 2}),
+        (10, [pod("web-1", deletionTimestamp="2026-11-21T11:59:00Z")], {"karpenter": 2, "ca": 2}),
+        (10, [pod("api-1", app="api")], {"karpenter": 2, "ca": 2}),
+    ],
+)
+def test_what_is_observed_is_a_base_for_cluster_autoscaler_while_a_pod_lives(
+    seen: int, pods: list[Document], expected: Mapping[str, int], tmp_path: Path
+) -> None:
+    world = World(tmp_path).add("workloads", observed(workload(WEB), seen)).add("pods", *pods)
+    world.add("capacitybuffers", buffer(TENTH))
+    assert counts(world) == expected
+    for dialect in Dialect:
+        differs = "dialects-differ" in codes(world.plan(dialect))
+        assert differs == (expected["ca"] != expected["karpenter"])
+
+
+def test_the_newest_live_pod_is_the_shape_for_cluster_autoscaler_alone(tmp_path: Path) -> None:
+    """Limits of 6 CPUs take 6 chunks of the template, 3 of the pod that a webhook has been over."""
+    limited = buffer({"scalableRef": TENTH["scalableRef"], "limits": {"cpu": "6"}})
+    newest = pod("web-2", cpu="2", created="2026-11-21T11:00:00Z")
+    world = World(tmp_path).add("workloads", workload(WEB)).add("pods", pod("web-1"), newest)
+    world.add("capacitybuffers", limited)
+    assert counts(world) == {"karpenter": 6, "ca": 3}
+    (finding,) = world.plan(Dialect.CLUSTER_AUTOSCALER)["findings"]
+    assert finding["message"] == (
+        "Cluster Autoscaler reads this buffer as 3 chunks, Karpenter as 6 chunks;"
+        " chunks are like the newest live pod here: cpu 1 in the template, cpu 2 in web-2"
+    )
+
+
+@pytest.mark.parametrize("file", ["workloads", "clonesets"])
+def test_a_kind_that_only_has_a_scale(file: str, tmp_path: Path) -> None:
+    """Its template is not looked at, and it is not ready before it has a pod."""
+    clone_set = workload(WEB) | {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}
+    clone_set["status"] = {"replicas": 10, "labelSelector": "app=web"}
+    reference = {"apiGroup": "apps.kruise.io", "kind": "CloneSet", "name": "web"}
+    world = World(tmp_path).add(file, clone_set)
+    world.add("capacitybuffers", buffer({"scalableRef": reference, "percentage": 10, "limits": {"cpu": "6"}}))
+    for dialect in Dialect:
+        plan = world.plan(dialect)
+        assert readiness(demand_of(plan)) == ("False", "ResolutionFailed")
+        assert codes(plan) == ["target-without-pods"]
+    world.add("pods", pod("web-1", cpu="4"))
+    assert counts(world) == {"karpenter": 1, "ca": 1}, "of 6 CPUs, with chunks of 4"
+
+
+@pytest.mark.parametrize("group", ["core", "", None])
+def test_the_core_group_by_any_of_its_names(group: str | None, tmp_path: Path) -> None:
+    reference = {"kind": "ReplicationController", "name": "rc"} | ({} if group is None else {"apiGroup": group})
+    target = {"kind": "ReplicationController", "name": "rc", "podSpec": WEB["podSpec"], "replicas": 4}
+    world = in_cluster(tmp_path, [target], buffer({"scalableRef": reference, "percentage": 50}))
+    assert counts(world) == {"karpenter": 2, "ca": 2}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "left"),
+    [
+        ({"parallelism": 10, "completions": 30}, {"succeeded": 5}, 10),
+        ({"parallelism": 10, "completions": 30}, {"succeeded": 26}, 4),
+        ({"parallelism": 10, "completions": 30}, {"conditions": [{"type": "Complete", "status": "True"}]}, 0),
+        ({"parallelism": 10, "completions": 30}, {"conditions": [{"type": "Failed", "status": "True"}]}, 0),
+        ({"parallelism": 10, "completions": 30, "suspend": True}, {}, 0),
+    ],
+)
+def test_a_job_asks_for_what_is_left_of_it(spec: Document, status: Document, left: int, tmp_path: Path) -> None:
+    job = workload({"kind": "Job", "name": "j", "podSpec": WEB["podSpec"]})
+    job["spec"] |= spec
+    world = World(tmp_path).add("workloads", job | {"status": status})
+    world.add(
+        "capacitybuffers", buffer({"scalableRef": {"apiGroup": "batch", "kind": "Job", "name": "j"}, "percentage": 100})
+    )
+    assert counts(world) == {"karpenter": left, "ca": left}
+
+
+def test_a_workload_in_the_cluster_gives_shape_and_size_whatever_git_has_of_it(tmp_path: Path) -> None:
+    """40 replicas of 3 CPUs in the cluster; 20 of 1 CPU in Git."""
+    live = workload({**WEB, "replicas": 40, "podSpec": {"containers": [{"requests": {"cpu": "3"}}]}})
+    world = World(tmp_path, repository=[workload(WEB)]).add(
+        "capacitybuffers", buffer(TENTH | {"limits": {"cpu": "10"}})
+    )
+    assert counts(world) == {"karpenter": 2, "ca": 2}, "the one in Git stands in where there is none yet"
+    world.add("workloads", live)
+    assert counts(world) == {"karpenter": 3, "ca": 3}
+
+
+def test_a_pod_template_in_git_is_the_one_that_headroom_applies(tmp_path: Path) -> None:
+    mine, theirs = (pod_template("t", {"containers": [{"requests": {"cpu": cpu}}]}) for cpu in ("2", "1"))
+    del mine["metadata"]["generation"]
+    world = World(tmp_path, repository=[mine]).add("podtemplates", theirs)
+    world.add("capacitybuffers", buffer({"podTemplateRef": {"name": "t"}, "limits": {"cpu": "8"}}))
+    assert counts(world) == {"karpenter": 4, "ca": 4}
+
+
+def compute_class_pool(group: str) -> Document:
+    pool = node_pool("ci")
+    pool["spec"]["template"]["spec"]["nodeClassRef"] = {
+        "group": group,
+        "kind": "CustomComputeClass",
+        "name": "my-custom-class",
+    }
+    return pool
+
+
+def test_the_proposals_story_2_as_it_is_written(tmp_path: Path) -> None:
+    world = World(tmp_path, repository=[yaml.safe_load(STORY_2)])
+    world.add("nodepools", compute_class_pool("cloud.example.com"))
+    for dialect in Dialect:
+        plan = world.plan(dialect)
+        assert demand_of(plan, "testing-capacity")["desired"] == 40
+        (finding,) = [item for item in plan["findings"] if item["code"] == "target-in-another-group"]
+        assert "of the API group apps: my-custom-class of cloud.example.com is taken" in finding["message"]
+        assert (finding["file"], finding["line"]) == ("documents.yaml", 1)
+
+
+def test_a_node_class_that_no_pool_uses_is_not_guessed(tmp_path: Path) -> None:
+    world = World(tmp_path, repository=[yaml.safe_load(STORY_2)]).add("nodepools", node_pool("ci"))
+    plan = world.plan(Dialect.KARPENTER)
+    assert demand_of(plan, "testing-capacity")["desired"] is None
+    assert "target-not-found" in codes(plan)
+
+
+def test_a_dedicated_buffer_is_filled_by_the_pods_that_expressions_select(tmp_path: Path) -> None:
+    dedicated = {
+        "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
+        "kind": "Buffer",
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {
+            "capacity": {"pods": {"replicaNum": 5, "podSpec": pod_spec(WEB["podSpec"])}},
+            "recreationStrategy": "KeepMinimum",
+            "podSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "api"]}]},
+        },
+    }
+    pods = [pod("web-1"), pod("api-1", app="api"), pod("db-1", app="db")]
+    world = World(tmp_path, repository=[dedicated]).add("pods", *pods)
+    assert counts(world) == {"karpenter": 3, "ca": 3}
+    assert codes(world.plan(Dialect.KARPENTER)) == []
+
+
+AFFINE: Document = {
+    "affinity": {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 1,
+                    "podAffinityTerm": {"namespaceSelector": {}, "topologyKey": "kubernetes.io/hostname"},
+                }
+            ]
+        }
+    }
+}
+
+
+def in_class(operator: str, *values: str) -> Document:
+    return {"scopeSelector": [{"scopeName": "PriorityClass", "operator": operator, "values": list(values)}]}
+
+
+@pytest.mark.parametrize(
+    ("scopes", "extra", "count"),
+    [
+        ({"scopes": ["NotTerminating"]}, {}, 2),
+        ({"scopes": ["Terminating"]}, {}, 6),
+        ({"scopes": ["Terminating"]}, {"activeDeadlineSeconds": 60}, 6),
+        ({"scopes": ["NotBestEffort"]}, {}, 2),
+        ({"scopes": ["BestEffort"]}, {}, 6),
+        ({"scopes": ["NotTerminating", "NotBestEffort"]}, {}, 2),
+        ({"scopes": ["CrossNamespacePodAffinity"]}, AFFINE, 2),
+        ({"scopes": ["CrossNamespacePodAffinity"]}, {}, 6),
+        ({"scopes": ["PriorityClass"]}, {"priorityClassName": "high"}, 2),
+        ({"scopes": ["PriorityClass"]}, {}, 6),
+        (in_class("In", "high", "low"), {"priorityClassName": "high"}, 2),
+        (in_class("In", "high", "low"), {"priorityClassName": "usual"}, 6),
+        (in_class("NotIn", "high"), {"priorityClassName": "high"}, 6),
+        (in_class("NotIn", "high"), {"priorityClassName": "low"}, 2),
+        (in_class("NotIn", "high"), {}, 2),
+        (in_class("Exists"), {"priorityClassName": "high"}, 2),
+        (in_class("DoesNotExist"), {"priorityClassName": "high"}, 6),
+        (in_class("DoesNotExist"), {}, 2),
+        ({"scopes": ["NotTerminating"], **in_class("In", "high")}, {"priorityClassName": "high"}, 2),
+        ({"scopes": ["NotTerminating"], **in_class("In", "high")}, {}, 6),
+    ],
+)
+def test_a_scoped_quota_caps_a_buffer_whose_pods_it_counts(
+    scopes: Document, extra: Document, count: int, tmp_path: Path
+) -> None:
+    world = World(tmp_path).add("resourcequotas", quota({"hard": {"requests.cpu": "2"}, **scopes}))
+    world.add("podtemplates", pod_template("t", {"containers": [{"requests": {"cpu": "1"}}], **extra}))
+    world.add("capacitybuffers", buffer({"podTemplateRef": {"name": "t"}, "replicas": 6}))
+    assert counts(world) == {"karpenter": 6, "ca": count}
+    limited = condition(demand_of(world.plan(Dialect.CLUSTER_AUTOSCALER)), "LimitedByQuotas")
+    assert (limited is not None) == (count == 2), "said only where the quota counts its pods"
+
+
+@pytest.mark.parametrize(
+    ("hard", "status"),
+    [
+        ({"requests.cpu": "10"}, "False"),
+        ({"cpu": "3"}, "True"),
+        ({"memory": "1Gi"}, None),
+        ({"pods": "1"}, None),
+        ({}, None),
+    ],
+)
+def test_quotas_are_spoken_of_only_where_one_was_compared(hard: Document, status: str | None, tmp_path: Path) -> None:
+    world = World(tmp_path).add("resourcequotas", quota({"hard": hard}))
+    world.add("podtemplates", pod_template("t", {"containers": [{"requests": {"cpu": "1"}}]}))
+    world.add("capacitybuffers", buffer({"podTemplateRef": {"name": "t"}, "replicas": 6}))
+    limited = condition(demand_of(world.plan(Dialect.CLUSTER_AUTOSCALER)), "LimitedByQuotas")
+    assert (None if limited is None else limited["status"]) == status

@@ -1,0 +1,178 @@
+"""Passes over buffers that are filled once, or kept by balloon pods, on the embedded cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.catalog.observed import ClusterCatalog
+from reconciler.cycle import Cycle
+from reconciler.model.changes import Delete
+from reconciler.model.one_shots import ONE_SHOTS_KEY, remembered_one_shots
+from reconciler.settings import PlacementSettings, Settings
+from reconciler.stages.result import PassResult
+from reconciler.wiring.cycle import make_cycle
+from tests.builders import buffer_ref, instance_type
+from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
+from tests.fakes.source import FakeSource
+
+FOUR_PODS = instance_type("m-5x", cpu="5", memory="16Gi")
+"""With room for four pods of one core, and no more."""
+
+
+class World:
+    """A pool that never consolidates, a Deployment of one-core pods, and a buffer that is declared in the cluster."""
+
+    def __init__(self, replicas: int = 4, **annotations: str) -> None:
+        self.sandbox = Sandbox(instance_types=(FOUR_PODS,))
+        self.sandbox.cluster.apply(node_pool())
+        self.scale(0)
+        self.declare(replicas, **annotations)
+        self.cycle = self.restarted()
+
+    def restarted(self) -> Cycle:
+        return make_cycle(
+            Settings(placement=PlacementSettings(check=True)),
+            source=FakeSource(),
+            cluster=self.sandbox.cluster,
+            catalog=ClusterCatalog("embedded"),
+            clock=self.sandbox.clock,
+        )
+
+    def scale(self, replicas: int) -> None:
+        self.sandbox.cluster.apply(workload(replicas=replicas, cpu="1"))
+
+    def declare(self, replicas: int = 4, **annotations: str) -> None:
+        named = {f"headroom.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
+        document = buffer(replicas=replicas)
+        self.sandbox.cluster.apply({**document, "metadata": {**document["metadata"], "annotations": named}})
+
+    def run(self, passes: int = 3) -> PassResult:
+        for _ in range(passes):
+            result = self.cycle.run("test")
+            assert result.failure is None, result.failure
+            self.sandbox.wait(10)
+        return self.cycle.run("test")
+
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = dict(self.sandbox.cluster.view().objects[buffer_ref()].body["status"])
+        return status
+
+    def said(self, kind: str) -> tuple[str, str] | None:
+        found = (item for item in self.status()["conditions"] if item["type"] == kind)
+        return next(((item["status"], item["reason"]) for item in found), None)
+
+    def left(self) -> list[int]:
+        return [item.left for item in remembered_one_shots(self.sandbox.cluster.view().inventory.memory).values()]
+
+    def nodes(self) -> int:
+        return len(self.sandbox.cluster.view().nodes)
+
+    def held(self) -> int:
+        marks = ("headroom.dev/held", "true")
+        return sum(marks in node.annotations for node in self.sandbox.cluster.view().nodes)
+
+
+@pytest.fixture
+def once() -> World:
+    world = World(one_shot="true")
+    world.run()
+    assert world.said("Provisioning") == ("True", "FitsExistingCapacity")
+    return world
+
+
+def test_a_one_shot_buffer_is_filled_once_and_what_is_used_is_not_made_good(once: World) -> None:
+    nodes = once.nodes()
+    assert once.left() == [4]
+    once.scale(3)
+    once.run()
+    assert (once.left(), once.nodes(), once.status()["replicas"]) == ([1], nodes, 1)
+    assert once.said("Provisioning") == ("True", "FitsExistingCapacity")
+    once.scale(0)
+    once.run()
+    assert (once.left(), once.nodes()) == ([1], nodes), "room that is free again is not taken back"
+    once.scale(4)
+    once.run()
+    assert (once.left(), once.held(), once.said("Provisioning")) == ([0], 0, ("False", "BufferEmpty"))
+
+
+def test_it_is_not_filled_again_after_a_restart(once: World) -> None:
+    once.scale(4)
+    once.run(1)
+    once.cycle = once.restarted()
+    nodes = once.nodes()
+    once.run()
+    assert (once.left(), once.nodes()) == ([0], nodes)
+
+
+def test_a_pass_over_an_unchanged_one_shot_writes_nothing(once: World) -> None:
+    once.scale(2)
+    once.run()
+    result = once.cycle.run("again")
+    assert result.change_set is not None
+    assert [item.write.ref for item in result.change_set.results] == []
+
+
+def test_it_is_forgotten_with_its_object_and_a_new_one_is_filled(once: World) -> None:
+    once.scale(4)
+    once.run()
+    assert once.sandbox.write(Delete(buffer_ref())).ok
+    once.run()
+    assert ONE_SHOTS_KEY not in once.sandbox.cluster.view().inventory.memory
+    once.declare(one_shot="true")
+    once.run()
+    assert (once.left(), once.said("Provisioning")) == ([4], ("True", "FitsExistingCapacity"))
+
+
+def test_a_lost_node_takes_its_part_with_it(once: World) -> None:
+    for node in once.sandbox.cluster.view().nodes:
+        once.sandbox.cluster.lose(node.name)
+    once.sandbox.wait(60)
+    once.run()
+    assert (once.left(), once.nodes()) == ([0], 0)
+
+
+def test_an_ordinary_buffer_is_refilled_and_not_remembered() -> None:
+    world = World()
+    world.run()
+    world.scale(4)
+    world.run()
+    assert world.left() == []
+    assert (world.said("Provisioning"), world.nodes()) == (("True", "FitsExistingCapacity"), 2)
+
+
+def test_from_placeholders_to_balloon_pods_and_back_no_pass_leaves_the_capacity_unheld() -> None:
+    world = World()
+    world.run()
+    assert (world.held(), world.nodes()) == (1, 1)
+    world.declare(fulfilment="balloon")
+    result = world.cycle.run("balloon")
+    assert (world.held(), world.said("Fulfilment")) == (1, ("False", "HandingOver"))
+    made = {change.ref.kind for change in result.required_plan.objects}
+    assert made == {"Deployment", "PriorityClass"}
+    world.run()
+    assert (world.held(), world.said("Fulfilment"), world.nodes()) == (0, ("True", "BalloonPods"), 1)
+    assert world.said("Provisioning") == ("True", "FitsExistingCapacity")
+
+    world.declare()
+    result = world.cycle.run("back")
+    assert result.change_set is not None
+    kinds = [type(item.write).__name__ for item in result.change_set.results]
+    assert kinds.index("Annotate") < kinds.index("Delete"), "the nodes are held before the balloon goes"
+    assert (world.held(), world.said("Fulfilment")) == (1, None)
+    world.run()
+    assert (world.nodes(), world.said("Provisioning")) == (1, ("True", "FitsExistingCapacity"))
+
+
+def test_a_pass_over_a_settled_balloon_writes_nothing_and_it_goes_with_its_buffer() -> None:
+    world = World(fulfilment="balloon")
+    world.run()
+    pods = [pod for pod in world.sandbox.cluster.view().pods if pod.owner_kind == "ReplicaSet"]
+    assert [pod.priority for pod in pods] == [-10] * 4
+    result = world.cycle.run("again")
+    assert result.change_set is not None
+    assert result.change_set.results == ()
+    assert world.sandbox.write(Delete(buffer_ref())).ok
+    world.run()
+    assert world.sandbox.cluster.view().pods == ()

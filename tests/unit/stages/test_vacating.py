@@ -1,0 +1,71 @@
+"""Chunks leave a placeholder for room that became free elsewhere, in Karpenter's own time and budgets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, workload, workload_ref
+from tests.fakes.kept_cluster import KeptCluster
+
+
+def scaled_down(consolidate_after: str = "60s", budget: str = "100%", **more: Any) -> KeptCluster:
+    """Three pods on a node that they fill, and two placeholders of a chunk each; then only one pod is left."""
+    shop = KeptCluster(instance_types=(SMALL, LARGE))
+    shop.cluster.apply(
+        node_pool(disruption={"consolidateAfter": consolidate_after, "budgets": [{"nodes": budget}]}, **more)
+    )
+    shop.add_node("web", "m-8x", cpu="7")
+    shop.cluster.apply(workload("busy", replicas=3, cpu="2500m"))
+    shop.cluster.apply(workload(replicas=0, cpu="1800m"))
+    shop.cluster.apply(buffer(replicas=2))
+    shop.keep(30)
+    assert len(shop.node_names()) == 3, shop.node_names()
+    shop.passes.clear()
+    shop.cluster.scale(workload_ref("busy"), 1)
+    return shop
+
+
+def test_a_placeholder_is_left_once_room_elsewhere_has_been_free_for_consolidate_after() -> None:
+    shop = scaled_down()
+    shop.keep(50)
+    assert len(shop.node_names()) == 3
+    assert shop.passes == []
+    shop.keep(60)
+    assert shop.node_names() == ["node-web"]
+    assert shop.short() == 0
+    assert max(shop.hold_changes().values()) == 1
+    assert len(shop.passes) <= 3
+    assert shop.keep(900) == []
+
+
+def test_it_stays_in_a_pool_that_never_consolidates() -> None:
+    shop = scaled_down("Never")
+    assert shop.keep(900) == []
+    assert len(shop.node_names()) == 3
+
+
+def test_it_stays_while_the_budget_for_empty_nodes_is_closed() -> None:
+    shop = scaled_down(budget="0")
+    assert shop.keep(900) == []
+    assert len(shop.node_names()) == 3
+
+
+@pytest.mark.parametrize("seconds", [20, 45])
+def test_room_that_is_used_again_and_again_draws_no_chunk(seconds: int) -> None:
+    shop = scaled_down()
+    for replicas in (2, 1, 2, 1, 2, 1):
+        shop.keep(seconds)
+        shop.cluster.scale(workload_ref("busy"), replicas)
+    shop.keep(seconds)
+    assert len(shop.node_names()) == 3
+    assert shop.hold_changes() == {}
+
+
+def test_a_restart_in_the_middle_of_the_wait_changes_nothing() -> None:
+    shop = scaled_down()
+    shop.keep(40)
+    shop.restart()
+    shop.keep(70)
+    assert shop.node_names() == ["node-web"]
