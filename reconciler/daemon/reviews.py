@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from datetime import timedelta
 
 from reconciler.daemon.failures import as_failure, tell
@@ -45,7 +46,9 @@ class Reviews:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reviews", daemon=True)
 
-    def start(self) -> None:
+    def start(self, stack: ExitStack) -> None:
+        """Until the stack is left."""
+        stack.callback(self.close)
         self._thread.start()
 
     def wake(self) -> None:

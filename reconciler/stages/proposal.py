@@ -56,6 +56,6 @@ class ProposeWrites:
 
 
 def file_of(ref: ObjectRef) -> str:
-    """One file for each object: `capacitybuffer.shop.web.yaml`. A namespace has no dots, so that none can be taken for another."""
+    """One file for each object, such as capacitybuffer.shop.web.yaml. A namespace has no dots, so that none can be taken for another."""
     parts = (ref.kind.lower(), *((ref.namespace,) if ref.namespace else ()), ref.name)
     return ".".join(parts).replace("/", "%2F") + ".yaml"

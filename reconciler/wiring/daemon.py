@@ -60,7 +60,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         election = election_of(settings, cluster)
         leads = leadership(election, metrics.set_leader)
         reporter = reporter_of(settings, source, cluster, clock)
-        reviews = None if reporter is None else reviews_by(reporter, settings, leads, metrics.count_report)
+        reviews = reviews_by(reporter, settings, leads, metrics.count_report)
         daemon = Daemon(
             run_pass=lambda trigger: cycle.run(trigger.value),
             poll_source=_polling(source, reviews),
@@ -86,13 +86,11 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         server.start()
         cluster.start(on_change(cluster, daemon))
         if reviews is not None:
-            stack.callback(reviews.close)
-            reviews.start()
+            reviews.start(stack)
         receive_webhooks(settings, Announced(source, daemon, reviews), metrics.count_webhook, stack)
         look = f"http://{server.address}/status, /metrics, /readyz"
         log.info("started", cluster=cluster.name, repository=settings.repository or ".", look=look)
-        span = None if at_most is None else timedelta(seconds=at_most)
-        code = daemon.run(until_settled=until_settled, at_most=span)
+        code = daemon.run(until_settled=until_settled, at_most=None if at_most is None else timedelta(seconds=at_most))
         log.info("ended", exit_code=code)
         return code
 

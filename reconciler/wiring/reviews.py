@@ -25,8 +25,11 @@ def reporter_of(settings: Settings, source: Source, cluster: Cluster, clock: Clo
 
 
 def reviews_by(
-    reporter: Reporter, settings: Settings, is_leader: Callable[[], bool], on_result: Callable[[str], None]
-) -> Reviews:
+    reporter: Reporter | None, settings: Settings, is_leader: Callable[[], bool], on_result: Callable[[str], None]
+) -> Reviews | None:
+    """None where nobody reports."""
+    if reporter is None:
+        return None
     return Reviews(
         pull_requests=reporter.pull_requests,
         report=reporter.report,

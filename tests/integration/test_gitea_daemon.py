@@ -85,7 +85,7 @@ def test_the_daemon_reports_on_pull_requests_and_not_with_the_templates_of_a_for
         repository.git("checkout", "--quiet", "more")
         repository.push("more", {"api.yaml": buffer("api", 6)})
         eventually(lambda: says("absent → 6"), within=60, what="the daemon follows the pull request")
-        assert not says("default/late")
+        assert not says("→ absent")
 
         other = re.sub(r"\W", "-", repository.name)
         theirs = repository.gitea.add_user(other)

@@ -53,8 +53,9 @@ def test_a_proposal_is_opened_updated_and_closed_and_nothing_is_written_to_the_c
     with GiteaDaemon(repository, tmp_path, **settings) as daemon:
 
         def titled(commit: str) -> bool:
-            (pull,) = repository.pull_requests()
-            return bool(pull["state"] == "open" and pull["title"].endswith(f"main@{commit[:12]}"))
+            return [
+                (pull["state"], pull["title"].endswith(f"main@{commit[:12]}")) for pull in repository.pull_requests()
+            ] == [("open", True)]
 
         eventually(lambda: titled(first), within=60, what="a pull request is opened")
         documents = proposed(repository)
