@@ -11,13 +11,16 @@ DEMO := .headroom/demo
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Says every ten seconds that what follows goes on; it ends with the line's shell.
+STILL_THERE := ( while sleep 10 >/dev/null 2>&1; do echo "  … $$(du -sm .venv | cut -f 1) MB are there" >&2; done ) & trap "kill $$!" EXIT;
+
 setup: .venv/.installed ## Install headroom and its development tools into .venv
 
 .venv/.installed: requirements-dev.lock pyproject.toml
-	@echo "Setting up .venv (under a minute) …" >&2
+	@echo "Setting up .venv: some 70 packages, 600 MB, a minute or two …" >&2
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headroom needs Python 3.11 or newer: set PYTHON=python3.12, say")'
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(STILL_THERE) $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -11,7 +11,7 @@ import click
 
 from reconciler.cli.application import application
 from reconciler.cli.exit_codes import exit_code_of
-from reconciler.model.errors import PATH_NOT_FOUND, Failure, Stalled
+from reconciler.model.errors import PATH_NOT_FOUND, Failure, Misused, Stalled
 from reconciler.report.escaping import terminal
 
 _NO_MORE_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
@@ -43,7 +43,8 @@ def main(arguments: list[str] | None = None) -> None:
     except Failure as failure:
         _tell(failure)
         # A path that does not exist is a wrong command line, not something that was found.
-        sys.exit(exit_code_of(words, usage=isinstance(failure, Stalled) and failure.reason == PATH_NOT_FOUND))
+        not_there = isinstance(failure, Stalled) and failure.reason == PATH_NOT_FOUND
+        sys.exit(exit_code_of(words, usage=not_there or isinstance(failure, Misused)))
     except BrokenPipeError:
         # The reader (head, a pager) has gone: that is its business, and Python must not complain about it at exit.
         _let_go_of_stdout()

@@ -26,7 +26,7 @@ from reconciler.report.difference.objects import document_changes
 from reconciler.spending.month import spending
 from reconciler.stages.result import PassResult
 
-UNCAPPED = PlanCaps(new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, prune_share=1.0)
+UNCAPPED = PlanCaps(new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, prune_share=1.0, nodes_per_request=0)
 """Of the cycle that compares: what several passes will make counts as a whole. What the caps are is told in words."""
 _TEMPLATE_SUFFIX = ".j2"
 
@@ -43,7 +43,7 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is compared, and how. caps: those that the daemon keeps to. foreign: the head is not to be trusted, as a
-    fork's, so that its templates are left out. conflicts: as in `Difference`."""
+    fork's, so that its templates are left out. conflicts, names: as in `Difference`."""
 
     base: SourceTree
     head: SourceTree
@@ -51,6 +51,7 @@ class Request:
     caps: PlanCaps = UNCAPPED
     gates: Gates = field(default_factory=Gates)
     foreign: bool = False
+    names: tuple[str, str] | None = None
 
 
 def compare(cycle: Cycle, request: Request) -> Comparison:
@@ -75,6 +76,7 @@ def compare(cycle: Cycle, request: Request) -> Comparison:
             spending=spent,
             conflicts=request.conflicts,
             notes=tuple(notes),
+            names=request.names,
         ),
     )
     change = replace(change, failed_gates=request.gates.failures(change))

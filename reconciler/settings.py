@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from reconciler.forge_settings import ForgeSettings, ProposalSettings, WebhookSettings
 from reconciler.model.durations import parse_duration
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Misused
+from reconciler.settings_file import read_settings_file, snake
 
 ENVIRONMENT_PREFIX = "HEADROOM_"
 _NO_SETTINGS = (
@@ -77,11 +77,16 @@ class InventorySettings:
 
 @dataclass(frozen=True, slots=True)
 class CapSettings:
-    """Limits of what one pass may do; 0 means no limit. prune_share: of the inventory within an hour, at least one object."""
+    """Limits of what one pass may do; 0 means no limit. prune_share: of the inventory within an hour, at least one object.
+
+    nodes_per_request: new nodes for one ProvisioningRequest, over all passes of an attempt. All of them count as one for
+    new_nodes_per_pass: they are made in one pass, or wait for one in which nothing else is made.
+    """
 
     new_nodes_per_pass: int = 100
     price_per_hour: float = 0.0
     nodes_per_pool: int = 0
+    nodes_per_request: int = 1000
     prune_share: float = 0.25
 
 
@@ -116,6 +121,7 @@ class PlacementSettings:
     so far is used. chunks_per_node: most chunks of one demand on a node, so that losing the node loses no more (0: no limit).
     instance_types: how many types a placeholder offers, so that its launch survives a stock-out of one.
     spot_share: most of a demand's chunks on spot nodes of one instance type in one zone (1: no bound).
+    not_ready_grace: how long chunks wait for a held node that is not ready, before other room is made for them.
     check: verify every placement by independent code before it is used.
     """
 
@@ -124,6 +130,7 @@ class PlacementSettings:
     chunks_per_node: int = 0
     instance_types: int = 20
     spot_share: float = 1.0
+    not_ready_grace: timedelta = timedelta(minutes=1)
     check: bool = False
 
 
@@ -230,12 +237,12 @@ def load_settings(
 ) -> Settings:
     """Defaults, then the file at `path`, then the environment, then flags (dotted name → value, None is not given).
 
-    Raises `Invalid` naming the file or variable, the setting and what was expected; also for a HEADROOM_* variable that is
+    Raises `Misused` naming the file or variable, the setting and what was expected; also for a HEADROOM_* variable that is
     nearly one: mistyped it would leave the setting as it was, without a word.
     """
     settings = Settings()
     if path is not None:
-        settings = _overlay(settings, _read_file(path), f"{path}: ")
+        settings = _overlay(settings, read_settings_file(path), f"{path}: ")
     variables = os.environ if environment is None else environment
     names = {variable_of(name): name for name in setting_names()}
     _check_variables(variables, names)
@@ -251,12 +258,14 @@ def load_settings(
 def _check_variables(variables: Mapping[str, str], settings: Mapping[str, str]) -> None:
     """settings: every variable that is one."""
     known = {*settings, *(ENVIRONMENT_PREFIX + name for name in _NO_SETTINGS)}
+    names = sorted(name.removeprefix(ENVIRONMENT_PREFIX) for name in known)
     for variable in sorted(variables):
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable in known or _of_service(variable, variables):
             continue
-        closest = _closest(variable, sorted(known))
+        # Without what all of them begin with, or any two would be alike.
+        closest = _closest(variable.removeprefix(ENVIRONMENT_PREFIX), names, before=ENVIRONMENT_PREFIX)
         if closest:  # else it is somebody else's
-            raise Invalid(
+            raise Misused(
                 f"{variable}: there is no such setting{closest}",
                 hint="correct it or unset it; config/headroom.yaml has every setting",
             )
@@ -270,41 +279,16 @@ def _of_service(variable: str, variables: Mapping[str, str]) -> bool:
     return any(re.fullmatch(re.escape(service) + _OF_SERVICE, variable) for service in services)
 
 
-def _read_file(path: str) -> Mapping[str, Any]:
-    import yaml  # noqa: PLC0415 - only where a config file is given: `headroom --help` must stay quick
-
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        document = yaml.safe_load(text)
-    except OSError as error:
-        raise Invalid(
-            f"{path}: cannot be read ({error.strerror})", hint="name the config file with --config"
-        ) from error
-    except yaml.YAMLError as error:
-        raise Invalid(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise Invalid(
-            f"{path}: a config file is a mapping of settings", hint="see config/headroom.yaml for all of them"
-        )
-    return document
-
-
 def _overlay(settings: Settings, document: Mapping[str, Any], where: str, prefix: str = "") -> Settings:
     """prefix: the keys above, as they are written."""
     for key, value in document.items():
         written = f"{prefix}{key}"
-        name = _snake(written)
+        name = snake(written)
         if isinstance(value, dict) and any(known.startswith(f"{name}.") for known in setting_names()):
             settings = _overlay(settings, value, where, f"{written}.")
         elif value is not None:
             settings = _with(settings, name, value, where, written=written)
     return settings
-
-
-def _snake(key: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
 
 
 def _camel(name: str) -> str:
@@ -319,8 +303,13 @@ def _with(settings: _S, name: str, value: object, where: str, *, full: str = "",
     written = written or _camel(full)
     head, _, rest = name.partition(".")
     known = {item.name: item for item in fields(settings)}  # type: ignore[arg-type]  # always a dataclass here
+    if head in known and not rest and is_dataclass(getattr(settings, head)):
+        example = next(name for name in setting_names() if name.startswith(f"{full}."))
+        raise Misused(
+            f"{where}{written} is {value!r}, expected a mapping of settings", hint=f"such as {_camel(example)}"
+        )
     if head not in known or (bool(rest) != is_dataclass(getattr(settings, head))):
-        raise Invalid(
+        raise Misused(
             f"{where}there is no setting {written!r}{_nearest(full)}", hint="config/headroom.yaml has every setting"
         )
     if rest:
@@ -333,11 +322,12 @@ def _nearest(name: str) -> str:
     return _closest(_camel(name), [_camel(known) for known in setting_names()])
 
 
-def _closest(name: str, known: Sequence[str]) -> str:
+def _closest(name: str, known: Sequence[str], *, before: str = "") -> str:
+    """before: what every name begins with."""
     import difflib  # noqa: PLC0415 - only for a message
 
     close = difflib.get_close_matches(name, known, n=1)
-    return f", did you mean {close[0]!r}?" if close else ""
+    return f", did you mean {before + close[0]!r}?" if close else ""
 
 
 def _converted(name: str, written: str, item: Field[Any], value: object, where: str) -> object:
@@ -352,17 +342,20 @@ def _converted(name: str, written: str, item: Field[Any], value: object, where: 
     try:
         result = _parsed(kind, value)
     except (ValueError, TypeError, Invalid) as error:
-        raise Invalid(f"{where}{written} is {value!r}, expected {expected.get(kind, 'a text')}") from error
+        raise Misused(
+            f"{where}{written} is {value!r}, expected {expected.get(kind, 'a text')}",
+            hint=error.hint if isinstance(error, Invalid) else "",
+        ) from error
     choices = _CHOICES.get(name)
     if choices and result not in choices:
-        raise Invalid(f"{where}{written} is {value!r}, expected one of {', '.join(choices)}")
+        raise Misused(f"{where}{written} is {value!r}, expected one of {', '.join(choices)}")
     if name == "placement.optimal_within" and result == timedelta(0):
-        raise Invalid(
+        raise Misused(
             f"{where}{written} is {value!r}, expected a duration of more than 0",
             hint="with no time nothing cheaper is ever found: write placement.mode: fast for that",
         )
     if name in _PARTS and not 0 < float(str(result)) <= 1:
-        raise Invalid(
+        raise Misused(
             f"{where}{written} is {value!r}, expected more than 0, at most 1",
             hint="it is a part of the whole: write 0.25 for a quarter; 1 is no bound",
         )
@@ -374,9 +367,9 @@ def _converted(name: str, written: str, item: Field[Any], value: object, where: 
 def _check_range(name: str, number: float, told: str) -> None:
     least, most = _RANGES.get(name, (0, _MOST_COUNTED))
     if not number >= least:  # and not a number (.nan) is in no range
-        raise Invalid(f"{told}, expected {least:,} or more")
+        raise Misused(f"{told}, expected {least:,} or more")
     if number > most:
-        raise Invalid(f"{told}, expected at most {most:,}")
+        raise Misused(f"{told}, expected at most {most:,}")
 
 
 def _parsed(kind: type[Any], value: object) -> object:

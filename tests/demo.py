@@ -27,6 +27,14 @@ A capacity repository is in {repository}; the embedded cluster starts with three
 """
 
 
+WELCOME_ONCE = """\
+A capacity repository is in {repository}; the embedded cluster starts with three workloads and no nodes, and ends with the daemon,
+as soon as the cluster is as declared. `make demo` keeps both running. What stays is the repository:
+
+  See what would be done:   {headroom} plan --repo {repository} --path clusters/production --cluster embedded:{snapshot}
+  Check what you change:    {headroom} validate {repository}
+"""
+
 LISTEN = "127.0.0.1:8080"
 """The daemon's own default."""
 
@@ -67,8 +75,14 @@ def main(arguments: list[str]) -> None:
     make_repository(repository)
     address = address_for(os.environ.get("HEADROOM_LISTEN"))
     headroom = Path(sys.executable).with_name("headroom")
-    status = f"{os.path.relpath(headroom)} status" + ("" if address == LISTEN else f" --address {address}")
-    sys.stdout.write(WELCOME.format(repository=os.path.relpath(repository), status=status, address=address) + "\n")
+    snapshot = ROOT / "examples-repo" / "snapshots" / "production"
+    shown, program = os.path.relpath(repository), os.path.relpath(headroom)
+    if "--until-settled" in arguments:
+        welcome = WELCOME_ONCE.format(repository=shown, headroom=program, snapshot=os.path.relpath(snapshot))
+    else:
+        status = f"{program} status" + ("" if address == LISTEN else f" --address {address}")
+        welcome = WELCOME.format(repository=shown, status=status, address=address)
+    sys.stdout.write(welcome + "\n")
     sys.stdout.flush()
     command = [
         str(headroom),
@@ -76,7 +90,7 @@ def main(arguments: list[str]) -> None:
         f"--repo={repository}",
         "--revision=main",
         "--path=clusters/production",
-        f"--cluster=embedded:{ROOT / 'examples-repo' / 'snapshots' / 'production'}",
+        f"--cluster=embedded:{snapshot}",
         *arguments[1:],
     ]
     if "--until-settled" in arguments:

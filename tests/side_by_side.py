@@ -1,7 +1,7 @@
 """Which tests stay in one process when several share them (`-n 2 --dist loadgroup`); a pytest plugin.
 
 A fixture that is made once for a file or a session is made in every process that gets one test of it. So a file with such a
-fixture stays together, and so do all files that use the bare API server. Tests on the whole control plane find it empty
+fixture stays together, and so do all files that use the bare API server, or the control plane with Kueue. Tests on the whole control plane find it empty
 wherever they run: each process starts one of its own, and they go wherever there is time, as all other tests do.
 
 pytest-xdist's mark for groups is of no use: version 3.8 puts them where pytest 9.2 no longer looks. Where tests are handed
@@ -18,7 +18,10 @@ from typing import Any
 import pytest
 
 _ONCE = re.compile(r'scope="(module|session)"')
-_API_SERVER = re.compile(r"\b(empty_)?api_server\b")
+_SHARED = {
+    "api-server": re.compile(r"\b(empty_)?api_server\b"),
+    "kueue": re.compile(r"\bcontrol_plane_with_kueue\b"),
+}
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -41,6 +44,7 @@ def group_of(root: Path, nodeid: str) -> str:
 @cache
 def _group_of_file(path: Path) -> str:
     text = path.read_text()
-    if _API_SERVER.search(text):
-        return "api-server"
+    for group, fixture in _SHARED.items():
+        if fixture.search(text):
+            return group
     return str(path) if _ONCE.search(text) else ""

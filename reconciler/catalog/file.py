@@ -9,6 +9,7 @@ from reconciler.manifests.instance_types import instance_types_from
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import InstanceType
 from reconciler.model.view import ClusterView
+from reconciler.named_files import read_named_file
 
 
 class FileCatalog:
@@ -39,7 +40,7 @@ class FileCatalog:
 
     def _read(self) -> tuple[InstanceType, ...]:
         try:
-            document = json.loads(self._path.read_bytes())
+            document = json.loads(read_named_file(self._path))
         except UnicodeDecodeError as error:
             raise Invalid(f"catalogue {self._path} is not text in UTF-8") from error
         except json.JSONDecodeError as error:

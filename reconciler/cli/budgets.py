@@ -13,7 +13,7 @@ import click
 from reconciler.cli.options import Moment, options, output_option, settings_from
 from reconciler.cli.progress import Progress
 from reconciler.model.declared import DeclaredManifest
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Misused
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import NodePool
@@ -283,7 +283,10 @@ def _counted(pools: Sequence[NodePool], counts: Mapping[str, int]) -> dict[str, 
     names = [pool.name for pool in pools]
     for name in counts:
         if name and name not in names:
-            raise Invalid(f"there is no NodePool {name}", hint=f"there are: {', '.join(names[:8]) or 'none'}")
+            raise Misused(
+                f"--nodes {name}={counts[name]}: there is no NodePool {name}",
+                hint=f"there are: {', '.join(names[:8]) or 'none'}",
+            )
     others = dict.fromkeys(names, counts[""]) if "" in counts else {}
     return {name: PoolState(total) for name, total in {**others, **counts}.items() if name}
 

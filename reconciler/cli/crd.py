@@ -1,4 +1,4 @@
-"""`headroom crd`: prints the CustomResourceDefinitions that headroom owns, from its own types."""
+"""`headroom crd`: prints the CustomResourceDefinitions that headroom can bring, from its own types."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ import json
 
 import click
 
+_KINDS = ("Buffer", "MetricsProducer", "ProvisioningClass", "ProvisioningRequest")
 
-@click.command("crd", short_help="Print the CustomResourceDefinitions that headroom owns.")
+
+@click.command("crd", short_help="Print the CustomResourceDefinitions that headroom can bring.")
+@click.argument("kinds", nargs=-1, type=click.Choice(_KINDS, case_sensitive=False), metavar="[KIND]...")
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
-def command(output: str) -> None:
-    """Print the CustomResourceDefinitions that headroom owns: Buffer, MetricsProducer and ProvisioningClass.
+def command(kinds: tuple[str, ...], output: str) -> None:
+    """Print the CustomResourceDefinitions of Buffer, MetricsProducer, ProvisioningClass and ProvisioningRequest, or of some KINDs.
 
-    CapacityBuffer and ProvisioningRequest come with Karpenter or Cluster Autoscaler and are not printed.
+    ProvisioningRequest is Cluster Autoscaler's kind, and this definition is for clusters without one: where there is one, name
+    the other kinds. CapacityBuffer and NodePool come with Karpenter and are not printed.
 
     \b
         headroom crd | kubectl apply --server-side -f -
+        headroom crd ProvisioningRequest | kubectl apply --server-side -f -
     """
     from reconciler.manifests.crds import crds, to_yaml  # noqa: PLC0415 - heavy, and only for this command
 
+    chosen = crds(kinds or _KINDS)
     if output == "json":
-        click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(crds())}, indent=2))
+        click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(chosen)}, indent=2))
         return
-    click.echo("---\n".join(to_yaml(definition) for definition in crds()), nl=False)
+    click.echo("---\n".join(to_yaml(definition) for definition in chosen), nl=False)

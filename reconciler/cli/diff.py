@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler.cli.exit_codes import exit_code_of_changes, exit_code_of_gates
+from reconciler.cli.fork import is_of_a_fork
 from reconciler.cli.options import options, output_option, settings_from
-from reconciler.cli.posting import PostOptions, post_options, posting
+from reconciler.cli.posting import Posting, PostOptions, post_options, posting
 from reconciler.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -34,7 +36,11 @@ if TYPE_CHECKING:
     help="Fail when merging adds more nodes than this at any time of the coming 30 days.",
 )
 @click.option("--no-unplaced", is_flag=True, help="Fail when chunks lose or lack a place because of merging.")
-@click.option("--fork", is_flag=True, help="HEAD is not trusted: do not render the templates that it changes.")
+@click.option(
+    "--fork/--no-fork",
+    default=None,
+    help="Whether HEAD is of a fork, whose templates are not rendered. Default: what the CI job tells.",
+)
 @output_option("text", "json", "markdown", "html", "sarif", "github")
 @post_options
 def command(
@@ -73,9 +79,14 @@ def command(
         with Progress() as progress, open_session(settings, now=now, progress=progress, capped=False) as session:
             progress("git")
             sides = _sides(settings, revisions, other)
-            foreign = values["fork"] or (poster is not None and poster.from_fork)
             request = Request(
-                sides.base, sides.head, sides.conflicts, caps=caps_of(settings), gates=gates, foreign=foreign
+                sides.base,
+                sides.head,
+                sides.conflicts,
+                caps=caps_of(settings),
+                gates=gates,
+                foreign=_foreign(said=values["fork"], poster=poster),
+                names=sides.names,
             )
             comparison = compare(session.cycle, request)
             cluster = session.cluster.name
@@ -89,6 +100,13 @@ def command(
             click.echo(f"headroom: {sentence}", err=True)
         return exit_code_of_gates(detailed=detailed_exitcode)
     return exit_code_of_changes(changes=comparison.change.has_changes, detailed=detailed_exitcode)
+
+
+def _foreign(*, said: bool | None, poster: Posting | None) -> bool:
+    """said: by the flag. The forge knows better than the CI job's variables."""
+    if said is not None:
+        return said
+    return is_of_a_fork(os.environ) or (poster is not None and poster.from_fork)
 
 
 def _sides(settings: Settings, revisions: str, other: str | None) -> Sides:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Misused
 
 if TYPE_CHECKING:
     from reconciler.manifests.schedule_words import Window
@@ -132,7 +132,10 @@ def command(
 def _answer(question: str, given: str | None, default: str, check: Callable[[str], T], *, asks: bool) -> T:
     """What the flag says, else what the person answers (again, until it can be read), else the default."""
     if given is not None or not asks:
-        return check(default if given is None else given)
+        try:
+            return check(default if given is None else given)
+        except Invalid as error:
+            raise Misused(error.message, hint=error.hint) from error
     while True:
         said = click.prompt(question, default=default, show_default=bool(default), err=True)
         try:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from reconciler.clocks import SystemClock
 from reconciler.manifests.declared import left_out
 from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding
+from reconciler.named_files import read_named_file
+from reconciler.source.opening import tree_at
 from reconciler.source.worktree import WorkingTree
 
 
@@ -28,9 +31,22 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
             findings += [left_out((prefix + name, why)) for name, why in tree.skipped]
         else:
             try:
-                files[place.as_posix()] = place.read_bytes()
+                files[place.as_posix()] = read_named_file(place)
             except OSError as error:
                 raise Stalled(
                     f"{path}: cannot be read ({error.strerror})", reason=PATH_NOT_FOUND, hint="name a file or a folder"
                 ) from error
     return files, tuple(findings)
+
+
+def paths_at(revision: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """The same files as they were at a revision of the repository that they are in; none where it had none. Raises `Stalled`."""
+    files: dict[str, bytes] = {}
+    for path in paths:
+        place = Path(path)
+        folder = place if place.is_dir() else place.parent
+        prefix = "" if folder == Path() else f"{folder.as_posix()}/"
+        tree = tree_at(str(folder), revision, "", clock=SystemClock())
+        found = {prefix + name: content for name, content in tree.files.items()}
+        files |= found if place.is_dir() else {name: found[name] for name in (place.as_posix(),) if name in found}
+    return files

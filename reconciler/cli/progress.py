@@ -19,7 +19,8 @@ STAGES = {
     "view": "reading the cluster",
     "demand": "working out demand",
     "placement": "placing chunks",
-    "plan": "planning",
+    "plan": "planning, and checking the repository's templates",
+    "templates": "checking templates",
     "render": "rendering",
     "apply": "applying",
 }

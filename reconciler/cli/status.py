@@ -8,8 +8,10 @@ from typing import Any
 import click
 
 from reconciler.cli.options import output_option
-from reconciler.model.errors import Transient
+from reconciler.model.errors import Misused, Transient
 from reconciler.settings import load_settings
+
+_LARGEST_PORT = 65_535
 
 
 @click.command("status", short_help="What the daemon last did.")
@@ -22,7 +24,7 @@ def command(*, address: str | None, config: str | None, output: str) -> int:
     In a cluster: kubectl -n headroom-system port-forward deploy/headroom 8080.
     """
     target = address or load_settings(config).listen
-    document = _fetch(target)
+    document = _fetch(_checked(target))
     if output == "json":
         click.echo(json.dumps(document, indent=2))
         return 0
@@ -31,6 +33,15 @@ def command(*, address: str | None, config: str | None, output: str) -> int:
 
     click.echo(daemon_status_text(document, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
     return 0
+
+
+def _checked(address: str) -> str:
+    """`:8080` is this machine, as where the daemon listens. Raises `Misused` for a port that there cannot be."""
+    host, colon, port = address.rpartition(":")
+    is_ipv6 = address.endswith("]")
+    if colon and not is_ipv6 and not (port.isascii() and port.isdigit() and 1 <= int(port[:6]) <= _LARGEST_PORT):
+        raise Misused(f"{address!r} has no port that a daemon could listen on", hint="write HOST:PORT, with 1 to 65535")
+    return address if host or not colon else f"127.0.0.1:{port}"
 
 
 def _fetch(address: str) -> dict[str, Any]:

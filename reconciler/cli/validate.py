@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -20,19 +20,24 @@ if TYPE_CHECKING:
 @click.command("validate", short_help="Check manifests; works with no cluster.")
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @click.option("--path", metavar="SUBDIR", help="Folder to check, as in the other commands; the same as PATH.")
+@click.option("--base", metavar="REF", help="Also report what may not change since this revision.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--now", type=Moment(), help="Use this as the current time.")
 @output_option("text", "json", "sarif", "github")
-def command(*, paths: tuple[str, ...], path: str | None, strict: bool, now: datetime | None, output: str) -> int:
+def command(
+    *, paths: tuple[str, ...], path: str | None, base: str | None, strict: bool, now: datetime | None, output: str
+) -> int:
     """Check every manifest below PATH… (default: this folder), and report what is wrong, where, and what to write instead.
 
     Templates in folders called templates are rendered too, with made-up objects and with the NodePools that are declared.
+
+    With --base, changes that the API server will refuse are found too: those of a provisioning request.
 
     Exits 1 when there is an error; warnings alone exit 0, unless --strict makes them errors.
 
     \b
         headroom validate clusters/production --strict
-        headroom validate --output github
+        headroom validate --output github --base origin/main
     """
     from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
@@ -53,10 +58,8 @@ def command(*, paths: tuple[str, ...], path: str | None, strict: bool, now: date
     declared = read(files, one_cluster=False)
     present = now or SystemClock().now()
     told = (
-        *declared.findings,
-        *left_out,
-        *schedule_findings(declared.schedules, present),
-        *_template_findings(files, declared),
+        *(*declared.findings, *left_out, *schedule_findings(declared.schedules, present)),
+        *(*_template_findings(files, declared), *_changes_refused(base, places, files)),
     )
     if strict:
         told = tuple(_strict(finding) for finding in told)
@@ -80,14 +83,26 @@ def command(*, paths: tuple[str, ...], path: str | None, strict: bool, now: date
     return int(any(finding.severity is Severity.ERROR for finding in findings))
 
 
+def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str, bytes]) -> tuple[Finding, ...]:
+    if not base:
+        return ()
+    from reconciler.cli.manifest_files import paths_at  # noqa: PLC0415 - only where a revision is named
+    from reconciler.manifests.changed_since import changed_since  # noqa: PLC0415 - likewise
+
+    return changed_since(paths_at(base, places), files, one_cluster=False)
+
+
 def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[Finding, ...]:
     if not any(path.endswith(".j2") for path in files):
         return ()
+    from reconciler.cli.progress import Progress  # noqa: PLC0415 - only where there are templates
     from reconciler.manifests.rendered import read_rendered  # noqa: PLC0415 - only where there are templates
     from reconciler.packaged import packaged_texts  # noqa: PLC0415 - likewise
     from reconciler.render.check import findings_of_files  # noqa: PLC0415 - likewise
 
-    return findings_of_files(files, packaged_texts("templates", suffix=".j2"), read_rendered, declared.manifests)
+    with Progress() as progress:
+        progress("templates")
+        return findings_of_files(files, packaged_texts("templates", suffix=".j2"), read_rendered, declared.manifests)
 
 
 def _strict(finding: Finding) -> Finding:

@@ -16,7 +16,7 @@ from reconciler.cluster.events import EventLog
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection
 from reconciler.cluster.listing import list_all
-from reconciler.cluster.resources import CONFIG_MAPS, CORE, RESOURCES, Resource
+from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
 from reconciler.cluster.scales import Scales
 from reconciler.cluster.server_clock import seconds_awake_or_asleep
 from reconciler.cluster.view import ViewStore
@@ -26,6 +26,7 @@ from reconciler.model.changes import Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
+from reconciler.plan.clock_skew import NOT_TOLD
 from reconciler.ports import Event as ClusterEvent
 
 _OWN_WRITES_SECONDS = 2.0
@@ -67,9 +68,7 @@ class KubernetesCluster:
         self._own: dict[tuple[str, str], int] = {}
         self._skewed: tuple[ClusterView, ClusterView] | None = None
         around = Surroundings(self._connection, self._discovery, self._store, self._stopping, self._notice)
-        own_inventory = Resource(
-            CORE, CONFIG_MAPS.kind, CONFIG_MAPS.plural, namespace=inventory.namespace, name=inventory.name
-        )
+        own_inventory = only_object(CONFIG_MAPS, inventory.namespace, inventory.name)
         self._watches = {item.key: ResourceWatch(item, around) for item in (*RESOURCES, own_inventory)}
         self._threads: list[Thread] = []
 
@@ -115,13 +114,16 @@ class KubernetesCluster:
         return self._in_time(self._store.view())
 
     def _in_time(self, view: ClusterView) -> ClusterView:
-        """With the skew of the clocks; the very same view as long as neither changes."""
-        skew = self._connection.server_clock.skew
-        if not skew:
+        """With the skew of the clocks, or that none is known; the very same view as long as neither changes."""
+        clock = self._connection.server_clock
+        skew, findings = clock.skew, (*view.findings, *((NOT_TOLD,) if clock.is_untold else ()))
+        if not skew and findings == view.findings:
             return view
-        if self._skewed is None or self._skewed[0] is not view or self._skewed[1].clock_skew != skew:
-            self._skewed = (view, replace(view, clock_skew=skew))
-        return self._skewed[1]
+        known = None if self._skewed is None or self._skewed[0] is not view else self._skewed[1]
+        if known is None or (known.clock_skew, known.findings) != (skew, findings):
+            known = replace(view, clock_skew=skew, findings=findings)
+            self._skewed = (view, known)
+        return known
 
     @property
     def room_taken(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 CORE = ""
 APPS = "apps"
@@ -113,6 +113,11 @@ RESOURCES = (
     METRICS_PRODUCERS,
 )
 BY_KIND = {resource.key: resource for resource in (*RESOURCES, CONFIG_MAPS)}
+
+
+def only_object(resource: Resource, namespace: str, name: str) -> Resource:
+    """That one object of a kind, and no other."""
+    return replace(resource, namespace=namespace, name=name)
 
 
 def group_of(api_version: str) -> str:

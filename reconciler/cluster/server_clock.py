@@ -31,15 +31,24 @@ class ServerClock:
         self._lock = Lock()
         self._heard: tuple[datetime, float] | None = None
         self._skew = timedelta(0)
+        self._answers_without = 0
 
     def hear(self, date: str | None) -> None:
         """The `Date` header of an answer that has just come; what is no date says nothing."""
         try:
             told = parsedate_to_datetime(date or "").astimezone(UTC)
         except ValueError:
+            with self._lock:
+                self._answers_without += 1
             return
         with self._lock:
             self._heard = (told, self._elapsed())
+
+    @property
+    def is_untold(self) -> bool:
+        """Whether the server answers, and never says what time it is there."""
+        with self._lock:
+            return self._heard is None and self._answers_without > 0
 
     @property
     def skew(self) -> timedelta:

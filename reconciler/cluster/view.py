@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 from typing import Any, TypeVar, cast
@@ -36,6 +36,7 @@ from reconciler.cluster.room_taken import begins_to_go, is_held, node_newly_used
 from reconciler.model.devices import Devices
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import InstanceType
+from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.runtime_classes import admitted
 from reconciler.model.storage import Storage
@@ -63,9 +64,11 @@ _PARTS = {
     NAMESPACES.key: "namespaces",
     CONFIG_MAPS.key: "inventory",
 }
-_FOLLOWING = {"objects": "inventory", "runtime_classes": "daemon_sets"}
+_FOLLOWING = {"objects": "inventory", "runtime_classes": "daemon_sets", "pods": "pods by phase"}
 """Parts of a view that others are made from."""
 _T = TypeVar("_T")
+_MOST_GAPS = 5
+"""Objects of one kind that are named because they cannot be read."""
 
 
 class ViewStore:
@@ -197,13 +200,15 @@ class ViewStore:
         return True
 
     def _make_view(self) -> ClusterView:
+        pods, finished_pods = self._part("pods by phase", self._pods_by_phase)
         return ClusterView(
             revision=str(self._revision),
             complete=not self._part("gaps", self._all_gaps),
             gaps=self._part("gaps", self._all_gaps),
             nodes=self._sorted(NODES),
             node_claims=self._sorted(NODE_CLAIMS),
-            pods=self._sorted(PODS),
+            pods=pods,
+            finished_pods=finished_pods,
             daemon_sets=self._part("daemon_sets", self._daemon_sets),
             workloads=self._part("workloads", self._workloads),
             priority_classes=self._sorted(PRIORITY_CLASSES),
@@ -237,6 +242,12 @@ class ViewStore:
     def _sorted(self, resource: Resource) -> tuple[Any, ...]:
         values = self._values.get(resource.key, {})
         return self._part(_part_of(resource), lambda: tuple(value for _, value in sorted(values.items(), key=_by_key)))
+
+    def _pods_by_phase(self) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
+        """Those that take room or wait for it, and those that are done."""
+        every: tuple[Pod, ...] = self._sorted(PODS)
+        finished = tuple(pod for pod in every if pod.is_finished)
+        return (tuple(pod for pod in every if not pod.is_finished) if finished else every), finished
 
     def _daemon_sets(self) -> tuple[DaemonSet, ...]:
         classes = self._sorted(RUNTIME_CLASSES)
@@ -286,7 +297,24 @@ class ViewStore:
         return inventory_of(members, cast("InventoryRecord | None", record))
 
     def _all_gaps(self) -> tuple[str, ...]:
-        return tuple(sorted(self._gaps.values()))
+        """By kind: one webhook or version can make every object of a kind unreadable, and each says much the same."""
+        rows: list[str] = []
+        of_objects: dict[str, list[str]] = {}
+        for topic, text in self._gaps.items():
+            if len(topic) == len(("group", "kind", "namespace", "name")):
+                of_objects.setdefault(topic[1], []).append(text)
+            else:
+                rows.append(text)
+        rows += [row for kind, texts in of_objects.items() for row in _grouped(kind, sorted(texts))]
+        return tuple(sorted(rows))
+
+
+def _grouped(kind: str, texts: Sequence[str]) -> Iterator[str]:
+    """texts: of the objects of one kind that cannot be read."""
+    more = len(texts) - _MOST_GAPS
+    yield from texts[: _MOST_GAPS if more > 1 else None]
+    if more > 1:
+        yield f"{more:,} more of kind {kind} cannot be read"
 
 
 def _by_key(item: tuple[Key, Value]) -> Key:

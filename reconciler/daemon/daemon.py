@@ -227,6 +227,7 @@ class Daemon:
             if self._stopping.is_set():
                 return
             began = monotonic()
+            self._watchdog.poll_begins()
             try:
                 news = self._poll_source()
             except Exception as error:  # noqa: BLE001 - whatever it is, the next poll must still come
@@ -234,6 +235,8 @@ class Daemon:
                 tell(failure, "poll failed", self._log)
                 self._on_poll(type(failure).__name__.lower(), monotonic() - began)
                 continue
+            finally:
+                self._watchdog.poll_ended()
             self._on_poll("changed" if news else "unchanged", monotonic() - began)
             with self._turn:
                 now = self._clock.now()

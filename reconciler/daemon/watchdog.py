@@ -1,6 +1,7 @@
-"""Notices a pass that makes no progress, and ends a process that nothing else can end.
+"""Notices a pass or a poll that makes no progress, and ends a process that nothing else can end.
 
-A pass tells of every stage and every call to the cluster. One that has been silent for too long makes health fail. Health
+A pass tells of every stage and every call to the cluster, a poll when it begins. One that has been silent for too long makes
+health fail. Health
 itself cannot answer while one operation holds the interpreter: so a thread of C's, by `faulthandler`, ends the process
 unless it is put off each second. A kill at any instant loses nothing, and whoever runs the daemon starts it again.
 """
@@ -38,6 +39,7 @@ class Watchdog:
         self._frozen = frozen
         self._seconds = seconds
         self._at: tuple[str, float] | None = None
+        self._polls_since: float | None = None
 
     def progress(self, phase: str) -> None:
         """The pass has come to this phase, or further within it."""
@@ -47,17 +49,27 @@ class Watchdog:
         """No pass is under way."""
         self._at = None
 
+    def poll_begins(self) -> None:
+        """The repository is being looked at, beside any pass."""
+        self._polls_since = self._seconds()
+
+    def poll_ended(self) -> None:
+        self._polls_since = None
+
     @property
     def complaint(self) -> str:
         """What is wrong; "" when nothing is."""
-        at = self._at
-        if at is None:
-            return ""
-        phase, since = at
+        at, polls_since = self._at, self._polls_since
+        if at is not None and (silent := self._too_long(*at)):
+            return f"a pass has made no progress for {silent:.0f} s (phase: {at[0]})"
+        if polls_since is not None and (silent := self._too_long("poll", polls_since)):
+            return f"a poll of the repository has not ended for {silent:.0f} s"
+        return ""
+
+    def _too_long(self, phase: str, since: float) -> float:
+        """Seconds since then, 0 while they are no more than the phase may take."""
         silent = self._seconds() - since
-        if silent <= self._patience + self._more.get(phase, 0.0):
-            return ""
-        return f"a pass has made no progress for {silent:.0f} s (phase: {phase})"
+        return silent if silent > self._patience + self._more.get(phase, 0.0) else 0.0
 
     def feed(self) -> None:
         """Puts the end of the process off, unless a pass is stuck. To be called each second."""

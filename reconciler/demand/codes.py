@@ -24,6 +24,7 @@ PERCENTAGE_IGNORED = Code("percentage-ignored", Severity.WARNING)
 DIALECTS_DIFFER = Code("dialects-differ", Severity.INFO)
 SCHEDULE_NOT_FOUND = Code("schedule-not-found", Severity.ERROR)
 STATUS_OF_ANOTHER = Code("status-of-another", Severity.WARNING)
+IMMUTABLE_FIELD = Code("immutable-field", Severity.ERROR)
 SERVED_TWICE = Code("served-twice", Severity.WARNING)
 
 ALL: tuple[Code, ...] = tuple(

@@ -38,10 +38,10 @@ def demands(
     now: by the cluster's clock, to which the age of a status is compared; without it provisioning requests are left out,
     which the clock moves on.
     """
-    asked = () if now is None else request_demands(declared, view, now, requests or RequestRules())
+    asked, edited = ((), ()) if now is None else request_demands(declared, view, now, requests or RequestRules())
     buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types, now=now)
     pods = pending_demands(view, include_pending=include_pending)
-    return (*pods, *leaving, *sorted((*asked, *buffers), key=_ORDER)), findings
+    return (*pods, *leaving, *sorted((*asked, *buffers), key=_ORDER)), (*edited, *findings)
 
 
 _ORDER = attrgetter("order")

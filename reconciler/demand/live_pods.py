@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 from reconciler.model.pods import Pod
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.workloads import Workload
 
-_Age = tuple[str, str]
+_UNKNOWN = datetime.min.replace(tzinfo=UTC)
 _Places = dict[tuple[str, str], list[Pod]]
 
 
@@ -66,5 +67,5 @@ def _labelled(pods: Iterable[Pod]) -> Iterator[tuple[tuple[str, str], Pod]]:
             yield label, pod
 
 
-def _age(pod: Pod) -> _Age:
-    return ("" if pod.created is None else pod.created.isoformat(), pod.name)
+def _age(pod: Pod) -> tuple[datetime, str]:
+    return (pod.created or _UNKNOWN, pod.name)

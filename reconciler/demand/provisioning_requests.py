@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from reconciler.demand.acceptance import AcceptedRequest, accepted_requests
+from reconciler.demand.codes import IMMUTABLE_FIELD
 from reconciler.demand.consumption import Consumption, consumption_of
 from reconciler.demand.priorities import Priorities, declared_priority
-from reconciler.demand.request_phases import attempts_in, phase_of, record_of, valid_until
+from reconciler.demand.request_phases import attempts_in, phase_of, record_of, spec_digest, valid_until
 from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, workload_index
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.findings import Finding
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import (
     ACCEPTED,
@@ -52,13 +55,17 @@ class _Context:
     priorities: Priorities
 
 
-def request_demands(declared: Declared, view: ClusterView, now: datetime, rules: RequestRules) -> tuple[Demand, ...]:
-    """A demand for each request of a class that is provided here. Those that have ended ask for no chunk.
+def request_demands(
+    declared: Declared, view: ClusterView, now: datetime, rules: RequestRules
+) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
+    """A demand for each request of a class that is provided here, and a finding on each that was edited after it had ended.
+
+    Those that have ended ask for no chunk.
 
     declared: the repository merged over the cluster. now: by the cluster's clock.
     """
     if not declared.provisioning_requests:
-        return ()
+        return (), ()
     context = _Context(
         workloads=workload_index(declared.workloads, view.workloads),
         view=view,
@@ -66,17 +73,35 @@ def request_demands(declared: Declared, view: ClusterView, now: datetime, rules:
         rules=rules,
         records=read_records(view.inventory.memory),
         attempts=attempts_in(view),
-        consumption=consumption_of(view.pods),
+        consumption=consumption_of((*view.pods, *view.finished_pods)),
         priorities=Priorities(declared.priority_classes, without_class=0),
     )
-    return tuple(
-        _demand(request, request.kind, context)
-        for request in declared.provisioning_requests
-        if request.kind is not None
+    provided = accepted_requests(declared)
+    demands = tuple(_demand(accepted, context) for accepted in provided)
+    return demands, tuple(
+        _edited(accepted.request)
+        for accepted, demand in zip(provided, demands, strict=True)
+        if demand.request is not None and _was_edited(accepted.request, demand.request)
     )
 
 
-def _demand(request: ProvisioningRequest, kind: RequestKind, context: _Context) -> Demand:
+def _was_edited(request: ProvisioningRequest, state: RequestState) -> bool:
+    """An object that is there tells by itself that it cannot be changed."""
+    return state.record.ended is not None and not state.exists and state.record.spec != spec_digest(request)
+
+
+def _edited(request: ProvisioningRequest) -> Finding:
+    code = IMMUTABLE_FIELD
+    message = "a request of this name ran with another spec and has ended: it is not run again"
+    hint = "a request runs once: give the changed one a new name"
+    return Finding(code.name, code.severity, message, request.position, request.ref, "spec", hint)
+
+
+def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
+    request, kind = accepted.request, accepted.kind
+    if accepted.refused is not None and accepted.left_to_another:
+        left = RequestState(kind, Phase.LEFT, RequestRecord())
+        return Demand(request.ref, source=request.position, conditions=(accepted.refused,), request=left)
     shapes = _shapes(request, context)
     state = _state(request, kind, shapes, context)
     pods = sum(item.count for item in request.pod_sets)
@@ -97,13 +122,18 @@ def _demand(request: ProvisioningRequest, kind: RequestKind, context: _Context) 
     if state.phase not in _WITH_CHUNKS:
         return demand
     if isinstance(shapes, str):
-        condition = Condition(ACCEPTED, ConditionStatus.FALSE, TEMPLATE_NOT_FOUND, shapes)
-        return replace(demand, desired=None, request=replace(state, phase=Phase.NOT_READY), conditions=(condition,))
+        return _not_ready(demand, state, Condition(ACCEPTED, ConditionStatus.FALSE, TEMPLATE_NOT_FOUND, shapes))
+    if accepted.refused is not None and state.phase is Phase.WAITING and not state.record.under_way:
+        return _not_ready(demand, state, accepted.refused)
     counts = [item.count for item in request.pod_sets]
     if state.phase is Phase.BOOKED:
         counts = context.consumption.left(request, shapes, state.record.consumed)
     groups = tuple(ChunkGroup(shape, count) for shape, count in zip(shapes, counts, strict=True))
     return replace(demand, groups=groups, desired=sum(counts))
+
+
+def _not_ready(demand: Demand, state: RequestState, condition: Condition) -> Demand:
+    return replace(demand, desired=None, request=replace(state, phase=Phase.NOT_READY), conditions=(condition,))
 
 
 def _state(
@@ -118,7 +148,7 @@ def _state(
         record,
         exists=bool(request.uid),
         is_same_object=record.uid in {"", request.uid},
-        declared=request.position is not None,
+        declared=request.position is not None or request.ref in context.view.inventory.members,
         valid_until=valid_until(request, kind, context.rules),
         no_retry=request.parameter(NO_RETRY) == "true",
         status_conditions=request.status_conditions,

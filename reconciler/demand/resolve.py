@@ -30,6 +30,9 @@ GROUPS: Mapping[str, str] = {
     "ReplicationController": "",
 }
 
+_KUBERNETES_OWN = "k8s.io"
+"""How Kubernetes' own groups end, if not without a dot."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
@@ -134,9 +137,10 @@ def _scalable(
     ref = ObjectRef(group, target.kind, namespace, target.name)
     workload = workloads.get(ref)
     if workload is None:
+        theirs = f" of {group}" if target.kind in GROUPS and group != GROUPS[target.kind] else ""
         return Unresolved(
             SCALABLE_NOT_FOUND,
-            f"{ref} does not exist",
+            f"{ref}{theirs} does not exist",
             TARGET_NOT_FOUND,
             "a target must be in the buffer's own namespace and have a scale subresource",
         )
@@ -157,4 +161,5 @@ def _scalable(
 
 def _group(target: ObjectRef) -> str:
     """The group that a target's kind has in Kubernetes; other projects have kinds of the same names in groups of their own."""
-    return target.group if "." in target.group else GROUPS.get(target.kind, target.group)
+    is_theirs = "." in target.group and not target.group.endswith(_KUBERNETES_OWN)
+    return target.group if is_theirs else GROUPS.get(target.kind, target.group)

@@ -11,7 +11,7 @@ from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
 from reconciler.manifests.structure import nearest
 from reconciler.model.buffers import Fulfilment
-from reconciler.model.durations import duration_hint, parse_duration
+from reconciler.model.durations import ANY_DURATION, parse_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.precedence import is_priority
 
@@ -20,6 +20,14 @@ PREFIX = "headroom.dev/"
 
 def _one_of(*options: str) -> tuple[Callable[[str], bool], str]:
     return (lambda value: value in options), f"write one of {', '.join(options)}"
+
+
+def _duration_hint(value: str) -> str:
+    try:
+        parse_duration(value)
+    except Invalid as error:
+        return "" if error.hint == ANY_DURATION else error.hint
+    return ""
 
 
 def _is_duration(value: str) -> bool:
@@ -66,7 +74,7 @@ def check_annotations(inspection: Inspection) -> None:
                 hint=nearest(name, [PREFIX + each for each in _KNOWN]) or "remove it",
             )
         elif not known[0](value):
-            hint = duration_hint(value) if known[0] is _is_duration else ""
+            hint = _duration_hint(value) if known[0] is _is_duration else ""
             inspection.report(codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=hint or known[1])
     check_following(inspection)
     check_local_budgets(inspection)

@@ -6,12 +6,15 @@ The proposal has two spellings: that of its Go types (`capacity.replicas.percent
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 import msgspec
 
 from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import GROUP, check_strategy, target_group
+from reconciler.manifests.document import Document, Marks
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
 from reconciler.manifests.pod_spec import selector_of
@@ -20,8 +23,8 @@ from reconciler.manifests.pod_wire import LabelSelectorWire
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, NodeClassCapacity, Recreation
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import CPU, MEMORY, Resources
-from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector
+from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.requirements import LabelSelector, Operator
 from reconciler.model.view import Manifest
 
 _CAPACITY: tuple[str, ...] = ("spec", "capacity")
@@ -30,6 +33,10 @@ _NODE_CLASSES = frozenset({"NodePool", "CustomComputeClass", "ComputeClass"})
 _NODE_CLASS = "NodeClass"
 """How the kinds of Karpenter's providers end: EC2NodeClass, AKSNodeClass, KWOKNodeClass."""
 _WORKLOADS = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", "ReplicationController"})
+_OLD_REPLICAS = "replicaBasedBufferSpec"
+_OLD_FIELDS_OF_CAPACITY = {"nodeClassBufferSpec": "nodeClass", "podBasedBufferSpec": "pods"}
+_OLD_FIELDS = frozenset({_OLD_REPLICAS, *_OLD_FIELDS_OF_CAPACITY})
+_WITH_VALUES = frozenset({Operator.IN.value, Operator.NOT_IN.value})
 _PERCENT = {"replicasCountPercentage": "percent", "minCount": "minCount", "maxCount": "maxCount"}
 
 
@@ -37,11 +44,11 @@ def correct(inspection: Inspection) -> None:
     spec = inspection.body.get("spec")
     if not isinstance(spec, dict):
         return
-    for old, new in (("nodeClassBufferSpec", "nodeClass"), ("podBasedBufferSpec", "pods")):
+    for old, new in _OLD_FIELDS_OF_CAPACITY.items():
         if old in spec:
             _capacity(spec)[new] = spec.pop(old)
             _tell(inspection, old, (*_CAPACITY, new))
-    if "replicaBasedBufferSpec" in spec:
+    if _OLD_REPLICAS in spec:
         _correct_replicas(inspection, spec)
     strategy = spec.get("recreationStrategy")
     if isinstance(strategy, str) and strategy in _STRATEGIES:
@@ -54,11 +61,20 @@ def correct(inspection: Inspection) -> None:
         )
 
 
+def _corrected(ref: ObjectRef, manifest: Manifest) -> dict[str, Any]:
+    """The spec in the new spelling, of an object that no file declares."""
+    nowhere = Document("", manifest, SourcePosition("", 1), Marks())
+    inspection = Inspection(nowhere, ref, {"spec": deepcopy(manifest["spec"])})
+    correct(inspection)
+    spec: dict[str, Any] = inspection.body["spec"]
+    return spec
+
+
 def _correct_replicas(inspection: Inspection, spec: dict[str, Any]) -> None:
-    old = spec.pop("replicaBasedBufferSpec")
-    written: tuple[str, ...] = ("spec", "replicaBasedBufferSpec")
+    old = spec.pop(_OLD_REPLICAS)
+    written: tuple[str, ...] = ("spec", _OLD_REPLICAS)
     new: tuple[str, ...] = (*_CAPACITY, "replicas")
-    _tell(inspection, "replicaBasedBufferSpec", new)
+    _tell(inspection, _OLD_REPLICAS, new)
     if not isinstance(old, dict):
         _capacity(spec)["replicas"] = old
         return
@@ -96,6 +112,7 @@ def check(inspection: Inspection) -> None:
     spec = mapping_at(inspection.body, "spec")
     capacity = mapping_at(spec, "capacity")
     check_strategy(inspection, "type")
+    _check_selector(inspection, mapping_at(spec, "podSelector").get("matchExpressions") or ())
     given = sorted(capacity.keys() & {"replicas", "nodeClass", "pods"})
     if len(given) != 1:
         found = " and ".join(given) or "none"
@@ -115,6 +132,18 @@ def check(inspection: Inspection) -> None:
         case _:
             path = (*_CAPACITY, "pods")
             check_pod_spec(inspection, capacity["pods"]["podSpec"], (*path, "podSpec"))
+
+
+def _check_selector(inspection: Inspection, expressions: Iterable[Manifest]) -> None:
+    for index, expression in enumerate(expressions):
+        operator, values = expression["operator"], expression.get("values")
+        if (operator in _WITH_VALUES) != bool(values):
+            inspection.report(
+                codes.INVALID_VALUE,
+                ("spec", "podSelector", "matchExpressions", index),
+                f"{operator} {'needs values' if operator in _WITH_VALUES else 'has no values'}",
+                hint="write {key: app, operator: In, values: [web]}, or {key: app, operator: Exists}",
+            )
 
 
 def _check_replicas(inspection: Inspection, replicas: Manifest, kind: str | None) -> None:
@@ -193,7 +222,10 @@ def _node_class(node_class: Manifest) -> NodeClassCapacity:
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
+    """In either spelling: a cluster may serve a definition of somebody else's, made from the proposal's examples."""
     spec = mapping_at(manifest, "spec")
+    if spec.keys() & _OLD_FIELDS or spec.get("recreationStrategy") in _STRATEGIES:
+        spec = _corrected(ref, manifest)
     capacity = mapping_at(spec, "capacity")
     replicas = mapping_at(capacity, "replicas")
     percent = mapping_at(replicas, "percent")

@@ -1,8 +1,8 @@
-"""The CustomResourceDefinitions that headroom owns, made from the schemas that validate its manifests."""
+"""The CustomResourceDefinitions that headroom can bring, made from the schemas that validate its manifests."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from reconciler.manifests.buffer import BUFFER
 from reconciler.manifests.kind import Kind
 from reconciler.manifests.metrics_producer import METRICS_PRODUCER
 from reconciler.manifests.provisioning_class import PROVISIONING_CLASS
+from reconciler.manifests.provisioning_request import PROVISIONING_REQUEST
 from reconciler.manifests.schema import schema_of
 from reconciler.model.view import Manifest
 
@@ -27,7 +28,7 @@ class _Definition:
 
     kind: Kind
     plural: str
-    short_name: str
+    short_names: tuple[str, ...]
     columns: tuple[tuple[str, str, str], ...]
 
     @property
@@ -36,19 +37,6 @@ class _Definition:
 
     def manifest(self) -> Manifest:
         kind = self.kind
-        singular = kind.name.lower()
-        properties = self.schema["properties"]
-        version: dict[str, Any] = {
-            "name": kind.versions[0],
-            "served": True,
-            "storage": True,
-            "additionalPrinterColumns": [
-                {"name": name, "type": type_name, "jsonPath": path} for name, type_name, path in (*self.columns, _AGE)
-            ],
-            "schema": {"openAPIV3Schema": _structural({**self.schema, "properties": {**_OBJECT_FIELDS, **properties}})},
-        }
-        if "status" in properties:
-            version["subresources"] = {"status": {}}
         return {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
@@ -65,13 +53,28 @@ class _Definition:
                     "kind": kind.name,
                     "listKind": f"{kind.name}List",
                     "plural": self.plural,
-                    "singular": singular,
-                    "shortNames": [self.short_name],
+                    "singular": kind.name.lower(),
+                    "shortNames": list(self.short_names),
                     "categories": ["headroom"],
                 },
-                "versions": [version],
+                "versions": [self._version(name, storage=name == kind.versions[0]) for name in kind.versions],
             },
         }
+
+    def _version(self, name: str, *, storage: bool) -> dict[str, Any]:
+        properties = self.schema["properties"]
+        version: dict[str, Any] = {
+            "name": name,
+            "served": True,
+            "storage": storage,
+            "additionalPrinterColumns": [
+                {"name": name, "type": type_name, "jsonPath": path} for name, type_name, path in (*self.columns, _AGE)
+            ],
+            "schema": {"openAPIV3Schema": _structural({**self.schema, "properties": {**_OBJECT_FIELDS, **properties}})},
+        }
+        if "status" in properties:
+            version["subresources"] = {"status": {}}
+        return version
 
 
 def _structural(schema: Any) -> Any:
@@ -89,7 +92,7 @@ _DEFINITIONS = (
     _Definition(
         BUFFER,
         "buffers",
-        "buf",
+        ("buf",),
         (
             ("Target", "string", ".spec.targetRef.name"),
             ("Replicas", "integer", ".status.replicas"),
@@ -100,20 +103,32 @@ _DEFINITIONS = (
     _Definition(
         METRICS_PRODUCER,
         "metricsproducers",
-        "mp",
+        ("mp",),
         (
             ("Value", "integer", ".status.currentValue"),
             ("Next", "integer", ".status.nextValue"),
             ("At", "string", ".status.nextValueTime"),
         ),
     ),
-    _Definition(PROVISIONING_CLASS, "provisioningclasses", "provclass", ()),
+    _Definition(PROVISIONING_CLASS, "provisioningclasses", ("provclass",), ()),
+    _Definition(
+        PROVISIONING_REQUEST,
+        "provisioningrequests",
+        ("provreq", "provreqs"),
+        (
+            ("Class", "string", ".spec.provisioningClassName"),
+            ("Provisioned", "string", '.status.conditions[?(@.type=="Provisioned")].status'),
+            ("Failed", "string", '.status.conditions[?(@.type=="Failed")].status'),
+        ),
+    ),
 )
+KINDS = tuple(definition.kind.name for definition in _DEFINITIONS)
+"""Of ProvisioningRequest, Cluster Autoscaler has the first definition; headroom's is for clusters without one."""
 
 
-def crds() -> tuple[Manifest, ...]:
-    """Buffer, MetricsProducer and ProvisioningClass. CapacityBuffer, ProvisioningRequest and NodePool belong to others."""
-    return tuple(definition.manifest() for definition in _DEFINITIONS)
+def crds(kinds: Collection[str] = KINDS) -> tuple[Manifest, ...]:
+    """Of these kinds. CapacityBuffer and NodePool belong to Karpenter and are not here."""
+    return tuple(definition.manifest() for definition in _DEFINITIONS if definition.kind.name in kinds)
 
 
 def to_yaml(manifest: Manifest) -> str:

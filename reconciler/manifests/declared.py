@@ -9,8 +9,9 @@ from typing import Any
 from reconciler.manifests import codes
 from reconciler.manifests.kind import Origin
 from reconciler.manifests.kinds import kind_of
+from reconciler.manifests.known_files import KnownFiles
 from reconciler.manifests.load import load
-from reconciler.manifests.reading import ReadDocument, read_document
+from reconciler.manifests.reading import ReadDocument
 from reconciler.manifests.validate import duplicates, references, several_clusters
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding
@@ -31,15 +32,23 @@ _SLOTS = (
 )
 
 
-def read(files: Mapping[str, bytes], *, one_cluster: bool = True, skipped: Iterable[tuple[str, str]] = ()) -> Declared:
+def read(
+    files: Mapping[str, bytes],
+    *,
+    one_cluster: bool = True,
+    skipped: Iterable[tuple[str, str]] = (),
+    known: KnownFiles | None = None,
+) -> Declared:
     """Every document of the files, typed and validated. Never raises: what is wrong is in `findings`.
 
     files: content by path inside the repository. one_cluster: all files are for one cluster, so an object may be declared
     once only; False: each folder `clusters/NAME/` is a cluster of its own. skipped: path and reason of each file that the
-    source left out, which is an error: what it may declare is not in force.
+    source left out, which is an error: what it may declare is not in force. known: files that need not be read again.
     """
-    loaded = load(files)
-    documents = [read_document(document) for document in loaded.documents]
+    known = known or KnownFiles()
+    known.begin()
+    loaded = load(files, known.items)
+    documents = [known.document(document) for document in loaded.documents]
     doubled = duplicates(documents, one_cluster=one_cluster)
     refused = {finding.ref for finding in doubled}
     broken = {document.ref for document in documents if document.broken and document.ref is not None}
@@ -69,7 +78,7 @@ def left_out(skipped: tuple[str, str]) -> Finding:
     """The finding about a file that was not read. skipped: its path, and why."""
     path, why = skipped
     code = codes.LEFT_OUT
-    return Finding(code.name, code.severity, f"the file was not read: {why}", SourcePosition(path, 1))
+    return Finding(code.name, code.severity, f"not read: {why}", SourcePosition(path, 1))
 
 
 def read_live(objects: Iterable[LiveObject]) -> Declared:

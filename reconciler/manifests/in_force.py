@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.manifests import codes
+from reconciler.manifests.changed_since import refused
 from reconciler.manifests.node_pool import lay_over
 from reconciler.manifests.served import served_form
-from reconciler.manifests.transitions import refused_changes
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import LiveObject, Manifest
+from reconciler.model.view import LiveObject
 
 Served = Mapping[tuple[str, str], tuple[str, ...]]
 """Versions by (group, kind), preferred first; empty where unknown, as with a snapshot."""
@@ -46,9 +46,10 @@ def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, L
         if form is None:
             findings.append(_not_served(item, versions))
             continue
-        refused = _refused(item, form, objects.get(item.ref))
-        findings += refused
-        if refused:
+        present = objects.get(item.ref)
+        problems = () if present is None else refused(item, present.body, form)
+        findings += problems
+        if problems:
             broken.add(item.ref)
         else:
             manifests.append(replace(item, manifest=form))
@@ -77,18 +78,6 @@ def _laid_over(
     return tuple(sorted(pools, key=lambda pool: pool.name)), findings
 
 
-def _refused(item: DeclaredManifest, form: Manifest, live: LiveObject | None) -> list[Finding]:
-    """Changes that the API server would refuse. Whether a pool is static is reported by the plan."""
-    if live is None:
-        return []
-    code = codes.IMMUTABLE_FIELD
-    return [
-        Finding(code.name, code.severity, change.message, item.position, item.ref, change.path, change.hint)
-        for change in refused_changes(live.body, form)
-        if change.path != "spec.replicas"
-    ]
-
-
 def _not_served(item: DeclaredManifest, versions: tuple[str, ...]) -> Finding:
     code = codes.NOT_SERVED
     served = f"only in {', '.join(versions)}" if versions else "not at all"
@@ -99,5 +88,5 @@ def _not_served(item: DeclaredManifest, versions: tuple[str, ...]) -> Finding:
         item.position,
         item.ref,
         "apiVersion",
-        "install its CustomResourceDefinition: `headroom crd` prints headroom's own, Karpenter brings the others",
+        "install its CustomResourceDefinition: `headroom crd` prints it, or Karpenter brings it",
     )

@@ -10,6 +10,10 @@ from reconciler.manifests.document import Document, Path, path_text
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition
 
+_LONGEST_WORD = 150
+_LONGEST_TEXT = 1_000
+"""Characters of a message or a hint."""
+
 
 def unreadable(error: Exception, position: SourcePosition | None, ref: ObjectRef | None) -> Finding:
     """The finding for a document that a rule failed on, which is a defect of headroom."""
@@ -64,7 +68,7 @@ class Inspection:
         written = self.written_path(path)
         position = self.document.position_of(written)
         self.findings.append(
-            Finding(code.name, code.severity, message, position, self.ref, path_text(written), hint),
+            Finding(code.name, code.severity, _cut(message), position, self.ref, path_text(written), _cut(hint)),
         )
 
     def position_of(self, path: Path) -> SourcePosition:
@@ -83,6 +87,13 @@ class Inspection:
                 return None
             node = node.get(step)
         return node
+
+
+def _cut(text: str) -> str:
+    """A value may be as long as its file: of each word, and of them all, what a person can still read."""
+    words = (word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}…" for word in text.split(" "))
+    short = " ".join(words)
+    return short if len(short) <= _LONGEST_TEXT else f"{short[:_LONGEST_TEXT]}…"
 
 
 def _item(node: Any, step: str | int) -> Any:

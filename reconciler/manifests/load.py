@@ -7,7 +7,7 @@ Nothing here raises: what cannot be read becomes a finding, and its file is list
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,15 +37,21 @@ class Loaded:
     broken_files: frozenset[str]
 
 
-def load(files: Mapping[str, bytes]) -> Loaded:
-    """Reads every manifest among the files (`.yaml`, `.yml`, `.json`); templates and other files are ignored."""
+def load(
+    files: Mapping[str, bytes], items_of: Callable[[str, bytes], Iterable[Document | Finding]] | None = None
+) -> Loaded:
+    """Reads every manifest among the files (`.yaml`, `.yml`, `.json`); templates and other files are ignored.
+
+    items_of: reads one file as `load_file` does, which is the default.
+    """
+    read = items_of or load_file
     documents: list[Document] = []
     findings: list[Finding] = []
     broken: set[str] = set()
     for path in sorted(files):
         if not path.endswith(MANIFEST_SUFFIXES):
             continue
-        for item in load_file(path, files[path]):
+        for item in read(path, files[path]):
             if isinstance(item, Finding):
                 findings.append(item)
                 if item.severity == codes.YAML_SYNTAX.severity:

@@ -119,7 +119,7 @@ def _check_static(inspection: Inspection, spec: Mapping[str, Any]) -> None:
                 codes.STATIC_POOL,
                 ("spec", "limits", name),
                 f"a pool with replicas can be limited by nodes only, not by {name}",
-                hint="remove the limit, or write limits: {nodes: ...}",
+                hint="remove the limit, or write limits: {nodes: …}",
             )
     if "weight" in spec:
         inspection.report(

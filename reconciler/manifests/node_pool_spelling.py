@@ -94,7 +94,7 @@ def _correct_budget(inspection: Inspection, budget: dict[str, Any], path: Path) 
         reason = budget.pop("reason")
         budget["reasons"] = reason if isinstance(reason, list) else [reason]
         old: Path = (*path, "reason")
-        _tell(inspection, old, "reason is read as reasons", "write reasons: [...]")
+        _tell(inspection, old, "reason is read as reasons", "write reasons: […]")
         inspection.moved((*path, "reasons"), old)
     reasons = budget.get("reasons")
     if not isinstance(reasons, list):

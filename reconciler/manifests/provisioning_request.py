@@ -69,6 +69,7 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> ProvisioningRequ
         status_conditions=conditions_of(of_the_server),
         uid=str(mapping_at(of_the_server, "metadata").get("uid") or ""),
         status_times=condition_times_of(of_the_server),
+        status_manager=origin.other_manager("status.conditions"),
     )
 
 

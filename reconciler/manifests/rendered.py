@@ -19,6 +19,8 @@ from reconciler.model.view import Manifest
 
 _NODE_CLAIM = "NodeClaim"
 _DEPLOYMENT = "Deployment"
+_LONGEST_SHOWN = 40
+"""Characters of what a template wrote instead of a document."""
 
 
 def read_rendered(name: str, text: str) -> Manifest:
@@ -26,6 +28,10 @@ def read_rendered(name: str, text: str) -> Manifest:
     # The loader selects files by their suffix.
     loaded = load({f"{name}.yaml": text.encode()})
     _refuse(name, loaded.findings)
+    if not loaded.documents:
+        found = " ".join(text.split())
+        wrote = f"{found[:_LONGEST_SHOWN]!r}, which is no object" if found else "nothing"
+        raise Invalid(f"the template for {name} wrote {wrote}", hint="it must write one document")
     if len(loaded.documents) != 1:
         raise Invalid(f"the template for {name} wrote {len(loaded.documents)} documents", hint="it must write one")
     document = loaded.documents[0]

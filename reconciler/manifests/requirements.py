@@ -80,7 +80,7 @@ def _check_values(inspection: Inspection, requirement: Mapping[str, Any], where:
                 codes.REQUIREMENT_VALUES,
                 (*where, "values"),
                 f"{key} {operator} needs at least one value",
-                hint="add values: [...], or use the operator Exists",
+                hint="add values: […], or use the operator Exists",
             )
         elif len(values) < requirement.get("minValues", 0):
             inspection.report(

@@ -94,6 +94,13 @@ def _skipped_window(schedule: Schedule, index: int, hour: datetime) -> list[Find
     if skipped is None:
         return []
     opens, closes = skipped.gap
+    if closes - opens >= timedelta(days=1):
+        message = (
+            f"{_name(index)} has no window on {skipped.start:%a %Y-%m-%d}: that day does not exist in {schedule.timezone},"
+            f" whose clocks go from {opens:%a %H:%M} to {closes:%a %H:%M}"
+        )
+        hint = "nothing, or let it end on another day"
+        return [_finding(codes.END_LOST_TO_CLOCK, schedule, index, message, hint=hint, field="end")]
     message = (
         f"{_name(index)} has no window on {skipped.start:%a %Y-%m-%d}: clocks of {schedule.timezone} go from"
         f" {opens:%H:%M} to {closes:%H:%M} that day, so that its start ({skipped.start:%H:%M}) and its end"

@@ -179,7 +179,9 @@ def _type_hint(wanted: list[str], found: Any) -> str:
             case int() | float():
                 return f'write it in quotes: "{_shown(found)}"'
     if "integer" in wanted and isinstance(found, str) and found.lstrip("+-").isdigit():
-        return f"write {_shown(found)[1:-1]} without quotes"
+        # YAML and JSON readers leave a number of thousands of digits as text.
+        too_long = len(found) > _LONGEST_SHOWN
+        return "write a smaller number" if too_long else f"write {found} without quotes"
     if wanted == ["array"]:
         return "put a dash before it, or square brackets around it"
     return ""

@@ -11,7 +11,7 @@ from typing import Any
 from reconciler.model.conditions import Condition
 from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Finding, Severity
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason
 from reconciler.model.refs import ObjectRef, SourcePosition
@@ -111,7 +111,7 @@ class DemandOutcome:
     """Where one demand's chunks are.
 
     domains: by the labels of its spread constraints and pod affinity, hostname left out. on_its_way: those of `on_existing`
-    whose node is not ready to take pods yet.
+    whose node is not ready to take pods yet. short_since: the buffer was short of capacity before this pass, by its status.
     """
 
     demand: Demand
@@ -122,6 +122,7 @@ class DemandOutcome:
     conditions: tuple[Condition, ...] = ()
     domains: tuple[DomainCount, ...] = ()
     on_its_way: int = 0
+    short_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +231,11 @@ class Plan:
     def new_node_pools(self) -> tuple[str, ...]:
         """The NodePool of each node that the plan makes, and of those that Karpenter makes because of it."""
         return new_node_pools(self.node_claims.create, self.static_pools)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether something declared was left out, or refused, because of an error in it."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
 
     @property
     def has_changes(self) -> bool:

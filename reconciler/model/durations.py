@@ -15,7 +15,9 @@ _MOST_DIGITS = 19
 _MOST_CHARACTERS = 200
 """Far longer than any duration that Go itself prints."""
 _MOST_SHOWN = 40
+ANY_DURATION = 'write hours, minutes and seconds, such as "720h" or "1h30m"'
 _PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)")
+_NEGATIVE = re.compile(r"-[0-9]{1,9}(ms|s|m|h)")
 _DAYS = re.compile(r"(?:([0-9]{1,3})w)?(?:([0-9]{1,4})d)?(?:([0-9]{1,5})h)?((?:[0-9]{1,5}m)?(?:[0-9]{1,5}s)?)")
 
 
@@ -36,7 +38,7 @@ def parse_duration(text: str) -> timedelta:
     if not text or position != len(text):
         raise Invalid(
             f"{text!r} is not a duration",
-            hint=duration_hint(text) or 'write hours, minutes and seconds, such as "720h" or "1h30m"',
+            hint=duration_hint(text) or ANY_DURATION,
         )
     if total > _LONGEST:
         raise _too_long(text)
@@ -44,7 +46,9 @@ def parse_duration(text: str) -> timedelta:
 
 
 def duration_hint(text: str) -> str:
-    """What to write for a duration in days or weeks, which Go does not know: `write "24h"` for `1d`; else ""."""
+    """What to write for a negative duration, or one in days or weeks, which Go does not know: `write "24h"` for `1d`; else ""."""
+    if _NEGATIVE.fullmatch(text):
+        return f'write a duration of 0 or more, such as "{text[1:]}"'
     found = _DAYS.fullmatch(text)
     if found is None or not (found[1] or found[2]):
         return ""

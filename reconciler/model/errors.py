@@ -23,9 +23,18 @@ class Failure(Exception):  # noqa: N818 - the four kinds below are the glossary'
         self.hint = hint
         self.causes = tuple(causes)
 
+    @property
+    def with_hint(self) -> str:
+        """Both in one line, where a row has room for one text."""
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
 
 class Invalid(Failure):
     """What was declared cannot be carried out as written: a retry fails until somebody edits it."""
+
+
+class Misused(Invalid):
+    """What was written on the command line or in a setting cannot be used: wrong usage, whatever the command."""
 
 
 class Waiting(Failure):

@@ -135,10 +135,14 @@ class PodShape:
 _COMPARED = tuple(item.name for item in fields(PodShape) if item.compare)
 
 
+FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A real pod. Terminal pods (Succeeded, Failed) are never decoded into a view; `node_name` None is pending. nominated_node: of one
-    that waits, the node that kube-scheduler has chosen for it and makes room on (`status.nominatedNodeName`); "" for none."""
+    """A real pod. Finished ones are left out where they are read, but for those that used a provisioning request. `node_name` None is
+    pending. nominated_node: of one that waits, the node that kube-scheduler has chosen for it and makes room on
+    (`status.nominatedNodeName`); "" for none."""
 
     namespace: str
     name: str
@@ -155,6 +159,11 @@ class Pod:
     owner_name: str = ""
     annotations: tuple[tuple[str, str], ...] = ()
     """Only those that headroom acts on: do-not-disrupt and the provisioning request consumption pair."""
+
+    @property
+    def is_finished(self) -> bool:
+        """It has ended, and takes no room any more."""
+        return self.phase in FINISHED_PHASES
 
     @property
     def is_daemon(self) -> bool:

@@ -46,7 +46,8 @@ class PodSet:
 class ProvisioningRequest:
     """A ProvisioningRequest. created: RFC 3339 creation time, "" when it is only in Git; uid likewise; parameters: sorted.
 
-    status_times: `lastTransitionTime` by condition type. status_manager: of a known autoscaler that writes its status.
+    defaults: parameters that its class gives it where it sets none. status_times: `lastTransitionTime` by condition type.
+    status_manager: the field manager, other than headroom's own, that writes its conditions.
     """
 
     ref: ObjectRef
@@ -60,6 +61,8 @@ class ProvisioningRequest:
     status_conditions: tuple[Condition, ...] = ()
     uid: str = ""
     status_times: Labels = ()
+    defaults: Labels = ()
+    status_manager: str | None = None
 
     @property
     def kind(self) -> RequestKind | None:
@@ -67,8 +70,8 @@ class ProvisioningRequest:
         return CLASSES.get(self.class_name)
 
     def parameter(self, name: str) -> str | None:
-        """The parameter's value; None where the request has none of that name."""
-        return dict(self.parameters).get(name)
+        """The parameter's value, or its default of the class; None where there is neither."""
+        return {**dict(self.defaults), **dict(self.parameters)}.get(name)
 
     def is_true(self, condition_type: str) -> bool:
         """Whether its status has this condition with the status True."""
@@ -109,6 +112,8 @@ class RequestRules:
 class Phase(StrEnum):
     """How far a request is at the beginning of a pass."""
 
+    LEFT = "left to another"
+    """Somebody else provides for it, and writes its conditions."""
     NOT_READY = "not ready"
     """Something that it refers to is missing. A booking without its shape cannot be placed, and holds nothing."""
     WAITING = "waiting"
@@ -135,7 +140,7 @@ class RequestState:
     """What a pass knows of a request before anything is placed.
 
     record: as the inventory has it, or as its conditions tell it. exists: its object is in the cluster. is_same_object: the one that the
-    record is about, not one that was made anew. declared: it is in Git.
+    record is about, not one that was made anew. declared: it is in Git, or was.
     valid_until: when it has failed if it is not provisioned by then. no_retry: a check that says no is the last one.
     ends: set while it is ENDING. status_conditions: as its object has them.
     """

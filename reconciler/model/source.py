@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+_MOST_SKIPPED = 5
+"""Files that are named as reasons. Each of them is a finding too."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
@@ -31,5 +34,8 @@ class SourceTree:
             reasons.append(f"the repository is stalled: {self.stalled[1]}")
         if self.rewound:
             reasons.append("the branch was force-pushed a short while ago")
-        reasons += [f"{path} was left out: {why}" for path, why in self.skipped]
+        reasons += [f"{path} was left out: {why}" for path, why in self.skipped[:_MOST_SKIPPED]]
+        more = len(self.skipped) - _MOST_SKIPPED
+        if more > 0:
+            reasons.append(f"{more:,} more {'file was' if more == 1 else 'files were'} left out")
         return tuple(reasons)

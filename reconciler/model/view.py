@@ -98,7 +98,8 @@ class ClusterView:
     may lack fields that planning does not need (a snapshot leaves them out), so that an absent field says nothing.
     findings: what the user should know of where the view comes from (files of a snapshot that are not read). nominated: pods for
     which kube-scheduler has chosen a node, once `with_nominated` has put those on it that it takes. clock_skew: this machine's time
-    less the cluster's, by which ages are to be judged.
+    less the cluster's, by which ages are to be judged. finished_pods: those that used a provisioning request and are done; they are in
+    no other place.
     """
 
     revision: str = ""
@@ -107,6 +108,7 @@ class ClusterView:
     nodes: tuple[Node, ...] = ()
     node_claims: tuple[NodeClaim, ...] = ()
     pods: tuple[Pod, ...] = ()
+    finished_pods: tuple[Pod, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     workloads: tuple[Workload, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.overlays import NodeOverlay
+from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 
 BackOff: TypeAlias = tuple[str, str, str]
@@ -23,8 +24,10 @@ class PlacementOptions:
     chunks_per_node: most chunks of one demand on a node, so that losing the node loses no more (None: no limit).
     instance_types: most types to list for a new node.
     back_offs: offerings not to ask for.
+    booked: name of a node or NodeClaim, a demand that has capacity booked there (as it prints itself), and chunks of each of its groups.
     leaving: names of nodes and NodeClaims that take no more chunks, since they are about to be replaced.
     keeping: names of those that keep the chunks they hold, and take no others: not ready for a moment, or in use too recently.
+    promised: by NodePool, what of its limits is for nodes that Karpenter will make for pending pods, and how many those are.
     optimal: look for cheaper new nodes than the fast mode found (see the package `optimizer`).
     spot_share: the largest share of a demand's chunks that may stand on spot nodes of one offering (1: no bound).
     """
@@ -33,8 +36,10 @@ class PlacementOptions:
     chunks_per_node: int | None = None
     instance_types: int = 20
     back_offs: frozenset[BackOff] = frozenset()
+    booked: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
     leaving: frozenset[str] = frozenset()
     keeping: frozenset[str] = frozenset()
+    promised: tuple[tuple[str, Resources], ...] = ()
     optimal: bool = False
     spot_share: float = 1.0
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 from reconciler.model.findings import Finding
-from reconciler.plan.codes import CLOCK_SKEW
+from reconciler.plan.codes import CLOCK_SKEW, CLOCK_UNKNOWN
 
 TOLERATED = timedelta(minutes=1)
+NOT_TOLD = Finding(
+    CLOCK_UNKNOWN.name,
+    CLOCK_UNKNOWN.severity,
+    "the API server's answers have no Date: ages of nodes are judged by this machine's clock, whether it is right or not",
+    hint="let what stands between the two pass the header on, and let both machines keep their time by NTP",
+)
+"""Instead of a skew, where none can be known."""
 
 
 def clock_findings(skew: timedelta) -> tuple[Finding, ...]:

@@ -23,9 +23,16 @@ class Prices:
 
     def __init__(self, instance_types: Iterable[InstanceType]) -> None:
         self._offerings = {kind.name: kind.offerings for kind in instance_types}
+        self._known: dict[int, tuple[Bin, float | None]] = {}
 
     def of(self, item: Bin) -> float | None:
         """USD an hour; None when its labels do not lead to exactly one price."""
+        known = self._known.get(id(item))  # the bin is kept beside its price, so that no other can have its identity
+        if known is None:
+            known = self._known[id(item)] = (item, self._of(item))
+        return known[1]
+
+    def _of(self, item: Bin) -> float | None:
         kind = _label(item, INSTANCE_TYPE_LABEL)
         if kind is None:
             return self._asked_for(item)

@@ -8,28 +8,28 @@ from dataclasses import dataclass, field, replace
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome
 from reconciler.model.demand import Demand
-from reconciler.model.placement import ALL_OR_NOTHING, Unplaced, UnplacedReason
+from reconciler.model.placement import ALL_OR_NOTHING, PlannedNode, Unplaced, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.bins import Bin
 from reconciler.plan.limits import Cut
 from reconciler.plan.provisioning import provisioning
 from reconciler.plan.request_decisions import Whereabouts
 
-BEYOND_A_CAP = "beyond a cap"
 MOST_OF_A_REASON = 5
 """Sentences with one reason: of a cluster with many NodePools, some are enough to see what is wrong."""
 
 
 @dataclass(slots=True)
 class _Tally:
-    """on_its_way: those of `existing` whose node is not ready to take pods yet; unplaced_reasons: by reason and words; cap: in words, of
-    chunks that one holds back."""
+    """on_its_way: those of `existing` whose node is not ready to take pods yet; unplaced_reasons: by reason and words; cut: why
+    a node that chunks were placed on is not made."""
 
     existing: int = 0
     on_its_way: int = 0
+    not_ready: int = 0
     new: int = 0
     unplaced: int = 0
-    cap: str = ""
+    cut: str = ""
     unplaced_reasons: dict[tuple[str, str], UnplacedReason] = field(default_factory=dict)
 
     def count_reason(self, reason: UnplacedReason) -> None:
@@ -67,8 +67,11 @@ class Tallies:
         created: Iterable[NodeClaimCreation],
         unplaced: Iterable[Unplaced],
         cuts: Iterable[Cut],
+        *,
         replaced: frozenset[str] = frozenset(),
+        later: Iterable[PlannedNode] = (),
     ) -> None:
+        """later: nodes of the next waves."""
         self._tallies: dict[ObjectRef, _Tally] = {}
         self._standing = _standing(item for item in bins if item.name in replaced)
         for item in bins:
@@ -76,24 +79,26 @@ class Tallies:
                 tally = self._of(holding.demand)
                 tally.existing += holding.count
                 tally.on_its_way += holding.count if item.is_on_its_way else 0
-        for creation in created:
-            for holding in creation.planned.holdings:
+                tally.not_ready += holding.count if _is_not_ready(item) else 0
+        for planned in (*(creation.planned for creation in created), *later):
+            for holding in planned.holdings:
                 self._of(holding.demand).new += holding.count
         for rest in unplaced:
             tally = self._of(rest.demand)
             tally.unplaced += rest.count
             for reason in rest.reasons:
                 tally.count_reason(reason)
-        waiting: dict[tuple[ObjectRef, str], int] = {}
+        waiting: dict[tuple[ObjectRef, str, str], int] = {}
         for cut in cuts:
-            words = f"a node in NodePool {cut.node.node_pool} waits: {cut.cap}"
+            words = f"a node in NodePool {cut.node.node_pool} {cut.waits}"
             for holding in cut.node.holdings:
                 self._of(holding.demand).unplaced += holding.count
-                waiting[holding.demand, words] = waiting.get((holding.demand, words), 0) + 1
-        for (demand, words), count in waiting.items():
+                key = (holding.demand, cut.cause, words)
+                waiting[key] = waiting.get(key, 0) + 1
+        for (demand, cause, words), count in waiting.items():
             tally = self._of(demand)
-            tally.cap = tally.cap or words
-            tally.count_reason(UnplacedReason(BEYOND_A_CAP, count, words))
+            tally.cut = tally.cut or words
+            tally.count_reason(UnplacedReason(cause, count, words))
 
     def _of(self, ref: ObjectRef) -> _Tally:
         return self._tallies.setdefault(ref, _Tally())
@@ -124,14 +129,19 @@ class Tallies:
         )
 
 
+def _is_not_ready(item: Bin) -> bool:
+    return item.node is not None and not item.node.ready and not item.is_on_its_way
+
+
 def _whereabouts(tally: _Tally) -> Whereabouts:
     rows = [row for row in tally.rows() if row.cause != ALL_OR_NOTHING]
     return Whereabouts(
-        ready=tally.existing - tally.on_its_way,
+        ready=tally.existing - tally.on_its_way - tally.not_ready,
         coming=tally.on_its_way,
+        not_ready=tally.not_ready,
         new=tally.new,
         unplaced=tally.unplaced,
-        cut=tally.cap,
+        cut=tally.cut,
         why=(rows[0].example or rows[0].cause) if rows else "",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
@@ -25,6 +25,7 @@ from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.one_shots import ONE_SHOTS_KEY
 from reconciler.model.placement import Placement
 from reconciler.model.provisioning_requests import RequestRules
+from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import REQUESTS_KEY, records_memory
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
@@ -38,7 +39,7 @@ from reconciler.plan.domains import domain_counts, topology_keys
 from reconciler.plan.drift import Drift
 from reconciler.plan.hold import Holds, holds
 from reconciler.plan.hostnames import hostname_findings
-from reconciler.plan.limits import Capped, PlanCaps, cap_notes, within_caps
+from reconciler.plan.limits import Capped, PlanCaps, Standing, cap_notes, within_caps
 from reconciler.plan.names import creations
 from reconciler.plan.nominated import nominated_notes
 from reconciler.plan.objects import ObjectPlan, object_changes
@@ -47,10 +48,12 @@ from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import Pruning, prune
 from reconciler.plan.prune_hour import PRUNES_KEY
 from reconciler.plan.request_collection import collect, still_to_run
-from reconciler.plan.requests import RequestPlan, labelled, request_plan
+from reconciler.plan.requests import RequestPlan, labelled, made_in_attempts, request_plan
 from reconciler.plan.rollback import rolled_back
+from reconciler.plan.shortages import with_shortages
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
+from reconciler.plan.unrendered import TEMPLATE_FAILED, without_unrendered
 from reconciler.timetable.capacity_schedule import state_at
 
 
@@ -63,7 +66,8 @@ class PlanInputs:
     price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a
     rewound branch or a stalled source (gaps of the view are added here). replaced: bins that must hold no more chunks, from
     `unavailable_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
-    ApplySet, "" for none. suspended: the plan will not be applied. balloon_image: of balloon pods.
+    ApplySet, "" for none. suspended: the plan will not be applied. balloon_image: of balloon pods. unrendered: objects
+    that no template can be rendered for, with the reason: none of them is created or changed.
     """
 
     revision: str | None
@@ -89,6 +93,7 @@ class PlanInputs:
     applyset_id: str = ""
     drift: Drift = Drift.CORRECT
     balloon_image: str = ""
+    unrendered: Mapping[ObjectRef, str] = field(default_factory=dict)
     requests: RequestRules = field(default_factory=RequestRules)
 
     @property
@@ -105,15 +110,15 @@ def make_plan(inputs: PlanInputs) -> Plan:
     bins = all_bins(view, placement.occupied, watched)
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
-    created = creations(capped.kept, (claim.name for claim in view.node_claims))
-    tallies = Tallies(bins, created, placement.unplaced, capped.cuts, inputs.replaced)
+    created, capped = _created(inputs, capped)
+    tallies = Tallies(bins, created, placement.unplaced, capped.cuts, replaced=inputs.replaced, later=capped.later)
     requests = _requests(inputs, bins, tallies)
     created = labelled(created, inputs.demands, requests.decisions)
-    held = _held(inputs, bins, created, prices, blocked=bool(blocked))
+    held = _held(inputs, bins, created, capped, prices, blocked=bool(blocked))
     if not blocked:
         held = held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
     objects, pruning, applied = _objects(inputs, requests, blocked=bool(blocked))
-    outcomes = _outcomes(inputs, bins, created, tallies, requests)
+    outcomes = with_shortages(_outcomes(inputs, bins, created, tallies, requests), view)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
@@ -141,12 +146,18 @@ def make_plan(inputs: PlanInputs) -> Plan:
         local_budgets=inputs.local_budgets,
         include_pending=inputs.include_pending,
         blocked=blocked,
-        notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped.cuts))),
+        notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped))),
         memory=_memory(inputs, created, held, pruning)
         | records_memory(requests.records)
         | one_shot_memory(outcomes, bins, view, inputs.cluster_now),
         edges=tuple(sorted((*inputs.edges, *requests.edges), key=attrgetter("at"))),
     )
+
+
+def _created(inputs: PlanInputs, capped: Capped) -> tuple[tuple[NodeClaimCreation, ...], Capped]:
+    """A name does not depend on whether another claim can be rendered."""
+    created = creations(capped.kept, (claim.name for claim in inputs.view.node_claims))
+    return without_unrendered(created, capped, inputs.unrendered)
 
 
 def _objects(
@@ -168,18 +179,27 @@ def _objects(
         inputs.demands, requests, view, inputs.cluster_now, rules=inputs.requests, applyset_id=inputs.applyset_id
     )
     added = priority_class_changes(inputs.demands, view)
-    return objects, pruning, (*added, *objects.changes, *pruning.changes, *(() if blocked else collection))
+    changes = (change for change in objects.changes if change.ref not in inputs.unrendered)
+    return objects, pruning, (*added, *changes, *pruning.changes, *(() if blocked else collection))
 
 
 def _held(
-    inputs: PlanInputs, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], prices: Prices, *, blocked: bool
+    inputs: PlanInputs,
+    bins: Sequence[Bin],
+    created: Sequence[NodeClaimCreation],
+    capped: Capped,
+    prices: Prices,
+    *,
+    blocked: bool,
 ) -> Holds:
     return holds(
         bins,
         now=inputs.cluster_now,
         node_pools={pool.name: pool for pool in inputs.node_pools},
         replaced=inputs.replaced,
-        replacement_waits=bool(created) or any(item.is_on_its_way and item.chunks for item in bins),
+        replacement_waits=bool(created)
+        or any(item.is_on_its_way and item.chunks for item in bins)
+        or any(cut.passing or cut.cause == TEMPLATE_FAILED for cut in capped.cuts),
         price_of=prices.of,
         blocked=blocked,
     )
@@ -253,9 +273,9 @@ def _capped(inputs: PlanInputs, bins: Sequence[Bin], prices: Prices) -> Capped:
     return within_caps(
         inputs.placement.planned,
         inputs.caps,
+        Standing(sum(known), nodes, made_in_attempts(bins, inputs.demands)),
         order={demand.ref: index for index, demand in enumerate(inputs.demands)},
-        price_now=sum(known),
-        nodes_now=nodes,
+        whole={demand.ref for demand in inputs.demands if demand.whole},
     )
 
 

@@ -41,6 +41,7 @@ def _provisioning(demand: Demand, where: Whereabouts) -> Condition:
         f"{count:,} {words}"
         for count, words in (
             (where.coming, "on nodes that are on their way"),
+            (where.not_ready, "on nodes that are not ready"),
             (where.new, "on nodes to be made"),
             (where.unplaced, "without a place"),
         )

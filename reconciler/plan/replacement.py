@@ -13,7 +13,7 @@ from math import ceil
 
 from reconciler.model.nodes import NodePool
 from reconciler.model.view import ClusterView
-from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.bins import Bin, all_bins, by_node_pool
 from reconciler.plan.disruption_budgets import DRIFTED, PoolState, outcome, pool_states
 
 EXPIRY_LEAD = timedelta(minutes=15)
@@ -32,8 +32,9 @@ def unavailable_bins(view: ClusterView, node_pools: Iterable[NodePool], now: dat
     bins = all_bins(view)
     names = _expiring(bins, now)
     states = pool_states(bins)
+    by_pool = by_node_pool(bins)
     for pool in node_pools:
-        names |= _drifting(pool, [item for item in bins if item.node_pool == pool.name], states, now)
+        names |= _drifting(pool, by_pool.get(pool.name, ()), states, now)
     return frozenset(names)
 
 

@@ -33,11 +33,13 @@ _MOST_DOUBLINGS = 16
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where the chunks of one request are. ready: on nodes that take pods now. coming: on nodes on their way. new: on nodes that the
+    """Where the chunks of one request are. ready: on nodes that take pods now. coming: on nodes on their way. not_ready: on nodes that were
+    ready, are not now, and are waited for. new: on nodes that the
     plan makes. cut: a cap keeps them waiting, in words. why: what stood in the way of the others."""
 
     ready: int = 0
     coming: int = 0
+    not_ready: int = 0
     new: int = 0
     unplaced: int = 0
     cut: str = ""
@@ -63,7 +65,7 @@ def decide(demand: Demand, state: RequestState, there: Whereabouts, now: datetim
     match state.phase:
         case Phase.ENDED:
             return Decision(state.record, _as_ended(state))
-        case Phase.NOT_READY:
+        case Phase.LEFT | Phase.NOT_READY:
             return Decision(state.record, _merged(state, demand.conditions))
         case Phase.BACKING_OFF:
             return Decision(state.record, _merged(state, _accepted(_backing_off(state))))

@@ -116,6 +116,21 @@ def _edges(
             yield Edge(state.valid_until + skew, f"{ref} is not valid any more")
 
 
+def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[ObjectRef, int]:
+    """By request, the nodes that its attempt under way has."""
+    attempts = {
+        f"{demand.request.record.uid}.{demand.request.record.attempt}": demand.ref
+        for demand in demands
+        if demand.request is not None and demand.request.record.under_way
+    }
+    made: dict[ObjectRef, int] = {}
+    for item in bins if attempts else ():
+        label = "" if item.claim is None or item.is_going else item.claim.label(ATTEMPT_LABEL)
+        if label in attempts:
+            made[attempts[label]] = made.get(attempts[label], 0) + 1
+    return made
+
+
 def labelled(
     created: Sequence[NodeClaimCreation], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
 ) -> tuple[NodeClaimCreation, ...]:

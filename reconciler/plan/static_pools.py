@@ -16,7 +16,7 @@ from reconciler.model.nodes import NodePool
 from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, PodDisruptionBudget
-from reconciler.plan.bins import Bin
+from reconciler.plan.bins import Bin, by_node_pool
 from reconciler.plan.codes import STATIC_POOL_BLOCKED
 
 _MOST_SHOWN = 5
@@ -40,10 +40,11 @@ def static_pool_findings(
         why = _reason(pod, spent, now)
         if why:
             by_node.setdefault(pod.node_name, []).append(f"{pod.namespace}/{pod.name} on {pod.node_name} ({why})")
+    by_pool = by_node_pool(bins)
     found = []
     for pool in pools:
         assert pool.replicas is not None
-        nodes = [item for item in bins if item.node_pool == pool.name]
+        nodes = by_pool.get(pool.name, [])
         blocked = {item.name: by_node[item.name] for item in nodes if item.name in by_node}
         if len(nodes) > pool.replicas and len(blocked) > pool.replicas:
             found.append(_finding(pool, len(nodes), blocked))

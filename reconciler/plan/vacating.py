@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.model.nodes import NodePool
-from reconciler.plan.bins import Bin
+from reconciler.plan.bins import Bin, by_node_pool
 from reconciler.plan.disruption_budgets import EMPTY, PoolState, allowed, pool_states
 from reconciler.plan.settling import unchanged_since, wait_of
 
@@ -48,12 +48,13 @@ def vacancies(
     if any(item.pods or (item.chunks and item.is_on_its_way) for item in bins):
         return Vacancies()  # what is under way comes first; its end is a change that starts another pass
     states = pool_states(bins)
+    by_pool = by_node_pool(bins)
     elsewhere = [item for item in bins if item.chunks or item.in_use]
     found: list[Vacancy] = []
     looks: list[datetime] = []
     for pool in sorted(node_pools, key=lambda item: item.name):
         wait = wait_of(pool)
-        own = [item for item in bins if item.node_pool == pool.name]
+        own = by_pool.get(pool.name, [])
         held = [item for item in own if _may_be_left(item) and item.name not in unavailable]
         if wait is None or not held:
             continue

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 
 from reconciler.model.changes import Action, NodeClaimCreation, ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
-from reconciler.model.refs import SourcePosition
+from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import Manifest
 from reconciler.render.codes import TEMPLATE_FAILED, TEMPLATE_NOT_USED
 from reconciler.render.documents import BALLOON_TEMPLATE, NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
@@ -21,7 +22,13 @@ from reconciler.render.representative import (
     representative_creations,
 )
 from reconciler.render.templates import SUFFIX, DocumentTemplates, TemplateFailed, TemplateSource
-from reconciler.render.writes import ReadDocument, balloon_document, node_claim_document, node_pool_document
+from reconciler.render.writes import (
+    ReadDocument,
+    balloon_document,
+    node_claim_document,
+    node_claim_ref,
+    node_pool_document,
+)
 
 RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE, BALLOON_TEMPLATE)
 
@@ -49,7 +56,7 @@ def findings_of_files(
                 for manifest in declared
                 if manifest.position.file.startswith(beside)
             ]
-            findings += template_findings(templates, read_document, changes=changes)
+            findings += checked_templates(templates, read_document, changes=changes).findings
     finally:
         process.close()
     strays = [path for path in paths if _templates_folder(path) is None]
@@ -62,17 +69,40 @@ def _templates_folder(path: str) -> str | None:
     return "/".join(parts[: parts.index("templates") + 1]) if "templates" in parts else None
 
 
-def template_findings(
+@dataclass(frozen=True, slots=True)
+class CheckedTemplates:
+    """What is wrong with a repository's templates. unrendered: the given objects that they cannot be rendered for."""
+
+    findings: tuple[Finding, ...] = ()
+    unrendered: Mapping[ObjectRef, Invalid] = field(default_factory=dict)
+
+
+def checked_for_plan(
+    plan: Plan, templates: DocumentTemplates, read_document: ReadDocument, node_pools: Iterable[NodePool]
+) -> CheckedTemplates:
+    """Rendered for whatever the plan makes of them, too."""
+    pools = {pool.name: pool for pool in node_pools}
+    return checked_templates(
+        templates,
+        read_document,
+        creations=[(creation, pools[creation.planned.node_pool]) for creation in plan.node_claims.create],
+        changes=[
+            change for change in plan.objects if change.ref.kind == "NodePool" and change.action is not Action.DELETE
+        ],
+    )
+
+
+def checked_templates(
     templates: DocumentTemplates,
     read_document: ReadDocument,
     *,
     creations: Iterable[tuple[NodeClaimCreation, NodePool]] = (),
     changes: Iterable[ObjectChange] = (),
-) -> tuple[Finding, ...]:
+) -> CheckedTemplates:
     """Rendered with representative objects, and with the creations and changes that are given. One finding for each place."""
     strays = tuple(_stray(path, templates.folder) for path in templates.strays)
     if not templates.own:
-        return strays
+        return CheckedTemplates(strays)
     failures: list[tuple[Invalid, str]] = []
     references: dict[str, tuple[str, ...]] = {}
     for name in templates.own:
@@ -81,33 +111,19 @@ def template_findings(
         except TemplateFailed as failure:
             failures.append((failure, name))
     used = _used(references)
-    for name, render in _renderings(templates, read_document, creations, changes):
-        if name in templates.own and name in references:
-            try:
-                render()
-            except Invalid as failure:
+    unrendered: dict[ObjectRef, Invalid] = {}
+    for name, ref, render in _renderings(templates, read_document, creations, changes):
+        try:
+            render()
+        except Invalid as failure:
+            if ref is not None:
+                unrendered[ref] = failure
+            if name in references:
                 failures.append((failure, name))
     findings = {finding.position: finding for finding in reversed([_finding(templates, *item) for item in failures])}
     unused = [] if used is None else [_unused(templates, name) for name in templates.own if name not in used]
-    return tuple(sorted((*findings.values(), *unused, *strays), key=lambda finding: finding.sort_key))
-
-
-def with_template_findings(
-    plan: Plan, templates: DocumentTemplates, read_document: ReadDocument, node_pools: Iterable[NodePool]
-) -> Plan:
-    """The plan with what is wrong with the repository's templates, also for the objects that it would render."""
-    if not (templates.own or templates.strays):
-        return plan
-    pools = {pool.name: pool for pool in node_pools}
-    found = template_findings(
-        templates,
-        read_document,
-        creations=[(creation, pools[creation.planned.node_pool]) for creation in plan.node_claims.create],
-        changes=[
-            change for change in plan.objects if change.ref.kind == "NodePool" and change.action is not Action.DELETE
-        ],
-    )
-    return replace(plan, findings=tuple(sorted((*plan.findings, *found), key=lambda finding: finding.sort_key)))
+    found = sorted((*findings.values(), *unused, *strays), key=lambda finding: finding.sort_key)
+    return CheckedTemplates(tuple(found), unrendered)
 
 
 def _renderings(
@@ -115,16 +131,23 @@ def _renderings(
     read_document: ReadDocument,
     creations: Iterable[tuple[NodeClaimCreation, NodePool]],
     changes: Iterable[ObjectChange],
-) -> Iterable[tuple[str, Callable[[], Manifest]]]:
-    for creation, pool in (*representative_creations(), *creations):
-        yield (
-            NODE_CLAIM_TEMPLATE,
-            lambda creation=creation, pool=pool: node_claim_document(templates, creation, pool, read_document),  # type: ignore[misc]
-        )
-    for change in (*representative_changes(), *changes):
-        yield NODE_POOL_TEMPLATE, lambda change=change: node_pool_document(templates, change, read_document)  # type: ignore[misc]
-    for change in representative_balloons():
-        yield BALLOON_TEMPLATE, lambda change=change: balloon_document(templates, change, read_document)  # type: ignore[misc]
+) -> Iterator[tuple[str, ObjectRef | None, Callable[[], Manifest]]]:
+    """By templates of the repository alone. The object is None for a representative one."""
+    claim, pool = NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
+    if claim in templates.own:
+        for example in representative_creations():
+            yield claim, None, partial(node_claim_document, templates, *example, read_document)
+        for creation, parent in creations:
+            ref = node_claim_ref(creation.name)
+            yield claim, ref, partial(node_claim_document, templates, creation, parent, read_document)
+    if pool in templates.own:
+        for made_up in representative_changes():
+            yield pool, None, partial(node_pool_document, templates, made_up, read_document)
+        for change in changes:
+            yield pool, change.ref, partial(node_pool_document, templates, change, read_document)
+    if BALLOON_TEMPLATE in templates.own:
+        for made_up in representative_balloons():
+            yield BALLOON_TEMPLATE, None, partial(balloon_document, templates, made_up, read_document)
 
 
 def _used(references: Mapping[str, tuple[str, ...]]) -> set[str] | None:

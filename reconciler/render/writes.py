@@ -97,7 +97,7 @@ def render_writes(
 
 
 def _failure(write: Write, error: Invalid) -> WriteResult:
-    return WriteResult(write, Outcome.REFUSED, f"{error.message}. {error.hint}" if error.hint else error.message)
+    return WriteResult(write, Outcome.REFUSED, error.with_hint)
 
 
 def _waits_for(pool: NodePool, changing: set[str]) -> str:

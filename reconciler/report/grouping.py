@@ -13,12 +13,15 @@ Row = dict[str, Any]
 
 def grouped(rows: Iterable[Row], name: str = "name", *, noun: str = "") -> list[Row]:
     """Rows that are equal but for their name become one, in the place of the first. noun: for rows whose names mean
-    nothing, such as new nodes, which are counted instead: `3 nodes`."""
+    nothing, such as new nodes, which are counted instead: `3 nodes`. things: how many one row stands for."""
     alike: dict[str, list[Row]] = {}
     for row in rows:
         key = repr([(field, value) for field, value in row.items() if field != name])
         alike.setdefault(key, []).append(row)
-    return [{**same[0], name: _names([str(row[name]) for row in same], noun)} for same in alike.values()]
+    return [
+        {**same[0], name: _names([str(row[name]) for row in same], noun), "things": len(same)}
+        for same in alike.values()
+    ]
 
 
 def _names(names: Sequence[str], noun: str) -> str:

@@ -13,8 +13,9 @@ from reconciler.model.changes import FieldChange
 from reconciler.model.redaction import MASK, redacted
 
 _OF_ENV = re.compile(r"(?:^|\.)env\[\d+\]\.value$")
-_LAST = re.compile(r"[^.\[\]']+")
-"""The steps of a path; the last one is what the value is called."""
+_VARIABLE = re.compile(r"(?:^|\.)env\[\d+\]$")
+_STEP = re.compile(r"[^.\[\]']+")
+"""The last one of a path is what the value is called."""
 
 
 def masked_changes(changes: Iterable[FieldChange]) -> tuple[FieldChange, ...]:
@@ -34,7 +35,9 @@ def _shown(value: Any, path: str) -> Any:
         return None
     if _OF_ENV.search(path):
         return MASK
-    name = ([*_LAST.findall(path), ""])[-2 if path else -1]
+    if _VARIABLE.search(path):
+        value = _variable(value)
+    name = next(reversed(_STEP.findall(path)), "")
     return redacted(_without_env(value, name), name)
 
 

@@ -47,7 +47,7 @@ class CommandFailedError(Exception):
     def __init__(
         self, verb: str, status: int, stderr: str, *, timeout: float | None = None, output: bytes = b""
     ) -> None:
-        super().__init__(f"git {verb}: {stderr}")
+        super().__init__(f"git {verb}: {' '.join(stderr.split())}")
         self.verb = verb
         self.status = status
         self.stderr = stderr

@@ -9,10 +9,10 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from reconciler.model.errors import Invalid, Stalled
+from reconciler.named_files import read_named_file
 
 TOKEN_VARIABLE = "HEADROOM_GIT_TOKEN"  # noqa: S105 - the name of a variable
 _ANY_USER = "x-access-token"
@@ -142,7 +142,7 @@ def _token(credentials: Credentials) -> str:
     if not credentials.token_file:
         return os.environ.get(TOKEN_VARIABLE, "").strip()
     try:
-        return Path(credentials.token_file).read_text(encoding="utf-8").strip()
+        return read_named_file(credentials.token_file).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not text"
         raise Stalled(

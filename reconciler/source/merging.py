@@ -44,6 +44,8 @@ class Sides:
     base: SourceTree
     head: SourceTree
     conflicts: tuple[str, ...] = ()
+    names: tuple[str, str] | None = None
+    """Of two folders, which have no revisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ def folders(base: str, head: str, subdirectory: str = "", *, templates: str = ""
                 hint="write BASE..HEAD for two revisions, or two folders",
             )
     before, after = (WorkingTree(Path(folder), subdirectory, templates=templates).read() for folder in (base, head))
-    return Sides(before, after)
+    return Sides(before, after, names=(base, head))
 
 
 def _remote_sides(repository: str, revisions: Revisions, scope: Scope, options: GitOptions) -> Sides:

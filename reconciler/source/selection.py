@@ -98,14 +98,14 @@ def load(tree: Tree, selection: Selection, limits: Limits) -> tuple[dict[str, by
         try:
             size = tree.size(real)
             if size > limits.file_bytes:
-                skipped.append((path, f"has {size} bytes; {limits.file_bytes} is the most a manifest may have"))
+                skipped.append((path, f"it has {size:,} bytes; {limits.file_bytes:,} is the most a manifest may have"))
                 continue
             content = tree.content(real)
         except OSError as error:
-            skipped.append((path, f"cannot be read ({error.strerror or error})"))
+            skipped.append((path, f"it cannot be read ({error.strerror or error})"))
             continue
         if content.startswith(_LFS_POINTER):
-            skipped.append((path, "is a Git LFS pointer; commit the file itself"))
+            skipped.append((path, "it is a Git LFS pointer; commit the file itself"))
             continue
         total += len(content)
         if total > limits.total_bytes:

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from reconciler.model.errors import Stalled
+from reconciler.named_files import read_named_file
 from reconciler.source.commands import CommandFailedError, Commands
 
 SIGNATURE_FAILED = "SignatureVerificationFailed"
@@ -35,7 +36,7 @@ def verify_signatures(folder: Path, commit: str, allowed_signers: Path, *, since
     if since is not None:
         commits = _between(Commands(folder, timeout=timeout), since, commit) or commits
     try:
-        text = allowed_signers.read_bytes()
+        text = read_named_file(allowed_signers)
     except OSError as error:
         raise Stalled(
             f"allowed signers {allowed_signers} cannot be read ({error.strerror})",

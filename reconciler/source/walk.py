@@ -31,6 +31,7 @@ _LONGEST_NAME = 255
 """Bytes, as on every file system that manifests are written on; Git itself knows no limit."""
 _LONGEST_LINK = 4096
 _LARGEST_IGNORE_FILE = 64 * 2**10
+NO_FILE = "it is a pipe, a socket or a device"
 
 
 def select(tree: Tree, scope: Scope, limits: Limits) -> Selection:
@@ -115,7 +116,7 @@ class _Walk:
                     source = self._resolve(real, name)
                 except _RefusedLinkError as error:
                     if name.endswith(self._suffixes) or "." not in name:
-                        self._skip(path, str(error))
+                        self._skip(path, f"it is a link that {error}")
                     continue
             match self._kind(source) if kind is Kind.LINK else kind:
                 case Kind.FOLDER:
@@ -123,7 +124,9 @@ class _Walk:
                 case Kind.FILE:
                     self._file(path, source)
                 case Kind.SUBMODULE:
-                    self._skip(path, "is a submodule; submodules are not followed")
+                    self._skip(path, "it is a submodule; submodules are not followed")
+                case Kind.OTHER if name.endswith(self._suffixes):
+                    self._skip(path, NO_FILE)
                 case _:
                     pass
 
@@ -132,16 +135,16 @@ class _Walk:
             return False
         if name.endswith(self._suffixes):
             shown = f"{path[: len(path) - len(name)]}{name[:40]}…"
-            self._skip(shown, f"has a name of more than {_LONGEST_NAME} characters")
+            self._skip(shown, f"it has a name of more than {_LONGEST_NAME} characters")
         return True
 
     def _descend(self, path: str, source: str, rules: Sequence[_Rules], inside: tuple[str, ...]) -> None:
         if _ignored(rules, path, folder=True):
             return
         if source in inside:
-            self._skip(path, "is a link to a folder that it is in")
+            self._skip(path, "it is a link to a folder that it is in")
         elif self._tree.entries(source) is None:
-            self._skip(path, "cannot be listed")
+            self._skip(path, "it cannot be listed")
         elif len(inside) > _DEEPEST:
             raise too_large(f"more than {_DEEPEST} folders in one another")
         else:
@@ -153,7 +156,7 @@ class _Walk:
         try:
             path.encode()
         except UnicodeEncodeError:
-            self._skip(path, "has a name that is not UTF-8")
+            self._skip(path, "it has a name that is not UTF-8")
             return
         self._found.files[path] = source
         if len(self._found.files) > self._limits.files:
@@ -163,9 +166,12 @@ class _Walk:
         self._found.skipped.append((path.encode("utf-8", "replace").decode(), why))
 
     def _rules(self, shown: str, real: str) -> list[_Rules]:
-        if (self._tree.entries(real) or {}).get(IGNORE_FILE) is not Kind.FILE:
-            return []
+        kind = (self._tree.entries(real) or {}).get(IGNORE_FILE)
         path = posixpath.join(real, IGNORE_FILE)
+        if kind is Kind.OTHER:
+            raise _unreadable_rules(path, NO_FILE)
+        if kind is not Kind.FILE:
+            return []
         try:
             size = self._tree.size(path)
             text = self._tree.content(path).decode("utf-8", "surrogateescape") if size <= _LARGEST_IGNORE_FILE else ""

@@ -48,7 +48,6 @@ class Accountant:
         self._prices = Prices(instance_types)
         self._static: dict[str, float | None] = {}
         self._empty: tuple[Bin, ...] | None = None
-        self._price_of: dict[str, float | None] = {}
 
     def steady_state(self, declared: Declared, demands: Iterable[Demand], placement: Placement) -> SteadyState:
         asked = {demand.ref: demand for demand in demands if not demand.is_pending_pod}
@@ -60,7 +59,7 @@ class Accountant:
                 continue
             if item.is_placeholder and not (item.in_use or item.chunks or item.pods):
                 continue
-            price = self._price(item)
+            price = self._prices.of(item)
             account.add(item.node_pool, price)
             if price is not None and item.is_placeholder and not item.in_use:
                 _share(price, item.chunks, asked, account.demands)
@@ -95,11 +94,6 @@ class Accountant:
             holdings = (*on_node, *on_claim)
             found.append(replace(item, chunks=holdings) if holdings else item)
         return found
-
-    def _price(self, item: Bin) -> float | None:
-        if item.name not in self._price_of:
-            self._price_of[item.name] = self._prices.of(item)
-        return self._price_of[item.name]
 
     def _shrunk(self, declared: Declared, bins: Sequence[Bin], account: _Account) -> frozenset[str]:
         """Names of the bins that static NodePools lose; what they gain is added to the account."""

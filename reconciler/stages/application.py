@@ -37,6 +37,6 @@ class ApplyWrites:
             progress=lambda: self.progress(self.phase),
         )
         change_set = ChangeSet((*done.results, *state.unrendered))
-        for event in events(plan, change_set, state.trigger):
+        for event in events(plan, change_set, state.trigger, state.view):
             self.cluster.record(event)
         return replace(state, change_set=change_set)

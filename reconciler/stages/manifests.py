@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from reconciler.manifests.declared import read, with_last_good
+from reconciler.manifests.known_files import KnownFiles
 from reconciler.model.declared import Declared
 from reconciler.model.source import SourceTree
 from reconciler.stages.state import PassState
@@ -26,6 +27,7 @@ class ReadManifests:
         self._allow_empty = allow_empty
         self._tree: SourceTree | None = None
         self._documents: Declared | None = None
+        self._known = KnownFiles()
 
     @property
     def last(self) -> Declared | None:
@@ -34,7 +36,9 @@ class ReadManifests:
 
     def run(self, state: PassState) -> PassState:
         if self._documents is None or self._tree is None or state.tree.files is not self._tree.files:
-            documents = with_last_good(read(state.tree.files, skipped=state.tree.skipped), self._documents)
+            documents = with_last_good(
+                read(state.tree.files, skipped=state.tree.skipped, known=self._known), self._documents
+            )
             if self._documents is not None and self._is_emptied(documents, self._documents):
                 written = self._documents.manifests
                 return replace(state, repository=self._documents, written=written, tree=emptied(state.tree))

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from reconciler.manifests.rendered import read_rendered
+from reconciler.model.changes import Apply, Outcome, WriteResult
 from reconciler.plan.plan import PlanInputs, make_plan
 from reconciler.ports import Catalog
-from reconciler.render.check import with_template_findings
+from reconciler.render.check import checked_for_plan
 from reconciler.render.templates import TemplateSource
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
@@ -50,6 +51,16 @@ class MakePlan:
             requests=self.rules.requests,
         )
         templates = self.templates.of(state.tree.files)
-        plan = with_template_findings(make_plan(inputs), templates, read_rendered, state.effective.node_pools)
+        plan = make_plan(inputs)
+        checked = checked_for_plan(plan, templates, read_rendered, state.effective.node_pools)
+        if checked.unrendered:
+            unrendered = {ref: failure.message for ref, failure in checked.unrendered.items()}
+            plan = make_plan(replace(inputs, unrendered=unrendered))
+        findings = sorted((*plan.findings, *checked.findings), key=lambda finding: finding.sort_key)
+        plan = replace(plan, findings=tuple(findings))
         outlook = None if state.outlook is None else replace(state.outlook, new_node_pools=plan.new_node_pools)
-        return replace(state, plan=plan, templates=templates, outlook=outlook)
+        refused = tuple(
+            WriteResult(Apply(ref, {}), Outcome.REFUSED, failure.with_hint)
+            for ref, failure in checked.unrendered.items()
+        )
+        return replace(state, plan=plan, templates=templates, outlook=outlook, unrendered=refused)

@@ -3,19 +3,26 @@
 - Pods for which kube-scheduler has chosen a node count as being there.
 - Pods of nodes that are being deleted need another place, where nodes are planned for pods too.
 - Nodes that expire soon or are to be replaced take no more chunks.
+- Capacity that is booked stays where it is, and its nodes are not replaced meanwhile.
+- Held nodes that are not ready for a moment keep their chunks and take no others.
 - Offerings of which a launch has just failed are left alone for a while.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import ClassVar
 
 from reconciler.demand.leaving import leaving_demands, without_leaving
+from reconciler.model.edges import Edge
 from reconciler.placement.memory import Memory
 from reconciler.placement.nodes.nominated import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.back_offs import launch_record
+from reconciler.plan.bins import all_bins
+from reconciler.plan.bookings import booked_places
+from reconciler.plan.not_ready import briefly_not_ready
 from reconciler.plan.replacement import unavailable_bins
 from reconciler.stages.state import PassState, Prepared
 
@@ -28,6 +35,7 @@ class Prepare:
 
     options: PlacementOptions
     memory: Memory
+    not_ready_grace: timedelta
 
     def run(self, state: PassState) -> PassState:
         seen = state.view
@@ -35,10 +43,20 @@ class Prepare:
         now = state.now - view.clock_skew  # objects are dated by the cluster's clock
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now)
+        places = booked_places(view)
+        waiting = briefly_not_ready(all_bins(view), now, self.not_ready_grace)
         options = replace(
             self.options,
             include_pending=state.include_pending,
             back_offs=launches.avoided(now),
-            leaving=unavailable_bins(view, state.effective.node_pools, now),
+            leaving=unavailable_bins(view, state.effective.node_pools, now) - places.kept,
+            booked=places.held,
+            keeping=waiting.names,
         )
-        return replace(state, view=view, prepared=Prepared(without_leaving(view, leaving), leaving, options, launches))
+        edges = (
+            [Edge(waiting.until + view.clock_skew, "a node has not been ready for long enough")]
+            if waiting.until
+            else []
+        )
+        prepared = Prepared(without_leaving(view, leaving), leaving, options, launches)
+        return replace(state, view=view, prepared=prepared, edges=(*state.edges, *edges))

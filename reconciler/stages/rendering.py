@@ -36,4 +36,4 @@ class Render:
             read_document=read_rendered,
         )
         statuses = status_writes(plan, state.view, state.now)
-        return replace(state, writes=(*rendered.writes, *statuses), unrendered=rendered.failures)
+        return replace(state, writes=(*rendered.writes, *statuses), unrendered=(*state.unrendered, *rendered.failures))

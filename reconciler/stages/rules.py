@@ -16,7 +16,7 @@ from reconciler.plan.limits import PlanCaps
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """optimal_within: how long placement may look for something cheaper. check_placement: let the checker judge it too.
+    """optimal_within: how long placement may look for something cheaper. not_ready_grace: how long chunks wait for a node that is not ready. check_placement: let the checker judge it too.
     templates_folder: in the repository, beside the manifests. suspend: plan, and write nothing.
 
     allow_empty: a repository without a document is taken at its word. fulfilment: of buffers that do not say it.
@@ -27,6 +27,7 @@ class Rules:
     placement: PlacementOptions
     inventory: InventoryParent
     optimal_within: timedelta
+    not_ready_grace: timedelta = timedelta(minutes=1)
     check_placement: bool = False
     templates_folder: str = "templates"
     suspend: bool = False

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, WriteResult
+from reconciler.model.view import ClusterView
 from reconciler.ports import Event
+from reconciler.summary.buffer_events import buffer_events
 
 WARNING, NORMAL = "Warning", "Normal"
 _REASONS = {
@@ -16,12 +18,13 @@ _REASONS = {
 }
 
 
-def events(plan: Plan, change_set: ChangeSet, trigger: str) -> Iterator[Event]:
-    """One for every write that failed, and for each node made, released or deleted, on the object it is about.
+def events(plan: Plan, change_set: ChangeSet, trigger: str, view: ClusterView | None = None) -> Iterator[Event]:
+    """One for every write that failed, for each node made, released or deleted, and for what a buffer's status begins to say.
 
-    trigger: why the pass was made, which every message ends with.
+    trigger: why the pass was made, which every message ends with. view: the cluster before the pass.
     """
-    for event in _events(plan, change_set):
+    of_buffers = () if view is None else buffer_events(plan, change_set, view)
+    for event in (*_events(plan, change_set), *of_buffers):
         yield replace(event, message=f"{event.message} (trigger: {trigger})")
 
 

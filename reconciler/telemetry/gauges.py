@@ -13,10 +13,10 @@ from prometheus_client.registry import Collector
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.errors import Failure, Stalled
 from reconciler.model.findings import Severity
-from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.source import SourceTree
+from reconciler.telemetry.buffers import Shortages, buffer_gauges, proposal_gauges
+from reconciler.telemetry.requests import is_left, request_gauges
 
-_BUFFER_KINDS = {"Buffer", "CapacityBuffer"}
 _DEMAND = ("kind", "namespace", "name")
 
 
@@ -35,6 +35,7 @@ class PassGauges(Collector):
 
     def __init__(self) -> None:
         self._snapshot: _Snapshot | None = None
+        self.shortages = Shortages()
 
     def take(
         self,
@@ -64,7 +65,9 @@ class PassGauges(Collector):
         if snapshot.plan is not None:
             yield from _plan_gauges(snapshot.plan)
             yield from _demand_gauges(snapshot.plan.demands)
-            yield from _seed_gauges(snapshot.plan.demands)
+            yield from proposal_gauges(snapshot.plan.demands)
+            yield from buffer_gauges(snapshot.plan.demands, self.shortages, snapshot.attempted)
+            yield from request_gauges(snapshot.plan.demands)
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
@@ -133,7 +136,7 @@ def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
     yield _gauge(
         "headroom_held_nodes",
         "Bins that hold chunks: nodes, and NodeClaims on their way",
-        sum(1 for bin_ in plan.occupied if bin_.holdings),
+        _held_bins(plan),
     )
     yield _labelled(
         "headroom_plan_price_per_hour",
@@ -154,8 +157,15 @@ def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
     yield _gauge("headroom_plan_blocked", "Reasons why nothing may be deleted or released now", len(plan.blocked))
 
 
+def _held_bins(plan: Plan) -> int:
+    """What somebody else keeps holds no node."""
+    watched = {outcome.demand.ref for outcome in plan.demands if not outcome.demand.holds_nodes}
+    return sum(any(holding.demand not in watched for holding in item.holdings) for item in plan.occupied)
+
+
 def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
-    own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod]
+    """A provisioning request is answered: that there is no room for it now is no lack of something promised."""
+    own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod and not is_left(outcome)]
     yield _labelled(
         "headroom_plan_desired_chunks",
         "Chunks that a demand asks for; absent while it is not ready",
@@ -166,7 +176,7 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
         "headroom_plan_unplaced_chunks",
         "Chunks with no place, neither on what exists nor on what could be made",
         _DEMAND,
-        [(_name(outcome), outcome.unplaced) for outcome in own],
+        [(_name(outcome), outcome.unplaced) for outcome in own if outcome.demand.request is None],
     )
     yield _labelled(
         "headroom_demand_ready",
@@ -174,29 +184,6 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
         _DEMAND,
         [(_name(outcome), outcome.demand.desired is not None) for outcome in own],
     )
-
-
-def _seed_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
-    """Under the names of the Karpenter RFC "CapacityBuffer": what stands or is on its way."""
-    buffers = [outcome for outcome in outcomes if outcome.demand.ref.kind in _BUFFER_KINDS]
-    for name, text, resource, unit in (
-        ("karpenter_buffer_capacity_cpu_cores", "CPU kept ready for a buffer", CPU, 1000),
-        ("karpenter_buffer_capacity_memory_bytes", "Memory kept ready for a buffer", MEMORY, 1),
-    ):
-        yield _labelled(
-            name,
-            text,
-            ("namespace", "name"),
-            [
-                ((outcome.demand.ref.namespace, outcome.demand.ref.name), _kept(outcome, resource) / unit)
-                for outcome in buffers
-            ],
-        )
-
-
-def _kept(outcome: DemandOutcome, resource: str) -> int:
-    """A buffer has one group, so that its chunks are all alike."""
-    return sum(group.shape.requests.get(resource) for group in outcome.demand.groups[:1]) * outcome.on_existing
 
 
 def _name(outcome: DemandOutcome) -> tuple[str, str, str]:

@@ -90,6 +90,7 @@ class LastPass:
         before = self._history[0]["result"] if self._history else ""
         if not writes and document["result"] == before == "ok":
             return
+        applied = [row for row in writes if row["outcome"] == Outcome.APPLIED]
         self._history.appendleft(
             {
                 "finished": document["finished"],
@@ -97,7 +98,8 @@ class LastPass:
                 "result": document["result"],
                 "message": document["message"],
                 "summary": document["summary"],
-                "applied": sum(row["outcome"] == Outcome.APPLIED for row in writes),
+                "applied": len(applied),
+                "statuses": sum(row["write"] == ApplyStatus.__name__ for row in applied),
                 "writes": writes[:MOST_WRITES],
             }
         )

@@ -6,6 +6,7 @@ Counters and histograms grow as things happen. Everything that describes the las
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from prometheus_client import (
@@ -19,11 +20,16 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, Write
+from reconciler.model.placement import Holding
 from reconciler.ports import PassResult
 from reconciler.telemetry.gauges import PassGauges
 from reconciler.telemetry.passes import GOOD, WORDS, result_of
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+
+
+_SECONDS_TO_FULL = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+_BUFFER_KINDS = ("Buffer", "CapacityBuffer")
 
 
 class Metrics:
@@ -45,17 +51,29 @@ class Metrics:
         )
         self._writes = self._counter("headroom_writes", "Writes of plans to the cluster", "kind", "action", "outcome")
         self._node_claims = self._counter(
-            "karpenter_buffer_nodeclaims", "NodeClaims made to hold capacity, since the daemon started"
+            "karpenter_buffer_nodeclaims", "NodeClaims made to hold capacity, since the daemon started", "kind"
         )
         self._blocked = self._counter(
             "karpenter_buffer_consolidation_blocked",
             "Nodes newly kept from consolidation because they hold capacity, since the daemon started",
+            "kind",
+        )
+        self._time_to_full = Histogram(
+            "headroom_buffer_time_to_full_seconds",
+            "How long buffers were short before they were full",
+            ("kind",),
+            buckets=_SECONDS_TO_FULL,
+            registry=self.registry,
         )
         self._webhooks = self._counter("headroom_webhooks", "Webhooks by result", "result")
         self._reviews = self._counter("headroom_reports", "Reports on pull requests by result", "result")
         self._leader = Gauge("headroom_leader", "1 while this replica is the one that writes", registry=self.registry)
         for word in WORDS:
             self._passes.labels(word)
+        for kind in _BUFFER_KINDS:
+            self._node_claims.labels(kind)
+            self._blocked.labels(kind)
+            self._time_to_full.labels(kind)
 
     def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
         return Histogram(name, text, labels, buckets=_SECONDS, registry=self.registry)
@@ -72,6 +90,8 @@ class Metrics:
         self._passes.labels(result_of(result)).inc()
         if result.change_set is not None:
             self._count_writes(result.change_set, result.plan)
+        for kind, duration in () if result.plan is None else self._gauges.shortages.take(result.plan.demands, now):
+            self._time_to_full.labels(kind).observe(duration.total_seconds())
         self._gauges.take(
             plan=result.plan,
             tree=result.tree,
@@ -90,13 +110,14 @@ class Metrics:
                 applied.add((write.ref.kind, write.ref.name))
         if plan is None:
             return
-        created = sum(("NodeClaim", creation.name) in applied for creation in plan.node_claims.create)
-        held = sum(
-            ("NodeClaim", action.node_claim) in applied or ("Node", action.node) in applied
-            for action in plan.node_claims.hold
-        )
-        self._node_claims.inc(created)
-        self._blocked.inc(created + held)
+        for creation in plan.node_claims.create:
+            if ("NodeClaim", creation.name) in applied:
+                kind = _kind_of(creation.planned.holdings)
+                self._node_claims.labels(kind).inc()
+                self._blocked.labels(kind).inc()
+        for action in plan.node_claims.hold:
+            if ("NodeClaim", action.node_claim) in applied or ("Node", action.node) in applied:
+                self._blocked.labels(_kind_of(action.holdings)).inc()
 
     def observe_poll(self, result: str, seconds: float) -> None:
         """result: `changed`, `unchanged`, or a failure's type in lower case."""
@@ -121,6 +142,12 @@ class Metrics:
     def exposition(self) -> tuple[bytes, str]:
         """The metrics as text and its content type."""
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
+
+
+def _kind_of(holdings: Iterable[Holding]) -> str:
+    """The kind of the demand that a node holds most chunks of."""
+    most = max(holdings, key=lambda holding: (holding.count, holding.demand), default=None)
+    return "" if most is None else most.demand.kind
 
 
 def _action(write: Write) -> str:

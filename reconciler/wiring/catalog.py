@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Misused
 from reconciler.ports import Catalog, Clock, Cluster
 from reconciler.settings import Settings
 
@@ -20,7 +20,7 @@ def open_catalog(settings: Settings, cluster: Cluster, clock: Clock) -> Catalog:
 
         return ObservedCatalog() if choice else ClusterCatalog(cluster.name)
     if kind == "karpenter-metrics":
-        raise Invalid(
+        raise Misused(
             "--catalog karpenter-metrics needs the address of Karpenter's metrics", hint="karpenter-metrics:URL"
         )
     from reconciler.catalog.file import FileCatalog  # noqa: PLC0415 - only where it is used

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Misused
 from reconciler.ports import Clock, Cluster
 from reconciler.settings import Settings
 
@@ -40,7 +40,7 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) ->
     if kind == "embedded":
         return _embedded_cluster(settings, clock, rest)
     if choice != "in-cluster" and kind != "kubeconfig":
-        raise Invalid(f"--cluster {choice} is no cluster", hint=f"write {CLUSTER_CHOICES}")
+        raise Misused(f"--cluster {choice} is no cluster", hint=f"write {CLUSTER_CHOICES}")
     from reconciler.cluster.kubernetes import in_cluster, kubeconfig_cluster  # noqa: PLC0415 - only where it is used
 
     if choice == "in-cluster":

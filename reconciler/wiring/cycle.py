@@ -21,7 +21,9 @@ from reconciler.wiring.cluster import inventory_parent
 
 def caps_of(settings: Settings) -> PlanCaps:
     caps = settings.caps
-    return PlanCaps(caps.new_nodes_per_pass, caps.price_per_hour, caps.nodes_per_pool, caps.prune_share)
+    return PlanCaps(
+        caps.new_nodes_per_pass, caps.price_per_hour, caps.nodes_per_pool, caps.prune_share, caps.nodes_per_request
+    )
 
 
 def make_cycle(
@@ -52,6 +54,7 @@ def make_cycle(
                 optimal=placement.mode == "optimal",
             ),
             optimal_within=placement.optimal_within,
+            not_ready_grace=placement.not_ready_grace,
             inventory=inventory_parent(settings),
             check_placement=placement.check,
             templates_folder=settings.templates,

@@ -117,7 +117,9 @@ def _watchdog(settings: Settings) -> Watchdog:
     """Git and the optimizing placement have time limits of their own, which count on top."""
     placement = settings.placement
     optimal_within = placement.optimal_within if placement.mode == "optimal" else timedelta(0)
-    more = {"git": settings.git.timeout.total_seconds() * 3, "placement": optimal_within.total_seconds()}
+    git = settings.git.timeout.total_seconds()
+    # A poll runs some ten commands of Git at most, but for signatures, which are verified without the network.
+    more = {"git": 3 * git, "poll": 10 * git, "placement": optimal_within.total_seconds()}
     return Watchdog(more=more, ends_process=True)
 
 

@@ -95,7 +95,8 @@ class Reporter:
             capped=False,
         )
         caps = caps_of(self._settings)
-        return compare(cycle, Request(sides.base, sides.head, sides.conflicts, caps=caps, foreign=pull.from_fork))
+        request = Request(sides.base, sides.head, sides.conflicts, caps=caps, foreign=pull.from_fork, names=sides.names)
+        return compare(cycle, request)
 
 
 @contextmanager

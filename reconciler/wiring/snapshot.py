@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.clocks import SystemClock
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Misused
 from reconciler.settings import Settings
 from reconciler.wiring.catalog import open_catalog
-from reconciler.wiring.cluster import open_cluster
+from reconciler.wiring.cluster import inventory_parent, open_cluster
 
 
 def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
@@ -21,11 +21,11 @@ def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
     try:
         cluster.start(lambda: None)
         if not isinstance(cluster, KubernetesCluster):
-            raise Invalid(
+            raise Misused(
                 f"{cluster.name} is no cluster to capture",
                 hint="name a real one: --cluster kubeconfig[:CONTEXT] or in-cluster",
             )
         catalog = open_catalog(settings, cluster, clock).instance_types(cluster.view())
-        return capture(cluster.read, path, catalog, cluster.read_scaled())
+        return capture(cluster.read, path, catalog, cluster.read_scaled(), inventory_parent(settings))
     finally:
         cluster.close()

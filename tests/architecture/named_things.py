@@ -29,7 +29,6 @@ ELSEWHERE = frozenset(
         "Preempt",
         "Quantity",
         "RunFilterPluginsWithNominatedPods",
-        "oldSelf",
         "unhealthyPodEvictionPolicy",
         # Karpenter
         "BuildDisruptionBudgetMapping",

@@ -10,12 +10,19 @@ from tests.side_by_side import group_of
 
 OWN = '@pytest.fixture(scope="module")\ndef plane(): ...'
 BARE = "def test_it(empty_api_server): ..."
+QUEUES = "def test_it(control_plane_with_kueue): ..."
 WHOLE = "def test_it(shop, empty_control_plane): plane.stop_api_server()"
 
 
 @pytest.mark.parametrize(
     ("text", "group"),
-    [(OWN, "{file}"), (BARE, "api-server"), (OWN + BARE, "api-server"), (WHOLE, "test_it.py::test_it[1]")],
+    [
+        (OWN, "{file}"),
+        (BARE, "api-server"),
+        (OWN + BARE, "api-server"),
+        (QUEUES, "kueue"),
+        (WHOLE, "test_it.py::test_it[1]"),
+    ],
 )
 def test_a_file_with_something_of_its_own_stays_together(tmp_path: Path, text: str, group: str) -> None:
     file = tmp_path / "test_it.py"

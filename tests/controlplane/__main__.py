@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.documents import node_class, node_pool
-from tests.controlplane.go_modules import CONTROL_PLANE, MODULES
+from tests.controlplane.go_modules import CONTROL_PLANE
 from tests.controlplane.karpenter import KarpenterOptions
 from tests.controlplane.process import ProcessFailedError
 from tests.controlplane.programs import ProgramsMissingError, find_all
@@ -38,11 +38,11 @@ Ctrl-C stops it all.
 def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     try:
-        programs = find_all(MODULES if options.build_only else CONTROL_PLANE)
         if options.build_only:
-            for name, path in programs.items():
+            for name, path in find_all().items():
                 sys.stdout.write(f"{name}: {path}\n")
             return 0
+        find_all(CONTROL_PLANE)
         return _run(options)
     except (ProgramsMissingError, ProcessFailedError) as error:
         sys.stderr.write(f"error: {error}\n")

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane import kueue
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.gitea import Gitea
-from tests.controlplane.go_modules import CONTROL_PLANE, GITEA, Module
+from tests.controlplane.go_modules import CONTROL_PLANE, GITEA, KUEUE, Module
 from tests.controlplane.programs import ProgramsMissingError, find_all
 from tests.programs import fail_or_skip
 
@@ -24,22 +25,7 @@ from tests.programs import fail_or_skip
 @pytest.fixture(scope="session")
 def control_plane_programs(request: pytest.FixtureRequest) -> None:
     """The programs are there, if need be after minutes of building them."""
-    _find(request, CONTROL_PLANE)
-
-
-def _find(request: pytest.FixtureRequest, modules: tuple[Module, ...]) -> None:
-    with ExitStack() as stack:
-        capture = request.config.pluginmanager.getplugin("capturemanager")
-        if capture is not None:
-            # Or the build's progress lines would only be seen after it.
-            stack.enter_context(capture.global_and_fixture_disabled())
-        try:
-            find_all(modules)
-        except ProgramsMissingError as error:
-            missing = str(error)
-        else:
-            return
-    fail_or_skip(missing)
+    _find_or_skip(request, CONTROL_PLANE)
 
 
 @pytest.fixture(scope="session")
@@ -65,8 +51,21 @@ def api_server(
 @pytest.fixture(scope="session")
 def gitea(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
     """A forge, shared by all tests; each makes a repository of its own."""
-    _find(request, (GITEA,))
+    _find_or_skip(request, (GITEA,))
     with Gitea(tmp_path_factory.mktemp("gitea")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def control_plane_with_kueue(
+    control_plane_programs: None,  # noqa: ARG001 - asked for what it does
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ControlPlane]:
+    """Everything, and Kueue: a control plane of its own, since Kueue is asked about every Job in it."""
+    _find_or_skip(request, (KUEUE,))
+    plane = ControlPlane(users={kueue.USER: ("system:masters",)}, state_dir=tmp_path_factory.mktemp("kueue"))
+    with _running(plane) as running, kueue.Kueue(running):
         yield running
 
 
@@ -82,6 +81,22 @@ def empty_api_server(api_server: ControlPlane) -> Iterator[ControlPlane]:
     """The shared API server; what the test made is deleted after it (but for namespaces)."""
     yield api_server
     api_server.sweep()
+
+
+def _find_or_skip(request: pytest.FixtureRequest, modules: tuple[Module, ...]) -> None:
+    """Find what these modules hold, or build it."""
+    with ExitStack() as stack:
+        capture = request.config.pluginmanager.getplugin("capturemanager")
+        if capture is not None:
+            # Or the build's progress lines would only be seen after it.
+            stack.enter_context(capture.global_and_fixture_disabled())
+        try:
+            find_all(modules)
+        except ProgramsMissingError as error:
+            missing = str(error)
+        else:
+            return
+    fail_or_skip(missing)
 
 
 @contextmanager

@@ -149,5 +149,23 @@ GITEA = Module(
     tags=("sqlite", "sqlite_unlock_notify"),
     cgo=True,
 )
+KUEUE = Module(
+    name="kueue",
+    programs=(Program("kueue", "sigs.k8s.io/kueue/cmd/kueue"),),
+    data=(
+        DataFiles("kueue-crds", "sigs.k8s.io/kueue", ("config/components/crd/bases/*.yaml",)),
+        DataFiles(
+            "kueue-webhooks.yaml", "sigs.k8s.io/kueue", ("config/components/webhook/manifests.yaml",), folder=False
+        ),
+        # Kueue makes requests of this kind; where its CRD is absent it does without.
+        DataFiles(
+            "provisioning-request-crd.yaml",
+            "k8s.io/autoscaler/cluster-autoscaler/apis",
+            ("config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml",),
+            folder=False,
+        ),
+    ),
+)
+# What every control plane here consists of; Kueue and Gitea join it where a test asks.
 CONTROL_PLANE = (KUBERNETES, KARPENTER, KWOK)
-MODULES = (*CONTROL_PLANE, GITEA)
+MODULES = (*CONTROL_PLANE, KUEUE, GITEA)

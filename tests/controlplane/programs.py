@@ -20,7 +20,7 @@ ASSETS_VARIABLE = "HEADROOM_CONTROLPLANE_ASSETS"
 
 
 def find_program(name: str) -> Path:
-    """Path of one program (`etcd`, `kube-apiserver`, … `karpenter`, `kwok`)."""
+    """Path of one program (`etcd`, `kube-apiserver`, … `karpenter`, `kwok`, `kueue`)."""
     assets = _assets_folder()
     if assets is not None and os.access(assets / name, os.X_OK):
         return assets / name

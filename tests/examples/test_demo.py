@@ -61,6 +61,18 @@ def test_the_status_command_and_the_pages_of_the_banner_work_with_port_0(tmp_pat
             assert answer.status == 200
 
 
+def test_what_the_banner_of_a_demo_that_ends_names_works_afterwards(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.demo", str(tmp_path / "demo"), "--until-settled"]
+    environment = {**os.environ, "HEADROOM_LISTEN": "127.0.0.1:0"}
+    banner = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    commands = [shlex.split(line.split(":   ", 1)[1]) for line in banner.splitlines() if ":   " in line]
+    assert [command[1] for command in commands] == ["plan", "validate"]
+    for command in commands:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode in {0, 1}, done.stderr) == (True, "")
+    assert "127.0.0.1" not in banner
+
+
 def test_a_default_port_that_is_taken_is_left_to_whoever_has_it() -> None:
     host, port = LISTEN.split(":")
     with socket.socket() as taken:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from reconciler.catalog.observed import ClusterCatalog
+from reconciler.cluster.resources import Resource
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
@@ -123,3 +124,14 @@ class BatchShop:
     def held(self) -> list[str]:
         view = self.cluster.view()
         return [claim.name for claim in view.node_claims if claim.annotation("headroom.dev/held") == "true"]
+
+    def inventory_text(self) -> str:
+        """What the inventory's ConfigMap holds."""
+        body = self.cluster.get(ObjectRef("", "ConfigMap", "headroom-system", "headroom"))
+        assert body is not None
+        return str(body["data"]["memory.json"])
+
+    def read(self, resource: Resource) -> Iterable[Mapping[str, Any]]:
+        """Every object of a kind, as a snapshot asks for them."""
+        found = self.cluster._world.store.all(resource.group, resource.kind)
+        return [body for ref, body in found if resource.name in {"", ref.name}]

@@ -78,6 +78,9 @@ def refusal(server: ControlPlane, buffer: Document) -> str:
         (of_node_class(), ""),
         (dedicated({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}), ""),
         (dedicated({"matchExpressions": [{"key": "app", "operator": "Like"}]}), "Unsupported value"),
+        (dedicated({"matchExpressions": [{"key": "app", "operator": "In"}]}), "In and NotIn need values"),
+        (dedicated({"matchExpressions": [{"key": "app", "operator": "Exists", "values": ["x"]}]}), "have none"),
+        (dedicated({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}), ""),
     ],
 )
 def test_a_buffer_is_judged_alike(server: ControlPlane, buffer: Document, message: str) -> None:

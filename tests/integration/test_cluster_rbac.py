@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.integration.real_cluster import (
     template_ref,
     view_where,
 )
+from tests.integration.test_cluster_scales import GROUP, KIND, crd
 
 pytestmark = pytest.mark.e2e
 
@@ -177,3 +179,21 @@ def test_the_deployment_that_ships_is_accepted_by_the_server(empty_api_server: C
         empty_api_server.api.apply(document, dry_run=True)
     settings = next(item for item in shipped("deploy") if item["kind"] == "ConfigMap")
     assert set(yaml.safe_load(settings["data"]["headroom.yaml"])) > {"repository", "leaderElection"}
+
+
+def test_of_kinds_that_may_not_be_listed_a_snapshot_has_what_buffers_point_to(
+    empty_api_server: ControlPlane,
+    kubeconfig: Path,
+) -> None:
+    plane = empty_api_server
+    plane.api.apply(crd())
+    for name in ("web", "api"):
+        rollout = {"apiVersion": f"{GROUP}/v1", "kind": KIND, "metadata": {"name": name, "namespace": "default"}}
+        eventually(partial(plane.api.apply, rollout | {"spec": {"size": 3}}), within=20, what="the kind is served")
+    buffer = capacity_buffer()
+    buffer["spec"] = {"percentage": 10, "scalableRef": {"apiGroup": GROUP, "kind": KIND, "name": "web"}}
+    plane.api.apply(buffer)
+    with opened(kubeconfig) as cluster:
+        whole(cluster)
+        found = [(resource.plural, document["metadata"]["name"]) for resource, document in cluster.read_scaled()]
+    assert found == [("rollouts", "web")]

@@ -319,6 +319,8 @@ def test_two_folders_are_compared(repository: Repository, tmp_path: Path) -> Non
     done = repository.diff(str(tmp_path / "before"), str(tmp_path / "after"), "--output=json")
     (row,) = json.loads(done.stdout)["changes"]["demands"]
     assert (row["before"], row["after"]) == (10, 20)
+    text = repository.diff(str(tmp_path / "before"), str(tmp_path / "after")).stdout
+    assert text.startswith(f"What merging {tmp_path / 'after'} into {tmp_path / 'before'} would change")
 
 
 def test_three_dots_compare_with_the_merge_base(repository: Repository) -> None:

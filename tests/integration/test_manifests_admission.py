@@ -15,14 +15,13 @@ from reconciler.manifests.served import served_form
 from reconciler.model.findings import Severity
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import namespace
-from tests.controlplane.rest import ApiError
+from tests.controlplane.rest import ApiError, Rest
 from tests.unit.manifests.admission_cases import Case, cases
 
 pytestmark = pytest.mark.e2e
 
 TRANSLATED = {"reasons-lowercase", "nodes-integer-type"}
-HERE = [case for case in cases("create") if case.kind == "NodePool" or case.api_version.endswith("x-k8s.io/v1beta1")]
-CREATED = [case for case in HERE if case.kind != "ProvisioningRequest"]
+HERE = [case for case in cases("create") if case.kind != "CapacityBuffer" or case.api_version.endswith("/v1beta1")]
 EXAMPLES = Path(__file__).parents[1] / "cases" / "own_kinds.yaml"
 
 
@@ -51,8 +50,12 @@ def _are_served(server: ControlPlane) -> bool:
 def refusal(server: ControlPlane, document: dict[str, Any]) -> str:
     """What the API server says against creating it, or "" when it admits it."""
     path = server.api.path(document["apiVersion"], document["kind"], document["metadata"].get("namespace"))
+    return _said_against(server.api, "POST", path, document)
+
+
+def _said_against(api: Rest, method: str, path: str, document: dict[str, Any]) -> str:
     try:
-        server.api.document("POST", path, body=document, query={"dryRun": "All"})
+        api.document(method, path, body=document, query={"dryRun": "All"})
     except ApiError as error:
         if error.code in {400, 422}:
             return str(error)
@@ -60,7 +63,7 @@ def refusal(server: ControlPlane, document: dict[str, Any]) -> str:
     return ""
 
 
-@pytest.mark.parametrize("case", CREATED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", HERE, ids=lambda case: case.name)
 def test_what_is_applied_is_admitted_and_what_is_refused_is_an_error(server: ControlPlane, case: Case) -> None:
     document = case.document()
     declared = read({"case.json": json.dumps(document).encode()})
@@ -74,6 +77,29 @@ def test_what_is_applied_is_admitted_and_what_is_refused_is_an_error(server: Con
         served = served_form(manifest, ())
         assert served is not None
         assert refusal(server, dict(served)) == ""
+
+
+# Cluster Autoscaler's own definition lets parameters be added, as a rule on a field does not run where the field was absent.
+SPEC_IS_IMMUTABLE = {"pr-update-add-first-parameters-v1", "pr-update-add-first-parameters-v1beta1"}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for operation in ("update", "status") for case in cases(operation) if case.kind == "ProvisioningRequest"],
+    ids=lambda case: case.name,
+)
+def test_a_request_is_immutable_and_its_status_bounded(server: ControlPlane, case: Case) -> None:
+    api = server.api
+    path = api.path(case.api_version, case.kind, "shop")
+    created = api.document("POST", path, body=case.document(case.old_spec))
+    try:
+        changed = {**created, **({"spec": case.spec} if case.operation == "update" else {"status": case.status})}
+        below = f"{path}/case/status" if case.operation == "status" else f"{path}/case"
+        said = _said_against(api, "PUT", below, changed)
+    finally:
+        api.delete(case.api_version, case.kind, "case", namespace="shop")
+    admitted = case.expected["valid"] and case.name not in SPEC_IS_IMMUTABLE
+    assert (said == "") == admitted, said
 
 
 def test_our_own_definitions_are_structural(server: ControlPlane) -> None:
@@ -91,7 +117,12 @@ def test_our_own_kinds_are_judged_alike(server: ControlPlane) -> None:
     files = {"own_kinds.yaml": EXAMPLES.read_bytes()}
     declared = read(files)
     assert not [finding for finding in declared.findings if finding.severity is Severity.ERROR]
-    assert {manifest.ref.kind for manifest in declared.manifests} == {"Buffer", "MetricsProducer", "ProvisioningClass"}
+    assert {manifest.ref.kind for manifest in declared.manifests} == {
+        "Buffer",
+        "MetricsProducer",
+        "ProvisioningClass",
+        "ProvisioningRequest",
+    }
     for manifest in declared.manifests:
         served = served_form(manifest, ())
         assert served is not None

@@ -9,6 +9,7 @@ For a placement of any other size, beside Karpenter's if wanted: `python -m test
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -43,6 +44,28 @@ def _help(_work: Path) -> Figures:
 def _validate(work: Path) -> Figures:
     write_documents(work / "documents", count=DOCUMENTS)
     return measure([HEADROOM, "validate", str(work / "documents")])
+
+
+def _diff(work: Path) -> Figures:
+    """A pull request that edits a hundredth of the documents."""
+    write_snapshot(work / "snapshot", nodes=NODES, pods=PODS)
+    folder = work / "compared"
+    write_documents(folder, count=DOCUMENTS)
+    git = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
+    for words in (["init", "-q", "-b", "main"], ["add", "--all"], ["commit", "-q", "-m", "Start"]):
+        subprocess.run([*git, *words], check=True)
+    for path in sorted(folder.glob("*.yaml"))[:10]:
+        path.write_text(path.read_text().replace("replicas: 3\n", "replicas: 5\n"))
+    command = [
+        HEADROOM,
+        "diff",
+        "main..",
+        f"--repo={folder}",
+        f"--cluster=snapshot:{work / 'snapshot'}",
+        "-o",
+        "markdown",
+    ]
+    return measure(command, runs=3, expected=(0, 1))
 
 
 def _plan(work: Path) -> Figures:
@@ -81,6 +104,7 @@ BENCHMARKS = (
         of="least_wall",
         memory=600,
     ),
+    Benchmark(f"headroom diff, {DOCUMENTS:,} documents, {NODES:,} nodes", _diff, limit=4.0, of="least_cpu"),
     Benchmark(
         "a year of budgets hour by hour, 200 NodePools, 4 reasons, 50 budgets each",
         _budget_year,

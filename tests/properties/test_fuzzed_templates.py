@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.manifests.rendered import read_rendered
 from reconciler.packaged import packaged_texts
-from reconciler.render.check import template_findings
+from reconciler.render.check import checked_templates
 from reconciler.render.contexts import node_claim_context
 from reconciler.render.process import RenderProcess
 from reconciler.render.representative import representative_creations
@@ -113,6 +113,6 @@ def test_what_is_wrong_with_templates_is_always_a_finding(batch: int, process: R
     for seed in range(batch, min(SCENARIOS, batch + BATCH), 5):
         draw = random.Random(seed)
         files = {f"templates/{name}": mutated(draw).encode() for name in ("nodeclaim.yaml.j2", "nodepool.yaml.j2")}
-        for finding in template_findings(source.of(files), read_rendered):
+        for finding in checked_templates(source.of(files), read_rendered).findings:
             assert finding.position is not None, seed
             assert finding.position.file in files, seed

@@ -67,9 +67,15 @@ def test_flags_win_over_variables_and_those_over_the_file(tmp_path: Path) -> Non
         ("caps: {pricePerHour: .inf}", "caps.pricePerHour is inf, expected at most 1,000,000,000"),
         ("caps: {pruneShare: 25}", "caps.pruneShare is 25, expected at most 1"),
         ("caps: {newNodesPerPass: true}", "expected a whole number"),
-        ("git: 5", "no setting 'git'"),
+        ("git: 5", "git is 5, expected a mapping of settings"),
         ("- a", "a config file is a mapping of settings"),
         ("a: [", "is not YAML"),
+        ("placement: [1]", "placement is [1], expected a mapping of settings"),
+        ("a: " + "[" * 5_000, "is nested too deeply"),
+        ("placement: {mode: fast, mode: optimal}", ":1: mode is set twice"),
+        ("caps: {}\ncaps: {}\n", ":2: caps is set twice"),
+        ("placement:\n  optimalWithin: 1s\n  optimal_within: 2s\n", ":3: optimal_within is set twice"),
+        ("placement: {mode: fast}\nplacement.mode: optimal\n", ":2: placement.mode is set twice"),
     ],
 )
 def test_a_bad_setting_says_where_and_what_was_expected(tmp_path: Path, text: str, message: str) -> None:
@@ -95,6 +101,12 @@ def test_no_count_is_greater_than_a_million(name: str) -> None:
 def test_a_bad_variable_is_named_and_its_setting_as_the_file_spells_it() -> None:
     with pytest.raises(Invalid, match=r"HEADROOM_GIT_INTERVAL: git\.interval is 'x'"):
         load_settings(None, environment={"HEADROOM_GIT_INTERVAL": "x"})
+    with pytest.raises(Invalid) as refused:
+        load_settings(None, environment={"HEADROOM_GIT_INTERVAL": "-5s"})
+    assert refused.value.hint == 'write a duration of 0 or more, such as "5s"'
+    with pytest.raises(Invalid) as refused:
+        load_settings(None, environment={"HEADROOM_GIT_INTERVAL": "99999999999h"})
+    assert refused.value.hint == "write at most 2562047h, which is 292 years"
     with pytest.raises(Invalid, match=r"HEADROOM_PLACEMENT_SPOT_SHARE: placement\.spotShare is '2'"):
         load_settings(None, environment={"HEADROOM_PLACEMENT_SPOT_SHARE": "2"})
 
@@ -129,7 +141,7 @@ def test_variables_that_are_no_settings_are_left_alone() -> None:
     }
     for name in ("HEADROOM", "HEADROOM_BLUE", "HEADROOM_SERVICE"):
         variables = {key.replace("HEADROOM", name): value for key, value in service.items()}
-        environment = {"HEADROOM_DEBUG": "1", "HEADROOM_GIT_TOKEN": "x", "HOME": "/", **variables}
+        environment = {"HEADROOM_DEBUG": "1", "HEADROOM_GIT_TOKEN": "x", "HEADROOM_FOO": "x", "HOME": "/", **variables}
         assert load_settings(None, environment=environment) == Settings()
 
 

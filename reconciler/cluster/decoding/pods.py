@@ -1,11 +1,11 @@
-"""Pods that take room or wait for it; finished ones count for nothing."""
+"""Pods that take room or wait for it. Finished ones count for nothing, but that they used a provisioning request."""
 
 from __future__ import annotations
 
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.shapes import ShapePool
 from reconciler.model.nodes import DO_NOT_DISRUPT
-from reconciler.model.pods import Pod
+from reconciler.model.pods import FINISHED_PHASES, Pod
 from reconciler.model.provisioning_requests import CONSUME_ANNOTATIONS
 
 _POD_ANNOTATIONS = frozenset(
@@ -16,16 +16,15 @@ _POD_ANNOTATIONS = frozenset(
         "cluster-autoscaler.kubernetes.io/provisioning-class-name",
     }
 )
-_TERMINAL = frozenset({"Succeeded", "Failed"})
 
 
 def pod_of(pod: wire.PodWire, shapes: ShapePool) -> Pod | None:
     metadata, spec = pod.metadata, pod.spec
     phase = pod.status.phase or "Pending"
-    if phase in _TERMINAL:
+    annotations = metadata.annotations or {}
+    if phase in FINISHED_PHASES and not (spec.node_name and any(key in annotations for key in CONSUME_ANNOTATIONS)):
         return None
     owner = wire.controller_of(metadata)
-    annotations = metadata.annotations
     return Pod(
         namespace=metadata.namespace or "",
         name=metadata.name,

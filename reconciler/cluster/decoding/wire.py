@@ -187,13 +187,18 @@ class WorkloadSpecWire(Wire, frozen=True):
     job_template: JobTemplateWire | None = None
 
 
+class WorkloadConditionWire(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
 class WorkloadStatusWire(Wire, frozen=True):
     """conditions: of any kind; a Job's say when it has ended."""
 
     replicas: int | None = None
     succeeded: int | None = None
     active: int | None = None
-    conditions: tuple[ConditionWire, ...] | None = None
+    conditions: tuple[WorkloadConditionWire, ...] | None = None
 
 
 class WorkloadWire(Wire, frozen=True):

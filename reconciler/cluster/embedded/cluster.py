@@ -132,9 +132,7 @@ class EmbeddedCluster:
             except Conflicting as error:
                 return WriteResult(write, Outcome.CONFLICT, error.message)
             except Invalid as error:
-                return WriteResult(
-                    write, Outcome.REFUSED, f"{error.message}. {error.hint}" if error.hint else error.message
-                )
+                return WriteResult(write, Outcome.REFUSED, error.with_hint)
             self._world.advance(self._clock.now())
             self._due.notify_all()
         self._tell()

@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from reconciler.cluster.resources import NODES, PODS, RESOURCES, WORKLOADS, Resource
+from reconciler.cluster.inventory import MEMORY_KEY, InventoryParent
+from reconciler.cluster.resources import CONFIG_MAPS, NODES, PODS, RESOURCES, WORKLOADS, Resource, only_object
 from reconciler.cluster.snapshot.files import CATALOG_FILE, WORKLOADS_FILE, file_of, write_snapshot
 from reconciler.cluster.snapshot.pods import pod_status
 from reconciler.cluster.snapshot.storage import ANNOTATIONS, reduced
@@ -37,6 +38,7 @@ _CONTAINER = ("name", "resources", "ports", "restartPolicy")
 _VOLUME = ("name", "persistentVolumeClaim")
 _NODE_SPEC = ("taints", "providerID", "unschedulable")
 _NODE_STATUS = ("allocatable", "capacity")
+_APPLYSET = "applyset.kubernetes.io/"
 _WORKLOAD_STATUS = ("replicas", "succeeded", "active")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -46,15 +48,18 @@ def capture(
     path: str | Path,
     catalog: Iterable[InstanceType] = (),
     scaled: Iterable[tuple[Resource, Mapping[str, Any]]] = (),
+    inventory: InventoryParent | None = None,
 ) -> dict[str, int]:
     """Writes a folder or .tar.gz; the number of objects by plural. Equal clusters give equal bytes.
 
     read: every object of a kind, none when the cluster has not the kind. scaled: objects of other kinds with a scale.
+    inventory: what it remembers decides which requests may run still; no other ConfigMap is read.
     Raises what `read` does, and `Invalid` when the place cannot be written.
     """
     lists: dict[str, list[Json]] = {}
     counts: dict[str, int] = {}
-    for resource in RESOURCES:
+    parent = inventory or InventoryParent()
+    for resource in (*RESOURCES, only_object(CONFIG_MAPS, parent.namespace, parent.name)):
         found = sorted((_cleaned(resource, item) for item in read(resource)), key=_place)
         counts[resource.plural] = len(found)
         lists.setdefault(file_of(resource), []).extend(found)
@@ -104,6 +109,13 @@ def _cleaned(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
             "spec": _only(body.get("spec") or {}, _NODE_SPEC),
             "status": {**_only(status, _NODE_STATUS), "conditions": conditions},
         }
+    if resource.key == CONFIG_MAPS.key:
+        annotations = kept.get("annotations", {}) | _starting_with(metadata, _APPLYSET)
+        return {
+            **kind,
+            "metadata": {**kept, "annotations": annotations},
+            "data": _only(body.get("data") or {}, (MEMORY_KEY,)),
+        }
     storage = reduced(resource, body)
     if storage is not None:
         return {**kind, "metadata": kept, **storage}
@@ -130,6 +142,10 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, Json]:
         if (name.startswith(_ANNOTATIONS) and name != _LAST_APPLIED) or name in ANNOTATIONS
     }
     return {**kept, "annotations": annotations} if annotations else kept
+
+
+def _starting_with(metadata: Mapping[str, Any], prefix: str) -> dict[str, Json]:
+    return {name: value for name, value in (metadata.get("annotations") or {}).items() if name.startswith(prefix)}
 
 
 def _without_secrets(value: Json) -> Json:

@@ -12,10 +12,10 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from reconciler.cluster.decoding.decode import list_items
-from reconciler.cluster.resources import RESOURCES, WORKLOADS, Resource
+from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, WORKLOADS, Resource
 from reconciler.cluster.snapshot.scaled import WorkloadKinds
 from reconciler.manifests.instance_types import instance_types_from
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Misused
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.nodes import InstanceType
 
@@ -27,7 +27,7 @@ _LIST = ".json"
 _LISTS = (_LIST, ".yaml", ".yml")
 """What may be meant as a list of objects; notes and pictures beside the lists are nobody's mistake."""
 _MOST_BYTES = 4 * 2**30  # unpacked; an archive that claims more is not a cluster
-_BY_FILE = {f"{resource.plural}.json": resource for resource in RESOURCES if resource not in WORKLOADS}
+_BY_FILE = {f"{resource.plural}.json": resource for resource in (*RESOURCES, CONFIG_MAPS) if resource not in WORKLOADS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,9 @@ def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
         if path.is_dir():
             there = {item.name for item in path.iterdir() if item.is_file()}
             lists = set(filter(_may_be_list, there))
+            if not lists and any(path.iterdir()):
+                hint = "name the folder or archive that `headroom snapshot -o PATH` wrote"
+                raise Misused(f"{path}: no file of a snapshot is in this folder", hint=hint)
             return {name: (path / name).read_bytes() for name in lists}, list(there - lists)
         if path.is_file():
             return _unpacked(path)
@@ -120,7 +123,7 @@ def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
     except (tarfile.TarError, EOFError) as error:
         # tarfile tells of every compression that it tried, line by line
         raise Invalid(f"{path}: is no .tar.gz archive ({str(error).splitlines()[0].rstrip(':')})") from error
-    raise Invalid(f"{path}: there is no such snapshot", hint="make one with `headroom snapshot -o PATH`")
+    raise Misused(f"{path}: there is no such snapshot", hint="make one with `headroom snapshot -o PATH`")
 
 
 def _may_be_list(name: str) -> bool:

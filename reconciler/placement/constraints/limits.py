@@ -6,7 +6,7 @@ NodeClaim whose type is open counts as the largest it may become. Nodes that are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.model.machines import Machine
@@ -44,18 +44,25 @@ class PoolLimits:
         view: ClusterView,
         instance_types: Sequence[InstanceType],
         reservations: Mapping[str, int] = NO_RESERVATIONS,
+        promised: Iterable[tuple[str, Resources]] = (),
     ) -> None:
-        """reservations: nodes left of each. A pool is named as `reservations.account_name` has it where one is meant."""
+        """reservations: nodes left of each. A pool is named as `reservations.account_name` has it where one is meant.
+        promised: what pools will use besides, for pods that wait."""
         self._reserved = dict(reservations)
         self._taken = dict.fromkeys(reservations, 0)
         self._limits = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
         types = {instance_type.name: instance_type for instance_type in instance_types}
         used = _usage(view, types, frozenset(self._limits))
-        self._used = {name: dict(used[name].amounts) for name in self._limits}
+        self._promised = dict(promised)
+        self._used = {name: dict((used[name] + self._promised.get(name, NOTHING)).amounts) for name in self._limits}
 
     def is_limited(self, pool: str) -> bool:
         name, mark, _ = pool.partition(RESERVATION_MARK)
         return bool(mark) or name in self._limits
+
+    def has_promised(self, pool: str) -> bool:
+        """Whether some of what counts as used is for nodes that pending pods need."""
+        return bool(self._promised.get(pool))
 
     def left(self, pool: str) -> dict[str, int]:
         """By limited resource what may still be used of it; below 0 where it is over the limit."""

@@ -55,14 +55,14 @@ def initial_state(
         (*pools, view.nodes, view.node_claims, options.leaving, options.keeping),
         lambda: frame_of(view, every, columns, leaving=options.leaving, keeping=options.keeping),
     )
-    bins = bins_of(frame, memory.tally.count(view.pods), daemons, columns)
+    bins = bins_of(frame, memory.tally.count(view.pods), daemons, columns, options.booked)
     topology = Topology(bins, view.namespaces, needs)
     for batch in batches:
         for wanted in (batch.needs, *batch.preferences):
             topology.watch(wanted, chunks_only=batch.keeps_minimum)
     topology.count_pods()
     reservations = reservations_of(catalogue, view)
-    limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations.left)
+    limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations.left, options.promised)
     offers = usable_offers(list(every.values()), [pool for pool in problem.node_pools if usable(pool)], reservations)
     sentences = (*attached.assumptions, *catalogue.left_out, *in_force.left_out, *unknown_prices(offers))
     topology.assumptions.update(sentences, _not_judged(batches))

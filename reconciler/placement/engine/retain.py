@@ -1,7 +1,7 @@
 """Chunks stay where they were, as far as they still fit: so that an unchanged cluster gives an unchanged plan.
 
-What a bin held is read from its annotation; nothing is remembered anywhere else. A bin that is held but does not say for
-whom is only preferred (see fill).
+What a bin held is read from its annotation, and of bookings from the inventory. A bin that is held but does not say for whom is
+only preferred (see fill).
 """
 
 from __future__ import annotations
@@ -33,9 +33,15 @@ def stays_of(state: State) -> Stays:
     """Bins where pods run come first, then those that hold most. So a demand that has become smaller gives up whole nodes that
     hold nothing else."""
     stays: Stays = {}
+    booked = {(number, demand) for number, demand, _ in state.bins.booked}
     for number, words in state.bins.holding.items():
         for key, count in read_holdings(words).items():
-            stays.setdefault(key, []).append((number, count))
+            if (number, key[0]) not in booked:
+                stays.setdefault(key, []).append((number, count))
+    for number, demand, counts in state.bins.booked:
+        for group, count in enumerate(counts):
+            if count:
+                stays.setdefault((demand, group), []).append((number, count))
     for places in stays.values():
         if len(places) > 1:
             places.sort(key=lambda place: (not state.bins.running[place[0]].any(), -place[1], place[0]))

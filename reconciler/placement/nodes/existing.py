@@ -147,6 +147,7 @@ class Bins:
     running: what other pods take; shape (bins, resources). rank: HELD, PLACEHOLDER or OTHER.
     ports: by number of bin, the host ports in use. holding: by number of bin, its `headroom.dev/holds` annotation.
     hostnames: which host each bin is by its label. bound_groups: bound pods with their bins.
+    booked: number of a bin, a demand by its words, and how many chunks of each of its groups are booked there.
     """
 
     origins: list[BinOrigin]
@@ -160,6 +161,7 @@ class Bins:
     holding: dict[int, str]
     hostnames: Hostnames
     bound_groups: list[LocatedGroup]
+    booked: list[tuple[int, str, tuple[int, ...]]]
     node_affinity: NodeAffinity
     taint_toleration: TaintToleration
 
@@ -207,8 +209,13 @@ def frame_of(
 
 
 def bins_of(
-    frame: Frame, bound_groups: Sequence[BoundGroup], daemons: Sequence[Daemon], columns: ResourceColumns
+    frame: Frame,
+    bound_groups: Sequence[BoundGroup],
+    daemons: Sequence[Daemon],
+    columns: ResourceColumns,
+    booked: Sequence[tuple[str, str, tuple[int, ...]]] = (),
 ) -> Bins:
+    numbers = {origin.name: number for number, origin in enumerate(frame.origins)} if booked else {}
     bins = Bins(
         origins=frame.origins,
         table=frame.table,
@@ -221,6 +228,7 @@ def bins_of(
         holding=frame.holding,
         hostnames=frame.hostnames,
         bound_groups=[frame.place(bound_group) for bound_group in bound_groups],
+        booked=[(numbers[name], demand, counts) for name, demand, counts in booked if name in numbers],
         node_affinity=NodeAffinity(frame.names, frame.table),
         taint_toleration=TaintToleration(frame.names, [origin.taints for origin in frame.origins]),
     )

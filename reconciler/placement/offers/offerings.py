@@ -18,7 +18,7 @@ from reconciler.model.nodes import (
     InstanceType,
     Offering,
 )
-from reconciler.model.quantity import CPU, MEMORY
+from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.model.requirements import Operator
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.label_table import LabelTable
@@ -63,6 +63,8 @@ class Offerings:
     unavailable: tuple[Mapping[str, str], ...] = ()
     others_may_buy: tuple[Mapping[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
+    allocatable: tuple[Resources, ...] = ()
+    """By type, what pods may request on one: worked out once, since every NodePool asks for it."""
 
     def types_in(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which types have at least one of these rows."""
@@ -123,6 +125,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         unavailable=tuple(unavailable),
         others_may_buy=tuple(others_may_buy),
         left_out=_left_out(uncounted),
+        allocatable=tuple(kind.allocatable for kind in types),
     )
 
 

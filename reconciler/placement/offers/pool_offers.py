@@ -166,7 +166,7 @@ def pool_offers(
         offerings=offerings,
         template=template.without_minimums(),
         rows=rows,
-        room=columns.matrix(item.allocatable + extra for item, extra in zip(offerings.types, more, strict=True)),
+        room=columns.matrix(own + extra for own, extra in zip(offerings.allocatable, more, strict=True)),
         daemon_load=np.zeros((len(offerings.types), len(columns.names)), dtype=np.int64),
         capacities=tuple(item.capacity + extra for item, extra in zip(offerings.types, more, strict=True)),
         prices=prices,

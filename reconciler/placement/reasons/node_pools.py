@@ -104,7 +104,7 @@ def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements
     shortages = [state.limits.shortage(name, offers.capacities[number]) for number in fitting]
     missing = [shortage for shortage in shortages if shortage is not None]
     if len(missing) == len(shortages):
-        return _ALLOWED - 1, [_limit_reason(offers, missing, fitting)]
+        return _ALLOWED - 1, [_limit_reason(state, offers, missing, fitting)]
     short = _min_values_reason(state, offers, rows & offers.rows_holding(batch.needs.request))
     return (_ALLOWED, [_rule_reason(state, batch, offers)]) if short is None else (_ALLOWED - 1, [short])
 
@@ -262,10 +262,13 @@ def _short_of_values(offers: PoolOffers, rows: Mask) -> str:
     return ""
 
 
-def _limit_reason(offers: PoolOffers, missing: Sequence[Shortage], fitting: Sequence[int]) -> UnplacedReason:
-    return UnplacedReason(
-        "NodePool limit", len(missing), f"NodePool {offers.pool.name} {_limit_words(offers, missing, fitting)}"
-    )
+def _limit_reason(
+    state: State, offers: PoolOffers, missing: Sequence[Shortage], fitting: Sequence[int]
+) -> UnplacedReason:
+    words = _limit_words(offers, missing, fitting)
+    if state.limits.has_promised(offers.pool.name):
+        words = f"{words}; the nodes that pending pods need are counted in"
+    return UnplacedReason("NodePool limit", len(missing), f"NodePool {offers.pool.name} {words}")
 
 
 def _limit_words(offers: PoolOffers, shortages: Sequence[Shortage], fitting: Sequence[int]) -> str:

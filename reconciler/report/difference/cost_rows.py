@@ -41,7 +41,7 @@ def _window(item: WindowRow) -> dict[str, Any]:
     before, after = _cost(item.before), _cost(item.after)
     hours = f"{_hours(item.before)} → {_hours(item.after)}"
     return {
-        "name": f"{window.schedule} at {value}",
+        "name": f"while {window.schedule} is {value}",
         "what": f"{dollars(before)} → {dollars(after)}",
         "why": f"{signed_dollars(after - before)}; {hours} hours",
         "fields": [],

@@ -23,6 +23,7 @@ from reconciler.model.spending import Spending
 from reconciler.report.difference.costs import CostChange
 from reconciler.report.difference.demands import DemandChange, demand_changes
 from reconciler.report.difference.objects import object_differences, written_differences
+from reconciler.report.words import short_revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Details:
     spending: tuple[Spending, Spending] | None = None
     conflicts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    names: tuple[str, str] | None = None
+    """What the sides are called where they have no revision, as two folders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,17 @@ class Difference:
     conflicts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     failed_gates: tuple[str, ...] = ()
+    names: tuple[str, str] | None = None
+
+    @property
+    def base_name(self) -> str:
+        """What the base is called, for people."""
+        return short_revision(self.base.revision) if self.names is None else self.names[0]
+
+    @property
+    def head_name(self) -> str:
+        """What the head is called, for people."""
+        return short_revision(self.head.revision) if self.names is None else self.names[1]
 
     @property
     def per_hour_now(self) -> float:
@@ -120,6 +134,7 @@ def difference(base: Plan, head: Plan, details: Details | None = None) -> Differ
         cost=None if more.spending is None else CostChange(*more.spending),
         conflicts=more.conflicts,
         notes=more.notes,
+        names=more.names,
     )
 
 

@@ -105,8 +105,8 @@ def verdict(change: Difference) -> str:
 
 
 def hourly_words(change: Difference) -> str:
-    """What is paid in an hour: now, and once either side is in force."""
+    """What an hour costs at present, without the change and with it."""
     return (
-        f"{dollars(change.per_hour_now)}/h now, {dollars(change.per_hour_before)}/h before merging,"
-        f" {dollars(change.per_hour_after)}/h after"
+        f"at this hour {dollars(change.per_hour_before)}/h without it, {dollars(change.per_hour_after)}/h with it"
+        f" ({dollars(change.per_hour_now)}/h for the nodes that exist now)"
     )

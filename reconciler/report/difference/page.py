@@ -26,7 +26,7 @@ from reconciler.report.plan.page_rows import (
 from reconciler.report.plan.words import reason_words
 from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import cluster_title, dollars, listed, moment, short_revision, signed_dollars
+from reconciler.report.words import cluster_title, dollars, listed, moment, signed_dollars
 
 
 def difference_page(
@@ -40,8 +40,8 @@ def difference_page(
     place = zone or local_zone(change.head.now)
     return {
         "title": f"{cluster_title(cluster)}: what merging changes",
-        "revision": short_revision(change.head.revision),
-        "base": short_revision(change.base.revision),
+        "revision": change.head_name,
+        "base": change.base_name,
         "when": moment(change.head.now, zone),
         "summary": headline(change, zone),
         "verdict": verdict(change),

@@ -17,7 +17,7 @@ from reconciler.report.plan.objects import local_budget_section, object_lines
 from reconciler.report.plan.words import held, node_name, offered, reason_words, static_words
 from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
 from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import dollars, moment, short_revision, signed_dollars
+from reconciler.report.words import dollars, moment, signed_dollars
 
 
 def difference_text(
@@ -29,8 +29,12 @@ def difference_text(
     width: int | None = None,
 ) -> str:
     """What `headroom diff` prints. timelines: of the coming week, base and head."""
-    base, head = short_revision(change.base.revision), short_revision(change.head.revision)
-    lines = [paint("bold", f"What merging {head} into {base} would change, {moment(change.head.now, zone)}")]
+    lines = [
+        paint(
+            "bold",
+            f"What merging {change.head_name} into {change.base_name} would change, {moment(change.head.now, zone)}",
+        )
+    ]
     style = "red" if change.conflicts or change.failed_gates else "bold"
     lines.append(paint(style, f"  {headline(change, zone)}."))
     lines += [paint("red", f"  {line}.") for line in warnings(change)]

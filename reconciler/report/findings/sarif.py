@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,9 @@ from reconciler.report.escaping import sarif_text, uri_path
 
 MOST_RESULTS = 25_000
 """GitHub's limit for one run."""
+
+_PAGES = "https://headroom.dev/findings"
+"""Where every code has a page."""
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
@@ -29,13 +33,18 @@ def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
                         "name": "headroom",
                         "semanticVersion": __version__,
                         "rules": [
-                            {"id": code, "name": _pascal(code), "shortDescription": {"text": code.replace("-", " ")}}
+                            {
+                                "id": code,
+                                "name": _pascal(code),
+                                "shortDescription": {"text": code.replace("-", " ")},
+                                "helpUri": f"{_PAGES}/{code}",
+                            }
                             for code in codes
                         ],
                     },
                 },
                 "columnKind": "unicodeCodePoints",
-                "results": [_result(finding, codes) for finding in rows],
+                "results": _results(rows, codes),
             },
         ],
     }
@@ -43,6 +52,25 @@ def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
 
 def _pascal(code: str) -> str:
     return "".join(word.capitalize() for word in code.split("-"))
+
+
+def _results(rows: Iterable[Finding], codes: list[str]) -> list[dict[str, Any]]:
+    seen: dict[str, int] = {}
+    results = []
+    for finding in rows:
+        print_ = _fingerprint(finding)
+        seen[print_] = seen.get(print_, 0) + 1
+        results.append(
+            {**_result(finding, codes), "partialFingerprints": {"headroomFinding/v1": f"{print_}:{seen[print_]}"}}
+        )
+    return results
+
+
+def _fingerprint(finding: Finding) -> str:
+    """The same after lines have moved, so that a finding that was dismissed stays dismissed."""
+    file = "" if finding.position is None else finding.position.file
+    words = "\0".join((finding.code, file, str(finding.ref), finding.path, finding.message))
+    return hashlib.sha256(words.encode(errors="backslashreplace")).hexdigest()[:32]
 
 
 def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:

@@ -28,8 +28,8 @@ def trimmed(page: Mapping[str, Any], most: int) -> dict[str, Any]:
     """The page with at most so many rows in each list; what is left out is counted. The summary stays whole."""
 
     def fewer(item: Mapping[str, Any]) -> dict[str, Any]:
-        rows = [{**row, **_fewer_fields(row, most)} for row in item["rows"][:most]]
-        return {**item, "rows": rows, "left": item["count"] - len(rows)}
+        rows = [{**row, **_fewer_fields(row, most)} for row in item["rows"]]
+        return {**item, **_first(rows, most, item["count"])}
 
     lists = {name: fewer(page[name]) for name in ("demands", "findings", "fixed") if page.get(name)}
     return {**page, **lists, "sections": [fewer(item) for item in page["sections"]]}
@@ -43,7 +43,17 @@ def _fewer_fields(row: Mapping[str, Any], most: int) -> dict[str, Any]:
 
 
 def cut(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"rows": rows[:MOST_ROWS], "count": len(rows), "left": max(0, len(rows) - MOST_ROWS)}
+    """The first rows. count, left: of the things that they stand for."""
+    return _first(rows, MOST_ROWS, _things(rows))
+
+
+def _first(rows: list[dict[str, Any]], most: int, count: int) -> dict[str, Any]:
+    shown = rows[:most]
+    return {"rows": shown, "count": count, "left": count - _things(shown)}
+
+
+def _things(rows: Iterable[Mapping[str, Any]]) -> int:
+    return sum(row.get("things", 1) for row in rows)
 
 
 def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None) -> dict[str, Any]:

@@ -54,7 +54,8 @@ def pass_text(
 def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
     outcomes = [outcome for outcome in plan.demands if not outcome.demand.is_pending_pod]
     if not outcomes:
-        return ["", "Nothing to keep ready: no buffer or request is declared."]
+        why = "what is declared has errors" if plan.has_errors else "no buffer or request is declared"
+        return ["", f"Nothing to keep ready: {why}."]
     width = max(len(str(outcome.demand.ref)) for outcome in outcomes)
     lines = ["", paint("bold", "Demands")]
     for outcome in outcomes[:MOST_ROWS]:

@@ -95,7 +95,7 @@ def value(item: Any) -> str:
     if item is None:
         return "(absent)"
     text = visible(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True))
-    return text if len(text) <= MOST_OF_A_VALUE else f"{text[: MOST_OF_A_VALUE - 3]}..."
+    return text if len(text) <= MOST_OF_A_VALUE else f"{text[: MOST_OF_A_VALUE - 1]}…"
 
 
 def static_words(change: StaticPoolChange) -> str:
@@ -133,4 +133,6 @@ def summary(plan: Plan) -> str:
     what_if = f"{for_pods:,} of the nodes to create only as a what-if for pending pods" if for_pods else ""
     static = f"{static} in static NodePools" if static else ""
     parts = [part for part in (listed(nodes), objects, static, what_if) if part]
-    return "; ".join(parts) if parts else "No change: the cluster is as declared"
+    if parts:
+        return "; ".join(parts)
+    return "No change, but there are errors" if plan.has_errors else "No change: the cluster is as declared"

@@ -20,17 +20,23 @@ MOST_SCHEDULES = 5
 MOST_HISTORY = 5
 """Earlier passes in the text, likewise."""
 
+_NOT_WRITTEN = (Outcome.REFUSED, Outcome.CONFLICT, Outcome.FAILED)
+
 _DOCUMENT = ("kind", "namespace", "name")
 
 
 def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, width: int | None = None) -> str:
     """The answers that a person looks for first: is it healthy, what did it do, what blocks it."""
     finished = _moment(document["finished"])
-    good = document["result"] == "ok" and not document["stalled"]
     errors = [row for row in document["findings"] if row["severity"] == "error"]
+    failed = [row for row in document["writes"] if row["outcome"] in _NOT_WRITTEN]
+    good = document["result"] == "ok" and not document["stalled"] and not failed
     word = paint("green", "healthy") if good else paint("red", "not healthy")
-    if errors:
-        word += f", {'but' if good else 'and'} {paint('red', f'{_documents(errors)} errors')}"
+    wrong = ([f"{counted(len(failed), 'write')} did not succeed"] if failed else []) + (
+        [f"{_documents(errors)} errors"] if errors else []
+    )
+    if wrong:
+        word += f", {'but' if good else 'and'} {paint('red', ' and '.join(wrong))}"
     lines = [
         f"headroom {document['version']} on {document['cluster']} is {word}.",
         f"  time zones  {document['timeZoneData']}",
@@ -71,8 +77,14 @@ def _history_lines(document: Mapping[str, Any]) -> list[str]:
     rows = [row for row in document.get("history", ()) if row["finished"] != document["finished"]][:MOST_HISTORY]
     lines = []
     for row in rows:
-        what = f"{counted(row['applied'], 'write')} applied" if row["applied"] else row["message"] or row["result"]
-        planned = f" ({row['summary']})" if row["summary"] else ""
+        statuses = row.get("statuses", 0)
+        applied = row["applied"] - statuses
+        wrote = ([f"{counted(applied, 'write')} applied"] if applied else []) + (
+            [f"{statuses:,} {'status' if statuses == 1 else 'statuses'} written"] if statuses else []
+        )
+        what = ", ".join(wrote) or row["message"] or row["result"]
+        # Statuses tell what was so before: of a pass that wrote nothing else the plan is no news.
+        planned = f" ({row['summary']})" if row["summary"] and (applied or not statuses) else ""
         lines.append(f"  before      {_moment(row['finished'])}, {row['trigger']}: {what}{planned}")
     return lines
 

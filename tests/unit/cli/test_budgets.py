@@ -143,7 +143,7 @@ def test_without_a_cluster_the_other_way_to_ask_is_named(
 def test_a_pool_that_is_not_there_is_named(repository: Path) -> None:
     done = headroom("--repo", str(repository), "--nodes", "5", "--nodes", "generl=7")
     assert isinstance(done.exception, Invalid)
-    assert done.exception.message == "there is no NodePool generl"
+    assert done.exception.message == "--nodes generl=7: there is no NodePool generl"
     assert done.exception.hint == "there are: batch, general"
 
 

@@ -199,6 +199,14 @@ def test_the_proposals_story_2_as_it_is_written(tmp_path: Path) -> None:
         assert (finding["file"], finding["line"]) == ("documents.yaml", 1)
 
 
+def test_the_proposals_spelling_is_read_in_a_cluster_too(tmp_path: Path) -> None:
+    """That serves somebody else's definition, made from the proposal's examples."""
+    story = yaml.safe_load(STORY_2)
+    story["apiVersion"] = story.pop("apiversion")
+    world = World(tmp_path).add("buffers", story).add("nodepools", compute_class_pool("cloud.example.com"))
+    assert counts(world, "testing-capacity") == {"karpenter": 40, "ca": 40}
+
+
 def test_a_node_class_that_no_pool_uses_is_not_guessed(tmp_path: Path) -> None:
     world = World(tmp_path, repository=[yaml.safe_load(STORY_2)]).add("nodepools", node_pool("ci"))
     plan = world.plan(Dialect.KARPENTER)

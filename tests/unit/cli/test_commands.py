@@ -1,6 +1,7 @@
 """The command line as a person meets it: what is printed where, and the exit codes that scripts rely on."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,23 @@ def test_validate_exits_1_on_an_error_in_every_form(tmp_path: Path, output: str)
         json.loads(done.stdout)
 
 
+@pytest.mark.parametrize("words", [("validate", "pipe"), ("plan", "--config", "pipe"), ("schedule", "pipe")])
+def test_a_named_pipe_that_nobody_writes_into_is_not_waited_for(tmp_path: Path, words: tuple[str, ...]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = headroom(*words, folder=tmp_path)
+    assert done.returncode == 2
+    assert "cannot be read (it is a named pipe)" in done.stderr
+
+
+def test_what_a_shell_passes_on_is_read() -> None:
+    with subprocess.Popen(["echo", NODE_POOL], stdout=subprocess.PIPE) as writer:
+        done = subprocess.run(
+            [sys.executable, "-m", "reconciler", "plan", "--config", "/dev/stdin"],
+            cwd=ROOT, stdin=writer.stdout, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert "there is no setting 'apiVersion'" in done.stderr
+
+
 def test_validate_of_nothing_says_so_with_a_hint(tmp_path: Path) -> None:
     done = headroom("validate", "nowhere", folder=tmp_path)
     assert done.returncode == 2
@@ -57,7 +75,13 @@ def test_validate_of_nothing_says_so_with_a_hint(tmp_path: Path) -> None:
         (("plan", "--no-such-flag"), 2),
         (("plan", "--detailed-exitcode", "--no-such-flag"), 1),
         (("diff", "main"), 2),
-        (("apply", "--cluster", "moon"), 1),
+        (("apply", "--cluster", "moon"), 2),
+        (("release", "--all", "--cluster", "moon"), 2),
+        (("explain", "x", "--cluster", "snapshot:nowhere"), 2),
+        (("snapshot", "-o", "x", "--cluster", "moon"), 2),
+        (("schedule", "--repo", "nowhere"), 2),
+        (("init", "schedule", "--window", "whenever", "--replicas", "1"), 2),
+        (("budgets", "--config", "nowhere.yaml"), 2),
         (("apply", "--no-such-flag"), 2),
         (("validate", "--output", "xml"), 2),
         (("run", "--cluster", "snapshot:x"), 2),
@@ -70,6 +94,13 @@ def test_failures_exit_as_the_contract_says_and_never_show_a_traceback(words: tu
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:http", "localhost:0", "127.0.0.1:"])
+def test_a_port_that_there_cannot_be_is_no_daemon_that_does_not_answer(address: str) -> None:
+    done = headroom("status", "--address", address)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"headroom: {address!r} has no port that a daemon could listen on\n")
 
 
 def test_without_a_cluster_the_choices_are_named() -> None:
@@ -106,10 +137,25 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text() == "mine"
 
 
-def test_crd_prints_what_headroom_owns() -> None:
-    done = headroom("crd", "--output", "json")
-    kinds = {item["spec"]["names"]["kind"] for item in json.loads(done.stdout)["items"]}
-    assert kinds == {"Buffer", "MetricsProducer", "ProvisioningClass"}
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), ["Buffer", "MetricsProducer", "ProvisioningClass", "ProvisioningRequest"]),
+        (("provisioningrequest",), ["ProvisioningRequest"]),
+        (("MetricsProducer", "Buffer"), ["Buffer", "MetricsProducer"]),
+    ],
+)
+def test_crd_prints_what_headroom_can_bring_or_the_kinds_that_are_named(
+    words: tuple[str, ...], expected: list[str]
+) -> None:
+    done = headroom("crd", *words, "--output", "json")
+    assert [item["spec"]["names"]["kind"] for item in json.loads(done.stdout)["items"]] == expected
+
+
+def test_crd_names_its_kinds_when_it_does_not_know_one() -> None:
+    done = headroom("crd", "NodePool")
+    assert done.returncode == 2
+    assert "'provisioningrequest'" in done.stderr
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -39,4 +39,4 @@ def test_the_words_say_whether_it_is_done_once() -> None:
     with patch("reconciler.cli.progress.is_kept", lambda: False):
         assert "in each process" in words_of("placement", compiling=True)
     assert words_of("placement") == "placing chunks"
-    assert words_of("plan", compiling=True) == "planning"
+    assert words_of("plan", compiling=True) == "planning, and checking the repository's templates"

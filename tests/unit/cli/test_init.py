@@ -104,7 +104,7 @@ def test_a_cluster_that_cannot_be_reached_is_told_of_and_the_example_is_written(
 
 def test_a_cluster_that_was_named_must_be_there(tmp_path: Path) -> None:
     made = headroom(tmp_path, "init", "capacity", "--cluster", "snapshot:nowhere")
-    assert made.returncode == 1
+    assert made.returncode == 2
     assert "nowhere" in made.stderr
     assert list(tmp_path.iterdir()) == []
 

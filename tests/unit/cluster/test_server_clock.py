@@ -35,6 +35,15 @@ def test_before_any_answer_and_without_a_date_nothing_is_known() -> None:
     assert machine.clock.skew == timedelta(0)
 
 
+def test_answers_without_a_date_are_noticed_until_one_has_it() -> None:
+    machine = Machine()
+    found = [machine.clock.is_untold]
+    for date in (None, format_datetime(NOON, usegmt=True), None):
+        machine.clock.hear(date)
+        found.append(machine.clock.is_untold)
+    assert found == [False, True, False, False]
+
+
 @pytest.mark.parametrize("skew", [AHEAD, -AHEAD])
 def test_a_clock_that_is_off_is_off_by_so_much(skew: timedelta) -> None:
     assert Machine().hear(NOON - skew) == skew

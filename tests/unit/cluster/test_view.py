@@ -130,6 +130,16 @@ def test_an_object_that_cannot_be_read_is_a_gap_and_the_others_are_there() -> No
     assert view.gaps == ("Pod/shop/bad cannot be read: resources of container main: 'lots' is not a quantity",)
 
 
+def test_objects_of_one_kind_that_cannot_be_read_are_named_only_at_first() -> None:
+    store = ViewStore()
+    store.replace(PODS, [pod(f"bad-{number:03}", cpu="lots") for number in range(300)])
+    store.set_gap(PODS, "pods: the connection was lost")
+    gaps = store.view().gaps
+    assert len(gaps) == 7
+    assert (gaps[0], gaps[-1]) == ("295 more of kind Pod cannot be read", "pods: the connection was lost")
+    assert [gap.split()[0] for gap in gaps[1:6]] == [f"Pod/shop/bad-00{number}" for number in range(5)]
+
+
 POOL_SPEC: Document = {"template": {"spec": {"nodeClassRef": {"group": "g", "kind": "K", "name": "default"}}}}
 
 

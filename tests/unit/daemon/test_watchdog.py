@@ -55,6 +55,17 @@ def test_a_phase_that_was_given_time_has_it(seconds: Seconds) -> None:
     assert watchdog.complaint
 
 
+def test_a_poll_that_does_not_end_is_told(seconds: Seconds) -> None:
+    watchdog = Watchdog(more={"poll": 600}, seconds=seconds)
+    watchdog.poll_begins()
+    for _ in range(8):
+        watchdog.progress("apply")
+        seconds.now += PATIENCE - 1
+    assert watchdog.complaint == "a poll of the repository has not ended for 712 s"
+    watchdog.poll_ended()
+    assert watchdog.complaint == ""
+
+
 def test_between_passes_nothing_is_expected(seconds: Seconds) -> None:
     watchdog = Watchdog(seconds=seconds)
     watchdog.progress("apply")

@@ -94,5 +94,13 @@ def test_kinds_of_other_projects_may_have_the_names_of_kubernetes_own() -> None:
     tenth = replace(buffer(replicas=None), target=advanced, percentage=20)
     demand, _ = ask_one(tenth, workloads=[theirs], view=ClusterView(pods=(web_pod(),)))
     assert demand.desired == 2
-    missing, _ = ask_one(tenth, workloads=[])
+    missing, (finding,) = ask_one(tenth, workloads=[])
     assert readiness(missing) == ("False", "ScalableRefNotFound")
+    assert finding.message == "not ready: StatefulSet/shop/web of apps.kruise.io does not exist"
+
+
+@pytest.mark.parametrize("group", ["batch", "extensions", "networking.k8s.io"])
+def test_kubernetes_has_each_kind_in_one_group(group: str) -> None:
+    demand, (finding,) = ask_one(replace(buffer(), target=ObjectRef(group, "Deployment", "shop", "web")))
+    assert readiness(demand) == ("False", "ResolutionFailed")
+    assert finding.code == "target-in-wrong-group"

@@ -31,6 +31,7 @@ class Case:
     spec: Any
     old_spec: Any
     expected: dict[str, Any]
+    status: Any = None
 
     def document(self, spec: Any = None) -> dict[str, Any]:
         given = self.spec if spec is None else spec
@@ -63,6 +64,7 @@ def _of_autoscaling() -> list[Case]:
                 spec=given.get("spec"),
                 old_spec=given.get("oldSpec"),
                 expected=entry["expect"],
+                status=given.get("status"),
             )
     return list(found.values())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.buffers import Buffer, Recreation
+from reconciler.model.findings import Severity
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
@@ -187,6 +188,23 @@ def test_the_pods_of_a_dedicated_buffer_are_selected_as_anywhere(written: str, e
     text = BUFFER + POOL + f"  capacity: {{{capacity}}}\n  podSelector: {written}\n"
     assert buffer(text).pod_selector == expected
     assert "unknown-field" not in codes_of(text), "nothing is dropped"
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        ("{matchLabel: {app: web}}", "spec.podSelector.matchLabel"),
+        ("{matchExpressions: [{key: app, operator: In, value: [web]}]}", "spec.podSelector.matchExpressions[0].value"),
+        ("{matchExpressions: [{key: app, operator: In}]}", "spec.podSelector.matchExpressions[0]"),
+        ("{matchExpressions: [{key: app, operator: Exists, values: [x]}]}", "spec.podSelector.matchExpressions[0]"),
+    ],
+)
+def test_a_selector_that_would_select_other_pods_is_an_error(written: str, path: str) -> None:
+    """Without the misspelt part, all pods of the namespace would fill the buffer."""
+    text = BUFFER + POOL + f"  capacity: {{nodeClass: {{totalCpu: 8, totalMem: 16Gi}}}}\n  podSelector: {written}\n"
+    (finding,) = findings(text)
+    assert (finding.code, finding.path, finding.severity) == ("invalid-value", path, Severity.ERROR)
+    assert declared(text).buffers == ()
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,19 @@ def test_the_kinds_that_headroom_owns() -> None:
         ("buffers.autoscaling.x-k8s.io", "Namespaced"),
         ("metricsproducers.autoscaling.karpenter.sh", "Namespaced"),
         ("provisioningclasses.autoscaling.x-k8s.io", "Cluster"),
+        ("provisioningrequests.autoscaling.x-k8s.io", "Namespaced"),
     ]
     for crd in crds():
-        (version,) = crd["spec"]["versions"]
-        has_status = "status" in version["schema"]["openAPIV3Schema"]["properties"]
-        assert ("status" in version.get("subresources", {})) == has_status
+        versions = crd["spec"]["versions"]
+        assert [version["storage"] for version in versions] == [True, *[False] * (len(versions) - 1)]
+        for version in versions:
+            has_status = "status" in version["schema"]["openAPIV3Schema"]["properties"]
+            assert ("status" in version.get("subresources", {})) == has_status
+
+
+def test_requests_are_served_in_both_versions_of_cluster_autoscaler() -> None:
+    (crd,) = crds(["ProvisioningRequest"])
+    assert [version["name"] for version in crd["spec"]["versions"]] == ["v1", "v1beta1"]
 
 
 def test_schemas_are_structural() -> None:

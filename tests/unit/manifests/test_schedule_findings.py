@@ -114,6 +114,17 @@ def test_a_window_that_ends_as_the_gap_does_is_skipped_too() -> None:
     assert codes("replicas: 5, start: {hours: 2, minutes: 30}, end: {hours: 3}") == ["end-lost-to-clock"]
 
 
+def test_a_day_that_a_zone_left_out_is_called_one() -> None:
+    text = (
+        HEAD.replace("Europe/Berlin", "Pacific/Apia") + "      - {replicas: 5, start: {hours: 9}, end: {hours: 17}}\n"
+    )
+    (finding,) = schedule_findings(declared(text).schedules, datetime(2011, 12, 28, tzinfo=UTC))
+    assert finding.message == (
+        "behaviors[0] has no window on Fri 2011-12-30: that day does not exist in Pacific/Apia, whose clocks go from"
+        " Fri 00:00 to Sat 00:00"
+    )
+
+
 def test_the_gap_may_be_at_midnight_and_an_hour_may_be_a_half() -> None:
     for zone, window in (
         ("Africa/Cairo", "start: {hours: 0, minutes: 10}, end: {minutes: 50}"),

@@ -36,6 +36,18 @@ def test_words_and_hints(spec: str, message: str, hint: str) -> None:
     assert (finding.message, finding.hint) == (message, hint)
 
 
+def test_a_value_as_long_as_its_file_is_not_told_in_full() -> None:
+    head = HEAD.replace("name: b", f"name: b, annotations: {{headroom.dev/lead-time: {'9' * 3_000}h}}")
+    finding = only(head + "spec: {podTemplateRef: {name: t}, replicas: 1}\n")
+    assert finding.message.startswith("headroom.dev/lead-time has the value '999")
+    assert len(finding.message) < 300
+
+
+def test_a_number_of_thousands_of_digits_is_too_large() -> None:
+    finding = only(HEAD + f"spec: {{podTemplateRef: {{name: t}}, replicas: {'9' * 5_000}}}\n")
+    assert finding.hint == "write a smaller number"
+
+
 def test_unknown_fields_are_not_applied() -> None:
     text = (
         HEAD.replace("name: b", "name: b, lables: {}") + "spec: {podTemplateRef: {name: t, x: 1}, replicas: 1, y: 2}\n"

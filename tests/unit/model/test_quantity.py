@@ -66,6 +66,8 @@ def test_fits_ignores_what_is_not_asked_for() -> None:
     ("resource", "amount", "words"),
     [
         ("cpu", 1500, "1500m"),
+        ("cpu", 99_500, "99500m"),
+        ("cpu", 4_968_200, "4,968.2"),
         ("cpu", 10_000_000, "10000"),
         ("cpu", 99_999_984_100, "about 99,999,984"),
         ("cpu", 99_999_984_000, "99,999,984"),

@@ -86,6 +86,23 @@ def test_a_full_turn_settles() -> None:
     assert not plan(carried_out(view, gone)).has_changes
 
 
+def test_a_node_stays_protected_while_a_cap_or_a_template_holds_back_what_replaces_it() -> None:
+    asked = {
+        "demands": (demand(),),
+        "placement": Placement(planned=(planned(chunks(3)), planned(chunks(1, "other")))),
+        "replaced": frozenset({"node-1"}),
+    }
+    view = with_node("node-1", HELD)
+    names = [creation.name for creation in plan(view, **asked).node_claims.create]
+    template = dict.fromkeys((ObjectRef("karpenter.sh", "NodeClaim", "", name) for name in names), "line 1 fails")
+    for hindrance in ({"caps": PlanCaps(new_nodes_per_pass=1)}, {"unrendered": template}):
+        answer = plan(view, **asked, **hindrance)
+        assert answer.node_claims.release == ()
+        assert "node-1 stays protected until the node that replaces it is there" in answer.notes
+    # A cap that stays met could never be left otherwise.
+    assert plan(view, **asked, caps=PlanCaps(price_per_hour=0.01)).node_claims.release != ()
+
+
 def test_an_incomplete_view_releases_and_prunes_nothing() -> None:
     view = replace(with_node("node-1", HELD), complete=False, gaps=("pods could not be listed",))
     answer = plan(view)
@@ -108,7 +125,7 @@ def test_caps_cut_and_say_so() -> None:
     answer = plan(demands=(demand(),), placement=placement, caps=PlanCaps(new_nodes_per_pass=1))
     assert len(answer.node_claims.create) == 1
     assert answer.demands[0].unplaced == 1
-    assert answer.notes == ("1 node waits for a later pass: at most 1 new nodes a pass",)
+    assert answer.notes == ("1 node waits for a later pass: at most 1 node made in a pass (caps.newNodesPerPass)",)
 
 
 def test_pending_pods_are_told_one_by_one_only_when_asked_for() -> None:

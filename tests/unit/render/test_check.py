@@ -7,7 +7,7 @@ import pytest
 from reconciler.manifests.rendered import read_rendered
 from reconciler.model.findings import Finding
 from reconciler.packaged import packaged_texts
-from reconciler.render.check import findings_of_files, template_findings
+from reconciler.render.check import checked_templates, findings_of_files
 from reconciler.render.process import RenderProcess
 from reconciler.render.templates import TemplateSource
 
@@ -19,7 +19,9 @@ def found(files: dict[str, str], folder: str = "templates") -> list[Finding]:
     process = RenderProcess()
     source = TemplateSource(PACKAGED, folder, process=process)
     try:
-        return list(template_findings(source.of({path: text.encode() for path, text in files.items()}), read_rendered))
+        return list(
+            checked_templates(source.of({path: text.encode() for path, text in files.items()}), read_rendered).findings
+        )
     finally:
         process.close()
 
@@ -36,7 +38,7 @@ def test_the_packaged_templates_as_a_repository_s_own_have_nothing_wrong() -> No
 def test_without_templates_no_process_is_started() -> None:
     process = RenderProcess()
     source = TemplateSource(PACKAGED, process=process)
-    assert template_findings(source.of({"a.yaml": b"a"}), read_rendered) == ()
+    assert checked_templates(source.of({"a.yaml": b"a"}), read_rendered).findings == ()
     assert process.pid is None
 
 
@@ -54,7 +56,8 @@ def test_a_mistake_that_only_some_objects_show() -> None:
         (CLAIM.replace("name: {{ name | json }}", "name: mine"), "where NodeClaim"),
         (CLAIM.replace("  requirements:", "  requirements: 7\n  others:"), "not valid"),
         (f"{CLAIM}\n---\na: 1\n", "wrote 2 documents"),
-        ("", "wrote 0 documents"),
+        ("", "wrote nothing"),
+        ("{{ 10 ** 10 ** 3 }}", "wrote '1000000000000000000000000000000', which is no object"),
         ("a: [", "not valid"),
     ],
 )

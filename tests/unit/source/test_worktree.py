@@ -117,7 +117,7 @@ def test_links_out_of_the_repository_are_refused(tmp_path: Path, target: str, wh
     (root / "out").symlink_to("..")
     (root / "link.yaml").symlink_to(target)
     tree = WorkingTree(root).read()
-    assert ("link.yaml", why) in tree.skipped
+    assert ("link.yaml", f"it is a link that {why}") in tree.skipped
     assert names(tree) == ["sub/a.yaml"]
 
 
@@ -126,14 +126,14 @@ def test_a_link_to_a_folder_around_it_ends(tmp_path: Path) -> None:
     (tmp_path / "a/again").symlink_to("..")
     tree = WorkingTree(tmp_path).read()
     assert names(tree) == ["a/x.yaml"]
-    assert tree.skipped == (("a/again", "is a link to a folder that it is in"),)
+    assert tree.skipped == (("a/again", "it is a link to a folder that it is in"),)
 
 
 def test_a_file_too_large_is_left_out_and_named(tmp_path: Path) -> None:
     write(tmp_path, a_dot_yaml="x" * 11, b_dot_yaml="x" * 10)
     tree = WorkingTree(tmp_path, limits=Limits(file_bytes=10)).read()
     assert names(tree) == ["b.yaml"]
-    assert tree.skipped == (("a.yaml", "has 11 bytes; 10 is the most a manifest may have"),)
+    assert tree.skipped == (("a.yaml", "it has 11 bytes; 10 is the most a manifest may have"),)
 
 
 @pytest.mark.parametrize("limits", [Limits(total_bytes=25), Limits(files=2)])
@@ -145,19 +145,27 @@ def test_a_tree_too_large_is_refused_as_a_whole(tmp_path: Path, limits: Limits) 
 
 def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
-    assert names(WorkingTree(tmp_path).read()) == []
+    tree = WorkingTree(tmp_path).read()
+    assert names(tree) == []
+    assert tree.skipped == (("pipe.yaml", "it is a pipe, a socket or a device"),)
+
+
+def test_rules_that_are_no_file_are_a_stall(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".sourceignore")
+    with pytest.raises(Stalled, match="sourceignore cannot be read: it is a pipe"):
+        WorkingTree(tmp_path).read()
 
 
 def test_a_name_that_no_report_could_print_is_left_out(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.yaml")).write_text("x")
     tree = WorkingTree(tmp_path).read()
     assert tree.files == {}
-    assert tree.skipped == (("caf?.yaml", "has a name that is not UTF-8"),)
+    assert tree.skipped == (("caf?.yaml", "it has a name that is not UTF-8"),)
 
 
 def test_a_git_lfs_pointer_is_no_manifest(tmp_path: Path) -> None:
     write(tmp_path, a_dot_yaml="version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
-    assert WorkingTree(tmp_path).read().skipped == (("a.yaml", "is a Git LFS pointer; commit the file itself"),)
+    assert WorkingTree(tmp_path).read().skipped == (("a.yaml", "it is a Git LFS pointer; commit the file itself"),)
 
 
 def test_the_last_good_tree_stays_when_the_folder_goes(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.fakes.embedded import workload
-from tests.fakes.requests import ATOMIC, BatchShop, pod_template, request, request_ref
+from reconciler.model.refs import ObjectRef
+from tests.fakes.embedded import Document, workload
+from tests.fakes.requests import ATOMIC, CHECK, CLASS_NAME, CONSUME, BatchShop, pod_template, request, request_ref
 
 FOUND = ("True", "CapacityIsFound")
 NOT_FOUND = ("False", "CapacityIsNotFound")
@@ -110,3 +111,26 @@ def test_pods_that_wait_have_the_room_before_a_request() -> None:
     shop.cluster.apply(request(count=1))
     shop.settle()
     assert shop.conditions()["Provisioned"] == NOT_FOUND
+
+
+def test_pods_that_ran_and_ended_between_two_passes_have_used_the_booking() -> None:
+    shop = with_nodes()
+    shop.cluster.apply(request(count=2))
+    shop.settle()
+
+    def end(body: Document) -> None:
+        body["status"] = {"phase": "Succeeded"}
+
+    for number in range(2):
+        metadata = {
+            "name": f"worker-{number}",
+            "namespace": "shop",
+            "annotations": {CONSUME: "train", CLASS_NAME: CHECK},
+        }
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_template()["template"]["spec"]}
+        shop.cluster.apply(pod)
+        shop.sandbox.wait(2)
+        shop.cluster._world.store.change(ObjectRef("", "Pod", "shop", f"worker-{number}"), end, "kubelet")
+    shop.settle()
+    assert shop.conditions()["BookingExpired"] == ("True", "CapacityBookingConsumed")
+    assert shop.held() == []

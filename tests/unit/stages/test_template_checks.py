@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.changes import Apply, Outcome
+from reconciler.report.explanation.demand import explanation
+from reconciler.report.explanation.text import explanation_text
+from reconciler.report.plan.words import summary
 from reconciler.settings import load_settings
 from reconciler.wiring.session import Session, open_session
 
@@ -53,6 +56,31 @@ def test_only_what_the_template_would_make_is_held_up(repository: Path, session:
     assert {item.outcome for item in claims} == {Outcome.REFUSED}
     applied = {ref.kind for ref in session.cluster.view().objects}
     assert {"NodePool", "CapacityBuffer"} <= applied
+
+
+def test_what_no_template_can_be_rendered_for_is_not_planned(repository: Path, session: Session) -> None:
+    session.cycle.run("test")  # Karpenter has taken up the NodePools
+    before = session.cycle.plan().required_plan
+    (repository / "templates" / "nodeclaim.yaml.j2").write_text("\n{{ nothing }}")
+    plan = session.cycle.plan().required_plan
+    assert before.node_claims.create
+    assert (plan.node_claims.create, plan.cost.per_hour_after) == ((), plan.cost.per_hour_before)
+    assert "create" not in summary(plan)
+    short = explanation_text(explanation(plan, "CapacityBuffer/shop/web"))
+    assert "template failed (" in short
+    assert "nodeclaim.yaml.j2 (from the repository), line 2: 'nothing' is undefined" in short
+    done = session.cycle.run("test")
+    assert done.change_set is not None
+    assert {item.outcome for item in done.change_set.failures} == {Outcome.REFUSED}
+    assert not done.settled
+
+
+def test_nodes_of_a_node_pool_that_cannot_be_rendered_wait_for_it(repository: Path, session: Session) -> None:
+    template = repository / "templates" / "nodepool.yaml.j2"
+    template.write_text("{{ nothing }}")
+    plan = session.cycle.plan().required_plan
+    assert (plan.node_claims.create, [ref for ref in plan.objects if ref.ref.kind == "NodePool"]) == ((), [])
+    assert any(outcome.unplaced for outcome in plan.demands)
 
 
 def test_once_the_template_is_mended_nodes_are_made(repository: Path, session: Session) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import jsonschema_rs
 
-from reconciler.model.changes import Outcome, Plan
+from reconciler.model.changes import ApplyStatus, ChangeSet, Outcome, Plan, WriteResult
 from reconciler.model.errors import Transient
+from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
 from reconciler.report.status.text import daemon_status_text
 from reconciler.telemetry.last_pass import LastPass
@@ -105,6 +106,18 @@ def test_what_a_pass_did_can_be_read_after_those_that_did_nothing() -> None:
         "NodeClaim/general-0",
         "NodeClaim/general-1",
     ]
+
+
+def test_a_pass_that_wrote_statuses_alone_is_not_told_with_a_plan_that_changes_nothing() -> None:
+    clock = ManualClock()
+    last = LastPass(cluster="embedded", clock=clock, metrics=Metrics(), log=logger())
+    web = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
+    written = ChangeSet((WriteResult(ApplyStatus(web, {}), Outcome.APPLIED),))
+    last.observe("commit", FakePass(plan=Plan(None, NOW), change_set=written))
+    clock.advance(60)
+    last.observe("tick", FakePass(plan=Plan(None, NOW)))
+    text = daemon_status_text(last.document() or {})
+    assert "  before      2026-11-23 09:00 UTC, commit: 1 status written\n" in text
 
 
 def test_the_history_is_bounded() -> None:

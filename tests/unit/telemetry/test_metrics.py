@@ -103,7 +103,7 @@ def test_a_demand_that_is_gone_is_gone_from_the_metrics() -> None:
 def test_the_proposals_own_names_tell_what_stands_for_each_buffer() -> None:
     metrics = Metrics()
     metrics.observe(FakePass(plan=full_plan()), now=NOW)
-    web = {"namespace": "shop", "name": "web"}
+    web = {"kind": "CapacityBuffer", "namespace": "shop", "name": "web"}
     assert value(metrics, "karpenter_buffer_capacity_cpu_cores", **web) == 1
     assert value(metrics, "karpenter_buffer_capacity_memory_bytes", **web) == 2**30
 
@@ -120,14 +120,14 @@ def test_node_claims_made_and_nodes_protected_are_counted_when_the_write_succeed
     ]
     metrics = Metrics()
     metrics.observe(FakePass(plan=plan, change_set=ChangeSet(tuple(writes))), now=NOW)
-    assert value(metrics, "karpenter_buffer_nodeclaims_total") == 1
-    assert value(metrics, "karpenter_buffer_consolidation_blocked_total") == 2
+    assert value(metrics, "karpenter_buffer_nodeclaims_total", kind="CapacityBuffer") == 1
+    assert value(metrics, "karpenter_buffer_consolidation_blocked_total", kind="CapacityBuffer") == 2
     assert value(metrics, "headroom_writes_total", kind="NodeClaim", action="annotate", outcome="applied") == 2
 
     refused = [WriteResult(result.write, Outcome.REFUSED) for result in writes]
     metrics.observe(FakePass(plan=plan, change_set=ChangeSet(tuple(refused))), now=LATER)
-    assert value(metrics, "karpenter_buffer_nodeclaims_total") == 1
-    assert value(metrics, "karpenter_buffer_consolidation_blocked_total") == 2
+    assert value(metrics, "karpenter_buffer_nodeclaims_total", kind="CapacityBuffer") == 1
+    assert value(metrics, "karpenter_buffer_consolidation_blocked_total", kind="CapacityBuffer") == 2
 
 
 @pytest.mark.parametrize(

@@ -290,3 +290,6 @@ def test_a_snapshot_that_cannot_be_read_says_which_file(tmp_path: Path) -> None:
         opened(tmp_path)
     with pytest.raises(Invalid, match="there is no such snapshot"):
         opened(tmp_path / "nowhere")
+    (tmp_path / "above" / "snapshot").mkdir(parents=True)
+    with pytest.raises(Invalid, match="no file of a snapshot is in this folder"):
+        opened(tmp_path / "above")

@@ -13,6 +13,7 @@ import pytest
 
 from reconciler.cluster.resources import (
     CAPACITY_BUFFERS,
+    CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,
     NODES,
@@ -280,7 +281,7 @@ def test_what_a_capture_writes_is_all_read(tmp_path: Path) -> None:
 def test_the_commands_page_lists_every_file_that_is_read() -> None:
     page = Path(__file__).parents[4] / "docs" / "commands" / "snapshot.md"
     listed = re.findall(r"`(\w+\.json)`", page.read_text(encoding="utf-8"))
-    assert sorted(listed) == sorted({CATALOG_FILE, *(file_of(resource) for resource in RESOURCES)})
+    assert sorted(listed) == sorted({CATALOG_FILE, *(file_of(resource) for resource in (*RESOURCES, CONFIG_MAPS))})
 
 
 def test_a_snapshot_made_with_kubectl_is_one_too(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -45,6 +46,22 @@ def test_sarif_has_one_rule_a_code_and_one_result_a_finding(finding: Finding) ->
     region = run["results"][0]["locations"][0]["physicalLocation"]["region"]
     assert region == {"startLine": 3, "startColumn": 5}
     json.dumps(run)
+
+
+def test_sarif_knows_a_finding_again_when_lines_have_moved(finding: Finding) -> None:
+    def prints(*findings: Finding) -> list[str]:
+        results = sarif_document(findings)["runs"][0]["results"]
+        return [result["partialFingerprints"]["headroomFinding/v1"] for result in results]
+
+    moved = replace(finding, position=SourcePosition("clusters/a,b/web.yaml", 30, 5))
+    assert prints(moved) == prints(finding)
+    assert len(set(prints(finding, moved))) == 2
+    assert prints(replace(finding, path="spec.other")) != prints(finding)
+
+
+def test_sarif_links_to_the_page_of_each_code(finding: Finding) -> None:
+    (rule,) = sarif_document([finding])["runs"][0]["tool"]["driver"]["rules"]
+    assert rule["helpUri"] == "https://headroom.dev/findings/unknown-field"
 
 
 def test_a_finding_without_a_place_is_still_reported() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.changes import Action, FieldChange, ObjectChange, Plan
+from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import CostSpan, DemandCost, PoolCost, Spending, SteadyState, WindowCost
 from reconciler.packaged import packaged_texts
@@ -55,6 +56,14 @@ def test_plan_in_every_form(name: str, templates: Templates) -> None:
     page = plan_page(plan, cluster="production", zone=BERLIN)
     check(f"plan-{name}.md", templates.render("report.md.j2", page))
     check(f"plan-{name}.html", templates.render("report.html.j2", page))
+
+
+def test_what_has_errors_is_declared() -> None:
+    plan = replace(empty_plan(), findings=(Finding("invalid-value", Severity.ERROR, "spec is missing"),))
+    text = plan_text(plan, cluster="production", zone=BERLIN)
+    assert "Nothing to keep ready: what is declared has errors." in text
+    assert "No change, but there are errors" in text
+    assert "as declared" not in text
 
 
 def test_difference_in_every_form(templates: Templates) -> None:

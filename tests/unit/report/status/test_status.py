@@ -4,13 +4,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.model.changes import Plan, ScheduleOutcome
+from reconciler.model.changes import Outcome, Plan, ScheduleOutcome
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import SourcePosition
 from reconciler.report.status.document import daemon_status_document, with_next_edge
 from reconciler.report.status.text import daemon_status_text
 from tests.builders import buffer_ref
+from tests.fakes.passes import wrote
 from tests.plans import NOW, full_plan
 
 
@@ -44,6 +45,14 @@ def test_a_pass_with_errors_is_well_but_says_how_many_documents_have_them() -> N
         "  error       buffers.yaml:25: CapacityBuffer/shop/broken:"
         " spec.scalableRef names Deployment broken, which is nowhere\n"
     ) in text
+
+
+def test_a_pass_whose_writes_are_refused_is_not_well() -> None:
+    told = daemon_status_document(
+        cluster="production", started=NOW, finished=NOW, passes=3, plan=full_plan(), change_set=wrote(Outcome.REFUSED),
+        tree=None, failure=None, settled=False, timings={},
+    )  # fmt: skip
+    assert " is not healthy, and 1 write did not succeed and 1 document has errors." in daemon_status_text(told)
 
 
 def test_two_errors_of_one_document_are_one_document() -> None:

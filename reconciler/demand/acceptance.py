@@ -1,0 +1,80 @@
+"""Whether headroom provides for a ProvisioningRequest, and with which parameters.
+
+A ProvisioningClass gives its requests defaults and says what they may set. A request whose conditions somebody else writes is left
+to him, whatever its class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.declared import Declared
+from reconciler.model.provisioning_requests import ACCEPTED, ProvisioningClass, ProvisioningRequest, RequestKind
+
+PARAMETER_NOT_ALLOWED, LEFT_TO_ANOTHER = "ParameterNotAllowed", "LeftToAnother"
+PROCESSOR_INSTANCE = "processorInstance"
+"""A parameter by which a check is meant for one of several Cluster Autoscalers; atomic requests do not go by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedRequest:
+    """A request of a class that is provided here, with its class's defaults.
+
+    refused: why nothing is done for it, as its condition Accepted. left_to_another: then nothing is written about it either.
+    """
+
+    request: ProvisioningRequest
+    kind: RequestKind
+    refused: Condition | None = None
+    left_to_another: bool = False
+
+
+def accepted_requests(declared: Declared) -> tuple[AcceptedRequest, ...]:
+    """The requests of known classes. Those of other classes are left out: whoever provides those classes sees to them."""
+    classes = {item.class_name: item for item in declared.provisioning_classes}
+    return tuple(
+        _accepted(request, request.kind, classes)
+        for request in declared.provisioning_requests
+        if request.kind is not None
+    )
+
+
+def _accepted(
+    request: ProvisioningRequest, kind: RequestKind, classes: Mapping[str, ProvisioningClass]
+) -> AcceptedRequest:
+    other = _provider_of(request, kind)
+    if other:
+        message = f"{other}, so headroom stands down"
+        return AcceptedRequest(
+            request, kind, Condition(ACCEPTED, ConditionStatus.UNKNOWN, LEFT_TO_ANOTHER, message), left_to_another=True
+        )
+    provisioning_class = classes.get(request.class_name)
+    if provisioning_class is None:
+        return AcceptedRequest(request, kind)
+    request = replace(request, defaults=provisioning_class.defaults)
+    return AcceptedRequest(request, kind, _against(request, provisioning_class))
+
+
+def _provider_of(request: ProvisioningRequest, kind: RequestKind) -> str:
+    """In words, who else provides for it, or ""."""
+    if request.status_manager is not None:
+        return f"{request.status_manager} writes its conditions"
+    instance = request.parameter(PROCESSOR_INSTANCE)
+    if instance and kind is RequestKind.CHECK:
+        return f"it is for the Cluster Autoscaler of instance {instance}"
+    return ""
+
+
+def _against(request: ProvisioningRequest, provisioning_class: ProvisioningClass) -> Condition | None:
+    if provisioning_class.allowed is None:
+        return None
+    refused = [name for name, _ in request.parameters if name not in provisioning_class.allowed]
+    if not refused:
+        return None
+    message = (
+        f"class {request.class_name} does not allow {', '.join(refused)};"
+        f" it allows {', '.join(provisioning_class.allowed) or 'no parameter'}"
+    )
+    return Condition(ACCEPTED, ConditionStatus.FALSE, PARAMETER_NOT_ALLOWED, message)

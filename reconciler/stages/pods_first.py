@@ -1,0 +1,114 @@
+"""Pending pods come before chunks at a NodePool's limit too, though it is Karpenter that makes their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from reconciler.model.demand import Demand
+from reconciler.model.findings import Finding
+from reconciler.model.nodes import InstanceType
+from reconciler.model.placement import Placement, PlannedNode
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.placement.constraints.limits import NODES
+from reconciler.placement.memory import Memory
+from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
+from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.codes import BUFFER_LEAVES_NO_ROOM
+
+
+@dataclass(slots=True)
+class PodMemories:
+    """Of the two questions that are asked here, so that an unchanged cluster is not asked again."""
+
+    pods: Memory = field(default_factory=Memory)
+    without_buffers: Memory = field(default_factory=Memory)
+
+
+def with_promised(problem: Problem, placement: Placement, memories: PodMemories) -> Problem:
+    """The problem with what pending pods will use of the limits; the very same where chunks do not come near any."""
+    limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
+    if not any(node.node_pool in limited for node in placement.planned) or not _waiting(problem, placement):
+        return problem
+    made = place(_of_pods(problem), memory=memories.pods).planned
+    promised = _used_by(made, problem.instance_types, limited)
+    return replace(problem, options=replace(problem.options, promised=promised)) if promised else problem
+
+
+def no_room_findings(problem: Problem, placement: Placement, memories: PodMemories) -> tuple[Finding, ...]:
+    """A buffer is named where pods cannot have a node because of a limit, and could if its empty placeholders were gone."""
+    limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
+    bins = all_bins(problem.view, placement.occupied)
+    own = [item for item in bins if item.node_pool in limited and _is_only_for_chunks(item)]
+    waiting = _waiting(problem, placement) if own else ()
+    if not waiting:
+        return ()
+    missing = {item.demand for item in place(_of_pods(problem), memory=memories.pods).unplaced}
+    if not missing:
+        return ()
+    freed = _of_pods(replace(problem, view=_without(problem.view, own)))
+    still = {item.demand for item in place(freed, memory=memories.without_buffers).unplaced}
+    return tuple(_findings(own, sorted(missing - still), problem.demands))
+
+
+def _waiting(problem: Problem, placement: Placement) -> tuple[ObjectRef, ...]:
+    pods = {demand.ref for demand in problem.demands if demand.is_pending_pod}
+    return tuple(item.demand for item in placement.unplaced if item.demand in pods)
+
+
+def _of_pods(problem: Problem) -> Problem:
+    """What Karpenter will do for the pods alone."""
+    pods = tuple(replace(demand, opens_nodes=True) for demand in problem.demands if demand.is_pending_pod)
+    return replace(problem, demands=pods, options=replace(problem.options, include_pending=True, optimal=False))
+
+
+def _used_by(
+    planned: Iterable[PlannedNode], instance_types: Iterable[InstanceType], limited: set[str]
+) -> tuple[tuple[str, Resources], ...]:
+    """Karpenter charges each new node at the largest type that it may still become."""
+    capacities = {kind.name: kind.capacity for kind in instance_types}
+    used: dict[str, Resources] = {}
+    for node in planned:
+        if node.node_pool in limited:
+            largest = Resources.of({NODES: 1})
+            for name in node.instance_types:
+                largest = largest.at_least(capacities[name])
+            used[node.node_pool] = used.get(node.node_pool, Resources()) + largest
+    return tuple(sorted(used.items()))
+
+
+def _is_only_for_chunks(item: Bin) -> bool:
+    return bool(item.chunks) and not (item.in_use or item.pods or item.is_going)
+
+
+def _without(view: ClusterView, bins: Iterable[Bin]) -> ClusterView:
+    """The cluster as if these machines were not there."""
+    gone = {side.uid or side.name for item in bins for side in item.sides}
+    return replace(
+        view,
+        nodes=tuple(item for item in view.nodes if (item.uid or item.name) not in gone),
+        node_claims=tuple(item for item in view.node_claims if (item.uid or item.name) not in gone),
+    )
+
+
+def _findings(bins: Iterable[Bin], pods: Sequence[ObjectRef], demands: Iterable[Demand]) -> Iterator[Finding]:
+    if not pods:
+        return
+    sources = {demand.ref: demand.source for demand in demands}
+    by_demand: dict[ObjectRef, set[str]] = {}
+    for item in bins:
+        for holding in item.chunks:
+            by_demand.setdefault(holding.demand, set()).add(item.node_pool)
+    rest = f" and {len(pods) - 1:,} more" if len(pods) > 1 else ""
+    for ref, pools in sorted(by_demand.items()):
+        yield Finding(
+            BUFFER_LEAVES_NO_ROOM.name,
+            BUFFER_LEAVES_NO_ROOM.severity,
+            f"its nodes use up the limits of NodePool {', '.join(sorted(pools))}, so that {pods[0]}{rest} can have no node",
+            sources.get(ref),
+            ref,
+            hint="raise the limit, make the buffer smaller, or give it a NodePool of its own",
+        )

@@ -1,0 +1,56 @@
+"""Events about what a buffer's status has just begun to say: full, short, out of stock, who keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reconciler.model.autoscalers import condition_of
+from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan
+from reconciler.model.view import ClusterView
+from reconciler.ports import Event
+
+_NORMAL, _WARNING = "Normal", "Warning"
+_SHORT = "RequiresNewCapacity"
+_OUT_OF_STOCK = "offering not available"
+_KEPT_BY = {
+    "ServedByAutoscaler": (_NORMAL, "StandingDown"),
+    "HandingOver": (_NORMAL, "HandingOver"),
+    "BalloonPods": (_NORMAL, "KeptByBalloonPods"),
+    "CapacityMissing": (_WARNING, "CapacityMissing"),
+    "TakenBack": (_WARNING, "TakenBack"),
+    "AlsoServed": (_WARNING, "ServedTwice"),
+}
+"""Reason of the condition Fulfilment → kind and reason of the event."""
+
+
+def buffer_events(plan: Plan, change_set: ChangeSet, view: ClusterView) -> Iterator[Event]:
+    """One for each change that a status written in this pass tells. view: the cluster as it was before."""
+    outcomes = {outcome.demand.ref: outcome for outcome in plan.demands}
+    for result in change_set.results:
+        write = result.write
+        outcome = outcomes.get(write.ref)
+        if isinstance(write, ApplyStatus) and result.outcome is Outcome.APPLIED and outcome is not None:
+            after = {str(item.get("type")): item for item in write.status.get("conditions") or ()}
+            live = view.objects.get(write.ref)
+            yield from _capacity(outcome, condition_of(live, "Provisioning"), after.get("Provisioning", {}))
+            yield from _keeper(outcome, condition_of(live, "Fulfilment"), after.get("Fulfilment", {}))
+
+
+def _capacity(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    ref, message = outcome.demand.ref, str(after.get("message", ""))
+    if outcome.demand.request is not None or before.get("message") == after.get("message"):
+        return
+    if after.get("status") == "True" != before.get("status"):
+        yield Event(ref, _NORMAL, "Full", message)
+    elif after.get("reason") == _SHORT:
+        if any(reason.cause == _OUT_OF_STOCK for reason in outcome.unplaced_reasons):
+            yield Event(ref, _WARNING, "OutOfStock", message)
+        elif before.get("reason") != _SHORT:
+            yield Event(ref, _NORMAL, "Short", message)
+
+
+def _keeper(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    told = _KEPT_BY.get(str(after.get("reason", "")))
+    if told is not None and before.get("reason") != after.get("reason"):
+        yield Event(outcome.demand.ref, *told, str(after.get("message", "")))

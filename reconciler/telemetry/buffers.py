@@ -1,0 +1,101 @@
+"""How full each buffer is, where its chunks are, since when it is short, and how long it took to fill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from prometheus_client.core import GaugeMetricFamily
+
+from reconciler.model.changes import DemandOutcome
+from reconciler.model.conditions import ConditionStatus
+from reconciler.model.quantity import CPU, MEMORY
+from reconciler.model.refs import ObjectRef
+
+_KINDS = frozenset({"Buffer", "CapacityBuffer"})
+_LABELS = ("kind", "namespace", "name")
+
+
+class Shortages:
+    """Since when buffers are short, from one pass to the next. What was so before the daemon started, the object says."""
+
+    def __init__(self) -> None:
+        self._since: dict[ObjectRef, datetime] = {}
+
+    def take(self, outcomes: Iterable[DemandOutcome], now: datetime) -> list[tuple[str, timedelta]]:
+        """Kind and duration of every shortage that has ended with this pass. A buffer that asks for nothing is not short."""
+        ended: list[tuple[str, timedelta]] = []
+        short: dict[ObjectRef, datetime] = {}
+        for outcome in buffers_of(outcomes):
+            ref = outcome.demand.ref
+            if is_short(outcome):
+                short[ref] = self._since.get(ref) or outcome.short_since or now
+            elif ref in self._since and outcome.demand.desired:
+                ended.append((ref.kind, now - self._since[ref]))
+        self._since = short
+        return ended
+
+    def age(self, ref: ObjectRef, now: datetime) -> float:
+        """In seconds; 0 while it is full."""
+        since = self._since.get(ref)
+        return 0.0 if since is None else max(0.0, (now - since).total_seconds())
+
+
+def buffers_of(outcomes: Iterable[DemandOutcome]) -> list[DemandOutcome]:
+    return [outcome for outcome in outcomes if outcome.demand.ref.kind in _KINDS]
+
+
+def is_short(outcome: DemandOutcome) -> bool:
+    """It asks for chunks that do not all have room on nodes that are ready."""
+    return bool(outcome.demand.desired) and any(
+        item.type == "Provisioning" and item.status is not ConditionStatus.TRUE for item in outcome.conditions
+    )
+
+
+def buffer_gauges(
+    outcomes: Iterable[DemandOutcome], shortages: Shortages, now: datetime
+) -> Iterator[GaugeMetricFamily]:
+    """now: to which ages are compared."""
+    buffers = buffers_of(outcomes)
+    filled = GaugeMetricFamily(
+        "headroom_buffer_fill_ratio", "Part of a buffer's chunks that have room on ready nodes", labels=_LABELS
+    )
+    places = GaugeMetricFamily(
+        "headroom_buffer_chunks", "Chunks of a buffer by where they are", labels=(*_LABELS, "place")
+    )
+    ages = GaugeMetricFamily(
+        "headroom_buffer_shortage_age_seconds", "For how long a buffer has not been full; 0 while it is", labels=_LABELS
+    )
+    for outcome in buffers:
+        labels = labels_of(outcome)
+        ready = outcome.on_existing - outcome.on_its_way
+        if outcome.demand.desired is not None:
+            filled.add_metric(labels, ready / outcome.demand.desired if is_short(outcome) else 1.0)
+        by_place = {"ready": ready, "coming": outcome.on_its_way, "new": outcome.on_new, "none": outcome.unplaced}
+        for place, count in by_place.items():
+            places.add_metric((*labels, place), count)
+        ages.add_metric(labels, shortages.age(outcome.demand.ref, now))
+    yield from (filled, places, ages)
+
+
+def proposal_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFamily]:
+    """Under the names of the Karpenter RFC "CapacityBuffer": what stands or is on its way. Of what somebody else keeps too."""
+    for name, text, resource, unit in (
+        ("karpenter_buffer_capacity_cpu_cores", "CPU kept ready for a buffer", CPU, 1000),
+        ("karpenter_buffer_capacity_memory_bytes", "Memory kept ready for a buffer", MEMORY, 1),
+    ):
+        family = GaugeMetricFamily(name, text, labels=_LABELS)
+        for outcome in buffers_of(outcomes):
+            family.add_metric(labels_of(outcome), _kept(outcome, resource) / unit)
+        yield family
+
+
+def _kept(outcome: DemandOutcome, resource: str) -> int:
+    """A buffer's chunks are all alike."""
+    shape = next((group.shape for group in outcome.demand.groups), outcome.demand.shape)
+    return 0 if shape is None else shape.requests.get(resource) * outcome.on_existing
+
+
+def labels_of(outcome: DemandOutcome) -> tuple[str, str, str]:
+    ref = outcome.demand.ref
+    return (ref.kind, ref.namespace, ref.name)

@@ -1,0 +1,158 @@
+"""ProvisioningRequests under random histories: kills between any two writes, stock that comes and goes, pods of others."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.changes import Write, WriteResult
+from reconciler.model.nodes import ATTEMPT_LABEL
+from reconciler.ports import Cluster
+from tests.fakes.embedded import node_pool, workload
+from tests.fakes.requests import ATOMIC, CHECK, BatchShop, pod_template, request, request_ref
+
+WRITES = 9
+"""Of the daemon from a request for three nodes to its booking: the inventory, three NodeClaims, statuses."""
+
+
+class KilledError(Exception):
+    """The process ended here."""
+
+
+class Mortal:
+    """A cluster whose client is killed at the write of that number: before it is sent, or before its answer comes."""
+
+    def __init__(self, cluster: Cluster, number: int, *, sent: bool) -> None:
+        self._cluster = cluster
+        self._left = number
+        self._sent = sent
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
+        if dry_run:
+            return self._cluster.write(write, dry_run=True)
+        self._left -= 1
+        if self._left:
+            return self._cluster.write(write)
+        if self._sent:
+            self._cluster.write(write)
+        raise KilledError
+
+
+def labels(shop: BatchShop) -> set[str]:
+    return {(claim.label(ATTEMPT_LABEL) or "").rpartition(".")[2] for claim in shop.cluster.view().node_claims}
+
+
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("number", range(1, WRITES + 1))
+def test_a_kill_at_any_write_ends_in_the_same(number: int, *, sent: bool) -> None:
+    shop = BatchShop()
+    shop.cluster.apply(request(count=9, class_name=ATOMIC))
+    alive = shop.cluster
+    shop.cluster = Mortal(alive, number, sent=sent)  # type: ignore[assignment]
+    shop.restart()
+    with pytest.raises(KilledError):
+        shop.settle(seconds=2)
+    shop.cluster = alive
+    shop.restart()
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == ("True", "CapacityIsProvisioned")
+    assert len(shop.claims()) == len(shop.held()) == 3
+    assert labels(shop) == {"1"}
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+def test_a_kill_while_an_attempt_is_rolled_back_leaves_nothing(number: int) -> None:
+    shop = BatchShop(pool=node_pool(consolidate_after="1h"))
+    shop.cluster.set_stock("m-4x", "zone-b", "on-demand", available=False)
+    shop.cluster.apply(pod_template("far", nodeSelector={"topology.kubernetes.io/zone": "zone-b"}))
+    document = request(count=6, class_name=ATOMIC, parameters={"ValidUntilSeconds": "120"})
+    document["spec"]["podSets"].append({"podTemplateRef": {"name": "far"}, "count": 3})
+    shop.cluster.apply(document)
+    shop.settle(passes=2, seconds=10)
+    alive = shop.cluster
+    shop.cluster = Mortal(alive, number, sent=number % 2 == 0)  # type: ignore[assignment]
+    shop.restart()
+    with suppress(KilledError):
+        shop.settle(passes=12)
+    shop.cluster = alive
+    shop.restart()
+    shop.wait(timedelta(minutes=2))
+    shop.settle()
+    assert shop.claims() == []
+    assert shop.conditions()["Failed"] == ("True", "Expired")
+
+
+STEP = st.sampled_from(["pass", "pass", "wait", "stock", "stranger", "restart", "request", "check"])
+
+
+def take(shop: BatchShop, step: str, number: int, seed: int) -> None:
+    if step == "pass":
+        shop.run()
+        shop.sandbox.wait(2)
+    elif step == "wait":
+        shop.sandbox.wait(40)
+    elif step == "stock":
+        zone = ("zone-a", "zone-b")[(number + seed) % 2]
+        shop.cluster.set_stock("m-4x", zone, "on-demand", available=(number * 7 + seed) % 3 == 0)
+    elif step == "stranger":
+        shop.cluster.apply(workload(f"stranger-{number}", cpu="2"))
+    elif step == "restart":
+        shop.restart()
+    else:
+        kind = ATOMIC if step == "request" else CHECK
+        shop.cluster.apply(request(f"{step}-{number}", count=1 + (number + seed) % 7, class_name=kind))
+
+
+@given(steps=st.lists(STEP, min_size=4, max_size=24), seed=st.integers(0, 7))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_all_or_nothing_whatever_happens(steps: list[str], seed: int) -> None:
+    """Each placement is checked by independent code, so that no room counts twice. In the end nothing is left of what failed."""
+    shop = BatchShop(pool=node_pool(limits={"cpu": "28"}, consolidate_after="1h"))
+    for number, step in enumerate(steps):
+        take(shop, step, number, seed)
+    shop.settle(passes=3, seconds=10)
+    for _ in range(2):  # all atomic requests are over, and then what was booked by checks in their nodes
+        shop.wait(timedelta(minutes=12))
+        shop.settle(passes=5)
+    failed = set()
+    for name in (f"{step}-{number}" for number, step in enumerate(steps) if step in {"request", "check"}):
+        conditions = shop.conditions(name)
+        ends = [kind for kind in ENDS if conditions.get(kind, ("",))[0] == "True"]
+        assert len(ends) <= 1, conditions
+        assert (ends == ["Failed"]) == (name.startswith("request") and conditions["Provisioned"][0] == "False"), (
+            conditions
+        )
+        failed |= {uid_of(shop, name)} if ends == ["Failed"] else set()
+    assert not failed & made_for_unused(shop)
+    before = shop.claims()
+    shop.run()
+    assert shop.claims() == before
+
+
+ENDS = ("Failed", "BookingExpired", "CapacityRevoked")
+
+
+def made_for_unused(shop: BatchShop) -> set[str]:
+    """The uids of requests for which nodes were made that neither pods nor anybody else has now."""
+    view = shop.cluster.view()
+    in_use = {pod.node_name for pod in view.pods}
+    return {
+        (machine.node_claim.label(ATTEMPT_LABEL) or "").partition(".")[0]
+        for machine in view.machines
+        if machine.node_claim is not None and machine.name not in in_use
+        if machine.node_claim.annotation("headroom.dev/held") != "true"
+    }
+
+
+def uid_of(shop: BatchShop, name: str) -> str:
+    live = shop.cluster.get(request_ref(name))
+    assert live is not None
+    return str(live["metadata"]["uid"])

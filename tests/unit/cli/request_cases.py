@@ -1,0 +1,194 @@
+"""Reads tests/cases/provisioning_requests.yaml: what Cluster Autoscaler makes of requests, as documents and a snapshot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Case = Mapping[str, Any]
+Document = dict[str, Any]
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NAMESPACE = "batch"
+CONSUME = "autoscaling.x-k8s.io/consume-provisioning-request"
+CASES: list[Case] = yaml.safe_load(
+    (Path(__file__).resolve().parents[2] / "cases" / "provisioning_requests.yaml").read_text()
+)
+
+
+def ago(seconds: float) -> str:
+    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def condition(given: Sequence[Any]) -> Document:
+    """From [type, status], or [type, status, seconds since it changed]."""
+    kind, status, *seconds = given
+    return {
+        "type": kind,
+        "status": status,
+        "reason": kind,
+        "message": "",
+        "lastTransitionTime": ago(seconds[0] if seconds else 0),
+    }
+
+
+def pod_spec(given: Mapping[str, Any]) -> Document:
+    requests = {name: str(given[name]) for name in ("cpu", "memory") if name in given}
+    rest = {key: given[key] for key in ("tolerations", "nodeSelector") if key in given}
+    return {"containers": [{"name": "main", "image": "main:1", "resources": {"requests": requests}}], **rest}
+
+
+class Snapshot:
+    """A captured cluster that a case describes."""
+
+    def __init__(self) -> None:
+        self._lists: dict[str, list[Document]] = {}
+        self._types: list[Document] = []
+
+    def write(self, folder: Path) -> str:
+        """As `--cluster` takes it."""
+        folder.mkdir()
+        for plural, items in self._lists.items():
+            (folder / f"{plural}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        (folder / "instance_types.json").write_text(json.dumps(self._types))
+        return f"snapshot:{folder}"
+
+    def add_cluster(self, cluster: Mapping[str, Any]) -> None:
+        """Groups of nodes that may grow, each a NodePool with an instance type of its own, and nodes of no group."""
+        for group in cluster["nodeGroups"]:
+            self._add_group(group)
+        for number, nodes in enumerate(cluster.get("otherNodes", ())):
+            for index in range(nodes["count"]):
+                self._add_node(f"other-{number}-{index}", nodes, {})
+
+    def add_nodes(self, count: int, *, cpu: str = "64", memory: str = "256Gi") -> None:
+        for index in range(count):
+            self._add_node(f"node-{index}", {"cpu": cpu, "memory": memory, "pods": 110}, {})
+
+    def add_request(self, given: Mapping[str, Any], pod_sets: Sequence[Mapping[str, Any]]) -> None:
+        """With a PodTemplate for each pod set, unless its template is missing."""
+        name = given["name"]
+        for number, pod_set in enumerate(pod_sets):
+            if not pod_set.get("templateMissing"):
+                template = {"metadata": _named(f"{name}-{number}"), "template": {"spec": pod_spec(pod_set)}}
+                self._add("podtemplates", {"apiVersion": "v1", "kind": "PodTemplate", **template})
+        metadata = {**_named(name), "uid": f"uid-of-{name}", "creationTimestamp": ago(given.get("ageSeconds", 0))}
+        spec = {
+            "provisioningClassName": given["class"],
+            "parameters": given.get("parameters", {}),
+            "podSets": [
+                {"podTemplateRef": {"name": f"{name}-{number}"}, "count": pod_set["count"]}
+                for number, pod_set in enumerate(pod_sets)
+            ],
+        }
+        status = {"conditions": [condition(item) for item in given.get("conditions", ())]}
+        self._add(
+            "provisioningrequests",
+            {
+                "apiVersion": "autoscaling.x-k8s.io/v1",
+                "kind": "ProvisioningRequest",
+                "metadata": metadata,
+                "spec": spec,
+                "status": status,
+            },
+        )
+
+    def add_pods(self, given: Mapping[str, Any], *, namespace: str = NAMESPACE) -> None:
+        """Pods that run on one node."""
+        for index in range(given["count"]):
+            metadata = {"name": f"pod-{given['node']}-{index}", "namespace": namespace}
+            self._add(
+                "pods",
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {**metadata, "annotations": given.get("annotations", {})},
+                    "spec": {**pod_spec(given), "nodeName": given["node"]},
+                    "status": {"phase": "Running"},
+                },
+            )
+
+    def _add_group(self, group: Mapping[str, Any]) -> None:
+        name, nodes = group["name"], group["nodes"]
+        labels = {
+            "karpenter.sh/nodepool": name,
+            "karpenter.sh/registered": "true",
+            "karpenter.sh/initialized": "true",
+            "node.kubernetes.io/instance-type": name,
+            "karpenter.sh/capacity-type": "on-demand",
+            "topology.kubernetes.io/zone": "zone-a",
+            **nodes.get("labels", {}),
+        }
+        for index in range(nodes["count"]):
+            self._add_node(f"{name}-{index}", nodes, labels)
+        self._types.append(_instance_type(name, nodes))
+        template = {
+            "metadata": {"labels": nodes.get("labels", {})},
+            "spec": {
+                "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+                "requirements": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [name]}],
+                "taints": nodes.get("taints", []),
+            },
+        }
+        pool = {"template": template, "limits": {"nodes": str(group["max"])}, "disruption": {"consolidateAfter": "0s"}}
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        self._add(
+            "nodepools",
+            {
+                "apiVersion": "karpenter.sh/v1",
+                "kind": "NodePool",
+                "metadata": {"name": name, "uid": f"uid-of-{name}"},
+                "spec": pool,
+                "status": ready,
+            },
+        )
+
+    def _add_node(self, name: str, given: Mapping[str, Any], labels: Mapping[str, str]) -> None:
+        room = {key: str(given[key]) for key in ("cpu", "memory", "pods")}
+        status = {
+            "capacity": room,
+            "allocatable": room,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        }
+        labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **labels}
+        self._add(
+            "nodes",
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "labels": labels},
+                "spec": {"taints": given.get("taints", []), "providerID": f"kwok://{name}"},
+                "status": status,
+            },
+        )
+
+    def _add(self, plural: str, document: Document) -> None:
+        self._lists.setdefault(plural, []).append(document)
+
+
+def _named(name: str) -> Document:
+    return {"name": name, "namespace": NAMESPACE}
+
+
+def _instance_type(name: str, nodes: Mapping[str, Any]) -> Document:
+    """Of one price, in one zone, and without overhead."""
+    here = [("karpenter.sh/capacity-type", "on-demand"), ("topology.kubernetes.io/zone", "zone-a")]
+    requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in here]
+    return {
+        "name": name,
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        "resources": {key: str(nodes[key]) for key in ("cpu", "memory", "pods")},
+        "offerings": [{"Price": 0.1, "Available": True, "Requirements": requirements}],
+        "overhead": {},
+    }
+
+
+def conditions_of(rows: Iterable[Document]) -> dict[str, list[tuple[str, str, str]]]:
+    """Of the demands of a plan in JSON, by name: type, status and reason."""
+    return {row["name"]: [(item["type"], item["status"], item["reason"]) for item in row["conditions"]] for row in rows}

@@ -1,0 +1,225 @@
+"""Passes over atomic requests: nodes for all of it or for none, in attempts that survive restarts and leave nothing behind."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from reconciler.model.nodes import ATTEMPT_LABEL
+from reconciler.settings import CapSettings, Settings
+from tests.builders import instance_type
+from tests.fakes.embedded import buffer, node_pool, workload
+from tests.fakes.requests import ATOMIC, FOUR, BatchShop, pod_template, request, request_ref
+
+MADE = ("True", "CapacityIsProvisioned")
+ZONES = ("zone-a", "zone-b")
+DEAR = instance_type("z-4x", cpu="4", memory="16Gi", price=0.9)
+
+
+def asked(count: int = 9, **options: object) -> dict[str, object]:
+    return request(count=count, class_name=ATOMIC, **options)  # type: ignore[arg-type]
+
+
+def out_of_stock(shop: BatchShop, *zones: str, name: str = "m-4x", available: bool = False) -> None:
+    for zone in zones or ZONES:
+        shop.cluster.set_stock(name, zone, "on-demand", available=available)
+
+
+def attempts(shop: BatchShop) -> set[str]:
+    """The numbers of the attempts that NodeClaims are of."""
+    labels = {claim.label(ATTEMPT_LABEL) or "" for claim in shop.cluster.view().node_claims}
+    return {label.rpartition(".")[2] for label in labels}
+
+
+def test_all_of_it_is_made_at_once_and_booked() -> None:
+    shop = BatchShop()
+    shop.cluster.apply(asked())
+    shop.run()
+    assert len(shop.claims()) == 3
+    assert attempts(shop) == {"1"}
+    assert shop.conditions()["Provisioned"] == ("False", "AttemptUnderWay")
+    shop.settle()
+    assert shop.conditions() == {"Accepted": ("True", "Accepted"), "Provisioned": MADE}
+    assert len(shop.held()) == len(shop.claims()) == 3
+
+
+def test_free_room_is_used_first() -> None:
+    shop = BatchShop()
+    shop.sandbox.add_node("free", "m-4x", cpu="3")
+    shop.cluster.apply(asked(6))
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == MADE
+    assert len(shop.claims()) == 2
+
+
+def test_what_is_free_altogether_needs_no_attempt() -> None:
+    shop = BatchShop()
+    shop.sandbox.add_node("free", "m-4x", cpu="3")
+    shop.cluster.apply(asked(3))
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == ("True", "CapacityIsFound")
+    assert attempts(shop) == {""}
+
+
+def test_within_a_limit_that_lets_only_a_part_come_nothing_is_made() -> None:
+    shop = BatchShop(pool=node_pool(limits={"cpu": "8"}))
+    shop.cluster.apply(asked(9))
+    shop.settle()
+    assert shop.claims() == []
+    assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
+    shop.wait(timedelta(minutes=10))
+    shop.run()
+    assert shop.conditions()["Failed"] == ("True", "Expired")
+
+
+def test_the_request_fails_at_the_second_at_which_its_time_is_over() -> None:
+    shop = BatchShop(pool=node_pool(limits={"cpu": "8"}))
+    began = shop.sandbox.clock.now()
+    shop.cluster.apply(asked(9, parameters={"ValidUntilSeconds": "90"}))
+    shop.run()
+    edge = shop.cycle.next_edge(began)
+    assert edge is not None
+    assert edge.at == began + timedelta(seconds=90)
+    shop.wait(timedelta(seconds=89))
+    shop.run()
+    assert "Failed" not in shop.conditions()
+    shop.wait(timedelta(seconds=1))
+    shop.run()
+    assert shop.conditions()["Failed"] == ("True", "Expired")
+
+
+def test_where_one_offering_is_out_of_stock_the_others_are_tried_in_the_same_attempt() -> None:
+    shop = BatchShop(instance_types=(FOUR, DEAR))
+    out_of_stock(shop)
+    shop.cluster.apply(asked())
+    shop.settle(passes=20)
+    assert shop.conditions()["Provisioned"] == MADE
+    assert attempts(shop) == {"1"}
+    assert len(shop.claims()) == 3
+
+
+class TestAPartThatCannotBeLaunched:
+    """Of two pod sets the second must be in zone-b, where everything is out of stock."""
+
+    @pytest.fixture
+    def shop(self) -> BatchShop:
+        """Nobody else would remove an empty node within the hour."""
+        shop = BatchShop(pool=node_pool(consolidate_after="1h"))
+        out_of_stock(shop, "zone-b")
+        shop.cluster.apply(pod_template("far", nodeSelector={"topology.kubernetes.io/zone": "zone-b"}))
+        document = asked(6, parameters={"ValidUntilSeconds": "1800"})
+        document["spec"]["podSets"].append({"podTemplateRef": {"name": "far"}, "count": 3})  # type: ignore[index]
+        shop.cluster.apply(document)
+        return shop
+
+    def until_it_failed(self, shop: BatchShop) -> None:
+        for _ in range(40):
+            if shop.conditions().get("Provisioned") == ("False", "AttemptFailed"):
+                return
+            shop.run()
+            shop.sandbox.wait(5)
+        raise AssertionError(shop.conditions())
+
+    def test_removes_the_rest_and_backs_off(self, shop: BatchShop) -> None:
+        shop.run()
+        assert len(shop.claims()) == 3
+        self.until_it_failed(shop)
+        shop.settle()
+        assert shop.claims() == []
+        record = shop.cluster.view().inventory.memory["provisioningRequests"]["shop/train"]
+        assert record["attempt"] == 1
+        assert "underWay" not in record
+
+    def test_is_tried_again_with_doubled_delays_until_its_time_is_over(self, shop: BatchShop) -> None:
+        seen = set()
+        for _ in range(380):
+            shop.run()
+            record = shop.cluster.view().inventory.memory.get("provisioningRequests", {}).get("shop/train", {})
+            seen.add((record.get("attempt"), record.get("retryAt")))
+            shop.sandbox.wait(5)
+        assert shop.conditions()["Failed"] == ("True", "Expired")
+        assert shop.claims() == []
+        assert max(attempt for attempt, _ in seen if attempt) >= 2
+
+    def test_succeeds_when_the_stock_returns(self, shop: BatchShop) -> None:
+        self.until_it_failed(shop)
+        out_of_stock(shop, "zone-b", available=True)
+        shop.settle(passes=80)
+        assert shop.conditions()["Provisioned"] == MADE
+        assert len(shop.claims()) == 3
+        assert attempts(shop) == {"2"}
+
+    def test_keeps_a_node_that_a_pod_has_come_to(self, shop: BatchShop) -> None:
+        shop.run()
+        shop.sandbox.wait(10)
+        shop.cluster.apply(workload(cpu="3500m"))
+        shop.sandbox.wait(1)
+        self.until_it_failed(shop)
+        shop.settle()
+        assert len(shop.claims()) == 1
+        assert shop.held() == []
+
+
+def test_a_restart_goes_on_with_the_same_attempt() -> None:
+    shop = BatchShop()
+    shop.cluster.apply(asked())
+    shop.run()
+    before = shop.claims()
+    shop.restart()
+    shop.settle()
+    assert shop.claims() == before
+    assert attempts(shop) == {"1"}
+
+
+def test_to_delete_it_while_its_nodes_are_on_their_way_cancels_it() -> None:
+    shop = BatchShop(pool=node_pool(consolidate_after="0s"))
+    shop.cluster.apply(asked())
+    shop.run()
+    shop.cluster.delete(request_ref())
+    shop.settle(passes=20)
+    assert shop.claims() == []
+
+
+def test_a_request_takes_the_room_of_a_buffer_as_a_pod_would_and_the_buffer_refills() -> None:
+    shop = BatchShop()
+    shop.cluster.apply(buffer(scalableRef=None, podTemplateRef={"name": "worker"}, replicas=3))
+    shop.settle()
+    shop.cluster.apply(asked(3))
+    shop.settle()
+    assert shop.conditions()["Provisioned"][0] == "True"
+    assert len(shop.claims()) == 2
+
+
+def test_more_nodes_than_one_pass_may_make_come_at_once() -> None:
+    shop = BatchShop(settings=Settings(caps=CapSettings(new_nodes_per_pass=2)))
+    shop.cluster.apply(asked())
+    shop.run()
+    assert len(shop.claims()) == 3
+
+
+def test_more_nodes_than_one_request_may_have_are_not_made() -> None:
+    shop = BatchShop(settings=Settings(caps=CapSettings(nodes_per_request=2)))
+    shop.cluster.apply(asked())
+    shop.settle()
+    assert shop.claims() == []
+    assert shop.conditions()["Provisioned"] == ("False", "BeyondACap")
+
+
+def test_of_two_that_cannot_both_be_made_the_older_one_is() -> None:
+    shop = BatchShop(pool=node_pool(limits={"cpu": "12"}))
+    shop.cluster.apply(request("z-older", count=9, class_name=ATOMIC))
+    shop.sandbox.wait(1)
+    shop.cluster.apply(request("a-younger", count=6, class_name=ATOMIC))
+    shop.settle()
+    assert shop.conditions("z-older")["Provisioned"] == MADE
+    assert shop.conditions("a-younger")["Provisioned"] == ("False", "CapacityIsNotFound")
+
+
+def test_a_plan_over_the_end_state_changes_nothing() -> None:
+    shop = BatchShop()
+    shop.cluster.apply(asked())
+    shop.settle()
+    result = shop.run()
+    assert result.change_set is not None
+    assert result.change_set.results == ()

@@ -1,0 +1,199 @@
+"""Passes over booked capacity: who may take it, what uses it up, and what becomes of it when its node goes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.fakes.embedded import Document, buffer, workload, workload_ref
+from tests.fakes.requests import CHECK, CLASS_NAME, CONSUME, BatchShop, pod_template, request, request_ref
+
+OLD_CONSUME = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
+OLD_CLASS = "cluster-autoscaler.kubernetes.io/provisioning-class-name"
+FOUND = ("True", "CapacityIsFound")
+
+
+def with_nodes(count: int = 1) -> BatchShop:
+    """Nodes that nobody uses, each with room for three workers."""
+    shop = BatchShop()
+    for number in range(count):
+        shop.sandbox.add_node(f"free-{number}", "m-4x", cpu="3")
+    return shop
+
+
+def consumers(replicas: int, *, name: str = "job", old: bool = False, cpu: str = "1") -> Document:
+    document = workload(name, replicas=replicas, cpu=cpu)
+    names = (OLD_CONSUME, OLD_CLASS) if old else (CONSUME, CLASS_NAME)
+    document["spec"]["template"]["metadata"]["annotations"] = dict(zip(names, ("train", CHECK), strict=True))
+    return document
+
+
+def spare(replicas: int, **spec: Any) -> Document:
+    return buffer(scalableRef=None, podTemplateRef={"name": "worker"}, replicas=replicas, **spec)
+
+
+def booked(shop: BatchShop) -> int | None:
+    """Chunks that are still booked."""
+    return shop.outcome().demand.desired
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_its_pods_use_a_booking_up(*, old: bool) -> None:
+    shop = with_nodes()
+    shop.cluster.apply(request(count=3))
+    shop.settle()
+    assert booked(shop) == 3
+    shop.cluster.apply(consumers(2, old=old))
+    shop.settle()
+    assert booked(shop) == 1
+    shop.cluster.scale(workload_ref("job"), 3)
+    shop.settle()
+    assert shop.conditions()["BookingExpired"] == ("True", "CapacityBookingConsumed")
+    assert shop.conditions()["Provisioned"] == FOUND
+
+
+def test_what_was_used_is_not_booked_again_when_the_pods_are_gone() -> None:
+    shop = with_nodes()
+    shop.cluster.apply(request(count=3))
+    shop.settle()
+    shop.cluster.apply(consumers(2))
+    shop.settle()
+    shop.cluster.scale(workload_ref("job"), 0)
+    shop.settle()
+    shop.restart()
+    assert booked(shop) == 1
+
+
+def test_pods_use_it_up_wherever_they_run() -> None:
+    """On a node that the booking has nothing on: what is left is less all the same."""
+    shop = with_nodes(2)
+    shop.cluster.apply(request(count=3))
+    shop.settle()
+    (held,) = shop.held()
+    elsewhere = "node-free-1" if held == "free-0" else "node-free-0"
+    document = consumers(2)
+    document["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": elsewhere}
+    shop.cluster.apply(document)
+    shop.settle()
+    assert set(shop.sandbox.where().values()) == {elsewhere}
+    assert booked(shop) == 1
+
+
+def test_pods_of_another_namespace_or_name_use_nothing() -> None:
+    shop = with_nodes(2)
+    shop.cluster.apply(request(count=3))
+    shop.settle()
+    document = consumers(1)
+    document["spec"]["template"]["metadata"]["annotations"][CONSUME] = "another"
+    shop.cluster.apply(document)
+    shop.settle()
+    assert booked(shop) == 3
+
+
+def test_a_strangers_pod_moves_a_booking_to_other_free_room() -> None:
+    shop = with_nodes(2)
+    shop.cluster.apply(request(count=3))
+    shop.settle()
+    (held,) = shop.held()
+    stranger = workload("stranger", replicas=1, cpu="2", nodeSelector={"kubernetes.io/hostname": f"node-{held}"})
+    shop.cluster.apply(stranger)
+    shop.settle()
+    assert "CapacityRevoked" not in shop.conditions()
+    assert sorted(shop.held()) == ["free-0", "free-1"]
+
+
+def test_it_is_revoked_when_its_node_goes_and_no_other_room_is_there() -> None:
+    shop = with_nodes()
+    shop.cluster.apply(request(count=3))
+    shop.settle()
+    shop.sandbox.cluster.lose("node-free-0")
+    shop.settle()
+    assert shop.conditions()["CapacityRevoked"] == ("True", "CapacityIsGone")
+    shop.sandbox.add_node("late", "m-4x", cpu="3")
+    shop.settle()
+    assert shop.conditions()["CapacityRevoked"] == ("True", "CapacityIsGone")
+    assert shop.held() == []
+
+
+def test_it_stays_where_it_was_while_others_come_and_go() -> None:
+    """Placed anew the small one would go to the first node, which the large one has."""
+    shop = with_nodes(2)
+    shop.cluster.apply(workload(cpu="2", nodeSelector={"kubernetes.io/hostname": "node-free-1"}))
+    shop.settle()
+    shop.cluster.apply(request("small"))
+    shop.settle()
+    shop.cluster.apply(pod_template("large", cpu="3"))
+    shop.cluster.apply(request("large", template="large"))
+    shop.settle()
+    assert len(shop.held()) == 2
+    shop.cluster.scale(workload_ref(), 0)
+    shop.settle()
+    assert shop.sandbox.where() == {}
+    shop.restart()
+    shop.settle()
+    places = {place.node: [holding.demand.name for holding in place.holdings] for place in shop.plan().occupied}
+    assert places == {"node-free-0": ["large"], "node-free-1": ["small"]}
+
+
+def test_its_node_is_not_replaced_while_it_lasts() -> None:
+    shop = BatchShop()
+    shop.sandbox.add_node("old", "m-4x", cpu="3", expire_after="12m")
+    shop.cluster.apply(request(count=3))
+    shop.settle()
+    shop.wait(timedelta(minutes=9))
+    shop.run()
+    assert "BookingExpired" not in shop.conditions()
+    assert "CapacityRevoked" not in shop.conditions()
+
+
+def test_a_deleted_request_gives_its_nodes_back() -> None:
+    shop = with_nodes()
+    shop.cluster.apply(request(count=3))
+    shop.settle()
+    shop.cluster.delete(request_ref())
+    shop.settle()
+    assert shop.held() == []
+    assert "provisioningRequests" not in shop.cluster.view().inventory.memory
+
+
+class TestOneFreeNodeForABookingAndABuffer:
+    """A buffer of three and a request for three, room for three: the four orders in which they may come."""
+
+    def test_the_buffer_is_full_before_the_request_comes(self) -> None:
+        shop = with_nodes()
+        shop.cluster.apply(spare(3))
+        shop.settle()
+        assert len(shop.claims()) == 1
+        shop.cluster.apply(request(count=3))
+        shop.settle()
+        assert shop.conditions()["Provisioned"] == FOUND
+        assert len(shop.claims()) == 2, "the buffer refills by its own rules"
+
+    def test_the_booking_is_there_before_the_buffer_comes(self) -> None:
+        shop = with_nodes()
+        shop.cluster.apply(request(count=3))
+        shop.settle()
+        shop.cluster.apply(spare(3))
+        shop.settle()
+        assert shop.conditions()["Provisioned"] == FOUND
+        assert len(shop.claims()) == 2
+
+    def test_both_come_at_once(self) -> None:
+        shop = with_nodes()
+        shop.cluster.apply(spare(3))
+        shop.cluster.apply(request(count=3))
+        shop.settle()
+        assert shop.conditions()["Provisioned"] == FOUND
+        assert len(shop.claims()) == 2
+
+    def test_the_buffer_has_the_room_when_the_booking_has_ended(self) -> None:
+        shop = with_nodes()
+        shop.cluster.apply(request(count=3))
+        shop.settle()
+        shop.wait(timedelta(minutes=10))
+        shop.cluster.apply(spare(3))
+        shop.settle()
+        assert shop.conditions()["BookingExpired"][0] == "True"
+        assert shop.claims() == shop.held() == ["free-0"]

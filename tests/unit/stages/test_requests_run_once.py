@@ -1,0 +1,166 @@
+"""Requests from Git run once: not again after they have ended, whatever became of their objects, and whoever asks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.catalog.observed import ClusterCatalog
+from reconciler.clocks import FixedClock
+from reconciler.cluster.snapshot.capture import capture
+from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.model.changes import Plan
+from reconciler.model.provisioning_requests import Phase
+from reconciler.wiring.cycle import make_cycle
+from tests.fakes.embedded import Document
+from tests.fakes.requests import ATOMIC, BatchShop, pod_template, request, request_ref
+
+WEEK = timedelta(days=7)
+KEPT = timedelta(hours=168)
+
+
+def files(*documents: Document) -> dict[str, str]:
+    return {f"{number}.yaml": yaml.safe_dump(document) for number, document in enumerate(documents)}
+
+
+TRAIN = request(count=3, class_name=ATOMIC)
+
+
+def ended(*, collected: bool = False) -> BatchShop:
+    """A request from Git that was provisioned, and whose booking is over."""
+    shop = BatchShop(files=files(TRAIN, pod_template()))
+    shop.settle()
+    shop.wait(timedelta(minutes=10))
+    shop.settle()
+    assert shop.conditions()["BookingExpired"][0] == "True"
+    if collected:
+        shop.wait(KEPT)
+        shop.settle()
+        assert shop.cluster.get(request_ref()) is None
+    assert shop.claims() == []
+    return shop
+
+
+def is_idle(plan: Plan) -> bool:
+    return not plan.has_changes and all(item.demand.desired == 0 for item in plan.demands)
+
+
+@pytest.mark.parametrize("collected", [False, True])
+def test_it_is_neither_run_nor_applied_again(*, collected: bool) -> None:
+    shop = ended(collected=collected)
+    shop.restart()
+    assert is_idle(shop.plan())
+    shop.settle()
+    assert shop.claims() == []
+    assert (shop.cluster.get(request_ref()) is None) == collected
+
+
+def test_an_object_that_somebody_made_anew_is_not_run_either() -> None:
+    shop = ended(collected=True)
+    shop.cluster.apply(TRAIN)
+    shop.settle()
+    assert shop.claims() == []
+    assert shop.conditions() == {"Failed": ("True", "RanBefore")}
+
+
+def test_to_delete_the_object_before_it_has_ended_cancels_it() -> None:
+    shop = BatchShop(files=files(TRAIN, pod_template()))
+    shop.run()
+    shop.sandbox.wait(1)
+    shop.run()
+    assert len(shop.claims()) == 1
+    shop.cluster.delete(request_ref())
+    shop.settle()
+    assert shop.claims() == []
+    assert shop.cluster.get(request_ref()) is None
+
+
+def test_a_snapshot_carries_what_is_remembered(tmp_path: Path) -> None:
+    shop = ended(collected=True)
+    capture(shop.read, tmp_path / "shot")
+    cluster = SnapshotCluster(str(tmp_path / "shot"))
+    cycle = make_cycle(
+        shop.settings,
+        source=shop.source,
+        cluster=cluster,
+        catalog=ClusterCatalog("snapshot"),
+        clock=FixedClock(shop.sandbox.clock.now()),
+    )
+    plan = cycle.plan().required_plan
+    assert is_idle(plan)
+    assert [item.demand.request.phase for item in plan.demands if item.demand.request] == [Phase.ENDED]
+
+
+def test_an_edited_document_is_a_finding_and_does_not_run() -> None:
+    shop = ended(collected=True)
+    shop.source.commit(files(request(count=6, class_name=ATOMIC), pod_template()))
+    plan = shop.plan()
+    assert [finding.code for finding in plan.findings if finding.ref == request_ref()] == ["immutable-field"]
+    shop.settle()
+    assert shop.claims() == []
+
+
+def test_it_is_remembered_for_a_while_after_it_has_left_the_repository() -> None:
+    """A commit that is reverted runs nothing again."""
+    shop = ended()
+    shop.source.commit(files(pod_template()))
+    shop.settle()
+    assert shop.cluster.get(request_ref()) is None
+    shop.source.commit(files(TRAIN, pod_template()))
+    shop.settle()
+    assert shop.claims() == []
+    shop.source.commit(files(pod_template()))
+    shop.settle()
+    shop.wait(WEEK)
+    shop.settle()
+    assert "provisioningRequests" not in shop.cluster.view().inventory.memory
+
+
+def test_while_a_document_cannot_be_read_its_record_is_kept() -> None:
+    shop = ended(collected=True)
+    shop.wait(WEEK)
+    shop.restart()
+    shop.source.commit(files(pod_template()) | {"0.yaml": "a: [b"})
+    shop.settle()
+    assert "shop/train" in shop.cluster.view().inventory.memory["provisioningRequests"]
+
+
+def test_one_that_the_cluster_has_by_itself_is_never_deleted_and_not_remembered() -> None:
+    shop = BatchShop()
+    shop.cluster.apply(TRAIN)
+    shop.settle()
+    shop.wait(KEPT)
+    shop.settle()
+    assert shop.conditions()["BookingExpired"][0] == "True"
+    assert "provisioningRequests" not in shop.cluster.view().inventory.memory
+    assert shop.claims() == []
+
+
+def test_nothing_is_launched_before_its_object_is_there() -> None:
+    shop = BatchShop(files=files(TRAIN, pod_template()))
+    plan = shop.plan()
+    assert len(plan.node_claims.create) == 1
+    shop.run()
+    assert shop.claims() == []
+    assert "provisioningRequests" not in shop.cluster.view().inventory.memory
+    shop.run()
+    assert len(shop.claims()) == 1
+
+
+def test_ended_requests_take_little_room_in_the_inventory() -> None:
+    """The ConfigMap holds 1 MiB: 1,000 requests that have ended take less than a quarter of it."""
+    shop = BatchShop()
+    shop.sandbox.add_node("free", "m-4x", cpu="3")
+    count = 50
+    documents: list[Any] = [request(f"training-of-the-{number:04}", class_name=ATOMIC) for number in range(count)]
+    shop.source.commit(files(*documents, pod_template()))
+    shop.settle(passes=3)
+    shop.wait(timedelta(minutes=11))
+    shop.settle(passes=3)
+    inventory = shop.inventory_text()
+    assert inventory.count('"outcome"') == count
+    assert len(inventory) / count < 250

@@ -1,0 +1,103 @@
+"""How full buffers are, by kind and name, and how long they are short."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from reconciler.model.changes import DemandOutcome, Plan
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.telemetry.metrics import Metrics
+from tests.builders import buffer_ref, demand
+from tests.fakes.passes import FakePass
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+FULL = Condition("Provisioning", ConditionStatus.TRUE, "FitsExistingCapacity")
+SHORT = Condition("Provisioning", ConditionStatus.FALSE, "RequiresNewCapacity")
+WEB = {"kind": "CapacityBuffer", "namespace": "shop", "name": "web"}
+
+
+def outcome(
+    ready: int, *, coming: int = 0, new: int = 0, size: int = 4, since: datetime | None = None
+) -> DemandOutcome:
+    missing = size - ready - coming - new
+    said = FULL if ready == size else SHORT
+    return DemandOutcome(
+        demand(count=size), ready + coming, new, missing, conditions=(said,), on_its_way=coming, short_since=since
+    )
+
+
+class Watched:
+    def __init__(self) -> None:
+        self.metrics = Metrics()
+
+    def see(self, *outcomes: DemandOutcome, minutes: float = 0) -> None:
+        now = NOON + timedelta(minutes=minutes)
+        self.metrics.observe(FakePass(plan=Plan(None, now, demands=outcomes)), now=now)
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(name, {**WEB, **labels})
+
+    def filled(self) -> tuple[float | None, float | None]:
+        """How many shortages have ended, and their seconds together."""
+        found = [
+            self.metrics.registry.get_sample_value(
+                f"headroom_buffer_time_to_full_seconds_{part}", {"kind": "CapacityBuffer"}
+            )
+            for part in ("count", "sum")
+        ]
+        return found[0], found[1]
+
+
+def test_chunks_are_counted_by_where_they_are() -> None:
+    watched = Watched()
+    watched.see(outcome(1, coming=1, new=1))
+    places = [watched.value("headroom_buffer_chunks", place=place) for place in ("ready", "coming", "new", "none")]
+    assert places == [1, 1, 1, 1]
+    assert watched.value("headroom_buffer_fill_ratio") == 0.25
+
+
+def test_two_kinds_of_one_name_are_two_series() -> None:
+    other = outcome(4)
+    older = replace(other, demand=replace(other.demand, ref=replace(buffer_ref(), kind="Buffer")))
+    watched = Watched()
+    watched.see(outcome(0), older)
+    assert watched.value("headroom_buffer_fill_ratio") == 0
+    assert watched.value("headroom_buffer_fill_ratio", kind="Buffer") == 1
+    assert watched.value("karpenter_buffer_capacity_cpu_cores") == 0
+    assert watched.value("karpenter_buffer_capacity_cpu_cores", kind="Buffer") == 4
+
+
+def test_a_shortage_has_an_age_and_a_length() -> None:
+    watched = Watched()
+    watched.see(outcome(4))
+    assert watched.value("headroom_buffer_shortage_age_seconds") == 0
+    watched.see(outcome(1), minutes=1)
+    watched.see(outcome(2, coming=2), minutes=4)
+    assert watched.value("headroom_buffer_shortage_age_seconds") == 180
+    assert watched.filled() == (0, 0)
+    watched.see(outcome(4), minutes=6)
+    assert watched.value("headroom_buffer_shortage_age_seconds") == 0
+    assert watched.filled() == (1, 300)
+
+
+def test_a_shortage_is_as_old_after_a_restart() -> None:
+    watched = Watched()
+    watched.see(outcome(1, since=NOON - timedelta(minutes=10)))
+    assert watched.value("headroom_buffer_shortage_age_seconds") == 600
+
+
+def test_a_buffer_that_asks_for_nothing_is_full_and_was_not_filled() -> None:
+    watched = Watched()
+    watched.see(outcome(1))
+    watched.see(outcome(0, size=0), minutes=1)
+    assert watched.value("headroom_buffer_fill_ratio") == 1
+    assert watched.value("headroom_buffer_shortage_age_seconds") == 0
+    assert watched.filled() == (0, 0)
+
+
+def test_a_buffer_that_is_gone_is_gone_from_the_metrics() -> None:
+    watched = Watched()
+    watched.see(outcome(1))
+    watched.see(minutes=1)
+    assert watched.value("headroom_buffer_chunks", place="ready") is None
