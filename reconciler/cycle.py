@@ -21,7 +21,7 @@ from reconciler.model.schedules import Schedule
 from reconciler.model.source import SourceTree
 from reconciler.outlook import Outlook
 from reconciler.placement.memory import Memory
-from reconciler.ports import Catalog, Clock, Cluster, Source
+from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.render.templates import TemplateSource
 from reconciler.stages.application import ApplyWrites
 from reconciler.stages.cluster import ReadCluster
@@ -30,6 +30,7 @@ from reconciler.stages.manifests import ReadManifests
 from reconciler.stages.placement import Place
 from reconciler.stages.planning import MakePlan
 from reconciler.stages.preparation import Prepare
+from reconciler.stages.proposal import ProposeWrites
 from reconciler.stages.rendering import Render
 from reconciler.stages.result import Observation, PassResult, result_of
 from reconciler.stages.rules import Rules
@@ -51,6 +52,7 @@ class Cycle:
         rules: Rules,
         packaged_templates: Mapping[str, str],
         progress: Callable[[str], None] = lambda _phase: None,
+        proposals: Proposals | None = None,
     ) -> None:
         memory = Memory()
         templates = TemplateSource(packaged_templates, rules.templates_folder)
@@ -71,7 +73,9 @@ class Cycle:
         )
         self._applying: tuple[Stage, ...] = (
             Render(templates),
-            ApplyWrites(cluster, rules.inventory, progress),
+            ApplyWrites(cluster, rules.inventory, progress)
+            if proposals is None
+            else ProposeWrites(proposals, templates),
         )
         self._suspended = rules.suspend
         self._next_edges = NextEdges()

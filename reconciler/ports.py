@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -10,6 +10,7 @@ from typing import Protocol
 from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
 from reconciler.model.errors import Failure
 from reconciler.model.nodes import InstanceType
+from reconciler.model.pull_requests import Annotation, Comment, CommitStatus, PullRequest
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
@@ -30,6 +31,9 @@ class Source(Protocol):
 
         Raises `Stalled` only when there never was a good one.
         """
+
+    def hasten(self) -> None:
+        """Something new was announced: the next read waits for no back-off."""
 
     def close(self) -> None:
         """Give up what it holds (processes, files); it is not read afterwards."""
@@ -80,6 +84,72 @@ class Catalog(Protocol):
 
     def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:
         """Sorted by name. Raises `Waiting` or `Transient` when the source cannot be read."""
+
+
+class Forge(Protocol):
+    """One repository on GitHub, GitLab or Gitea. Every call may raise `Invalid`, `Stalled` or `Transient`."""
+
+    @property
+    def name(self) -> str:
+        """How messages call it: `GitHub`, `GitLab`, `Gitea`."""
+
+    def pull_request(self, number: int) -> PullRequest:
+        """The pull request of that number."""
+
+    def open_pull_requests(self) -> tuple[PullRequest, ...]:
+        """All that are open, by number."""
+
+    def pull_requests_of(self, branch: str) -> tuple[PullRequest, ...]:
+        """Those from this branch of this repository, closed ones too, the newest first."""
+
+    def open_pull_request(self, *, title: str, body: str, head: str, base: str) -> PullRequest:
+        """A new one from branch `head` into branch `base`, both of this repository."""
+
+    def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
+        """Says something else in it."""
+
+    def close_pull_request(self, number: int) -> None:
+        """Without merging it."""
+
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """Those that this account wrote, the oldest first. Anyone may write what looks like one of ours."""
+
+    def add_comment(self, number: int, body: str) -> Comment:
+        """A new comment; body: markdown."""
+
+    def edit_comment(self, number: int, comment: Comment, body: str) -> None:
+        """Says something else in it. Raises `Invalid` where it is gone."""
+
+    def hide_comment(self, number: int, comment: Comment) -> None:
+        """Folds it up as outdated; it can still be read."""
+
+    def delete_comment(self, number: int, comment: Comment) -> None:
+        """Also well where it is gone already."""
+
+    def set_status(self, commit: str, status: CommitStatus) -> None:
+        """Replaces the last status of the same context."""
+
+    def annotate(self, commit: str, status: CommitStatus, summary: str, annotations: Sequence[Annotation]) -> bool:
+        """Remarks beside the lines, with the status as their heading. False: this forge or this token has no such thing."""
+
+    def close(self) -> None:
+        """Give up what it holds (connections); it is not used afterwards."""
+
+
+class Proposals(Protocol):
+    """Where a plan goes instead of the cluster, for somebody to merge and for something else to apply."""
+
+    def propose(self, rendered: Mapping[str, str], *, keep: Callable[[str], bool], state: ProposedPlan) -> None:
+        """rendered: every document that should be in force, by the name of its file. keep: whether a file that was there before
+        and is not among these stays. Raises `Invalid`, `Stalled` or `Transient`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedPlan:
+    """The plan that is proposed, and the revision that it is rendered from."""
+
+    plan: Plan
+    revision: str
 
 
 class PassResult(Protocol):

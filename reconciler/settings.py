@@ -12,12 +12,22 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, 
 from datetime import timedelta
 from typing import Any, TypeVar, get_type_hints
 
+from reconciler.forge_settings import ForgeSettings, ProposalSettings, WebhookSettings
 from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid, Misused
 from reconciler.settings_file import read_settings_file, snake
 
 ENVIRONMENT_PREFIX = "HEADROOM_"
-_NO_SETTINGS = ("DEBUG", "GIT_TOKEN", "GOLDEN", "EXAMPLES", "SCENARIOS", "CONTROLPLANE_ASSETS")
+_NO_SETTINGS = (
+    "DEBUG",
+    "GIT_TOKEN",
+    "FORGE_TOKEN",
+    "WEBHOOK_SECRET",
+    "GOLDEN",
+    "EXAMPLES",
+    "SCENARIOS",
+    "CONTROLPLANE_ASSETS",
+)
 """Variables that are no settings: tracebacks, a secret that no file should hold, and what this project's own tests go by."""
 _OF_SERVICE = r"_(SERVICE_(HOST|PORT(_.+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
 """What kubelet tells every container of each Service in its namespace, behind the Service's name."""
@@ -164,6 +174,9 @@ class Settings:
     allow_empty: bool = False
     drift: str = "correct"
     git: GitSettings = field(default_factory=GitSettings)
+    forge: ForgeSettings = field(default_factory=ForgeSettings)
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+    proposal: ProposalSettings = field(default_factory=ProposalSettings)
     passes: PassSettings = field(default_factory=PassSettings)
     inventory: InventorySettings = field(default_factory=InventorySettings)
     caps: CapSettings = field(default_factory=CapSettings)
@@ -177,6 +190,7 @@ class Settings:
 _CHOICES = {
     "dialect": ("karpenter", "ca"),
     "drift": ("correct", "report"),
+    "forge.kind": ("", "github", "gitlab", "gitea"),
     "buffers.fulfilment": ("placeholder", "native", "balloon"),
     "placement.mode": ("fast", "optimal"),
     "logs.form": ("console", "json"),

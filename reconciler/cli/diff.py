@@ -11,6 +11,7 @@ import click
 from reconciler.cli.exit_codes import exit_code_of_changes, exit_code_of_gates
 from reconciler.cli.fork import is_of_a_fork
 from reconciler.cli.options import options, output_option, settings_from
+from reconciler.cli.posting import Posting, PostOptions, post_options, posting
 from reconciler.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     help="Whether HEAD is of a fork, whose templates are not rendered. Default: what the CI job tells.",
 )
 @output_option("text", "json", "markdown", "html", "sarif", "github")
+@post_options
 def command(
     *,
     revisions: str,
@@ -60,6 +62,7 @@ def command(
     \b
         headroom diff main..my-branch --path clusters/production --output markdown
         headroom diff main...my-branch --max-monthly-increase 500 --no-unplaced
+        headroom diff origin/main..HEAD --post github
         headroom diff before/ after/ --cluster snapshot:production.tar.gz
     """
     from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
@@ -71,21 +74,25 @@ def command(
 
     settings = settings_from(values)
     now = now or SystemClock().now()  # one instant for both sides, so that time alone makes no difference
-    with Progress() as progress, open_session(settings, now=now, progress=progress, capped=False) as session:
-        progress("git")
-        sides = _sides(settings, revisions, other)
-        request = Request(
-            sides.base,
-            sides.head,
-            sides.conflicts,
-            caps=caps_of(settings),
-            gates=Gates(values["max_monthly_increase"], values["max_new_nodes"], values["no_unplaced"]),
-            foreign=is_of_a_fork(os.environ) if values["fork"] is None else values["fork"],
-            names=sides.names,
-        )
-        comparison = compare(session.cycle, request)
-        cluster = session.cluster.name
-    print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)
+    gates = Gates(values["max_monthly_increase"], values["max_new_nodes"], values["no_unplaced"])
+    with posting(PostOptions.of(values), settings) as poster:
+        with Progress() as progress, open_session(settings, now=now, progress=progress, capped=False) as session:
+            progress("git")
+            sides = _sides(settings, revisions, other)
+            request = Request(
+                sides.base,
+                sides.head,
+                sides.conflicts,
+                caps=caps_of(settings),
+                gates=gates,
+                foreign=_foreign(said=values["fork"], poster=poster),
+                names=sides.names,
+            )
+            comparison = compare(session.cycle, request)
+            cluster = session.cluster.name
+        print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)
+        if poster is not None:
+            poster.post(comparison, cluster, now)
     if timings:
         write_timings(timings, comparison.timings)
     if comparison.change.failed_gates:
@@ -93,6 +100,13 @@ def command(
             click.echo(f"headroom: {sentence}", err=True)
         return exit_code_of_gates(detailed=detailed_exitcode)
     return exit_code_of_changes(changes=comparison.change.has_changes, detailed=detailed_exitcode)
+
+
+def _foreign(*, said: bool | None, poster: Posting | None) -> bool:
+    """said: by the flag. The forge knows better than the CI job's variables."""
+    if said is not None:
+        return said
+    return is_of_a_fork(os.environ) or (poster is not None and poster.from_fork)
 
 
 def _sides(settings: Settings, revisions: str, other: str | None) -> Sides:

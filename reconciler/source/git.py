@@ -92,7 +92,7 @@ class GitSource:
         return max((backoff.not_before for backoff, _ in self._backoffs.values()), default=None)
 
     def hasten(self) -> None:
-        """Forgets the back-off, for a webhook that announces something new."""
+        """Forgets the back-off."""
         with self._lock:
             self._backoffs = {}
 

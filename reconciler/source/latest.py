@@ -18,10 +18,14 @@ class LatestTree:
         self._source = source
         self._tree: SourceTree | None = None
         self._lock = threading.Lock()
+        self._hastened = threading.Event()
 
     def poll(self) -> bool:
         """Polls the source. Whether a pass would find something new; a stall or a hold that begins or ends counts too."""
         with self._lock:
+            if self._hastened.is_set():
+                self._hastened.clear()
+                self._source.hasten()
             before, self._tree = self._tree, self._source.read()
             return before is not None and self._tree != before
 
@@ -33,6 +37,10 @@ class LatestTree:
             if self._tree is None:
                 self._tree = self._source.read()
             return self._tree
+
+    def hasten(self) -> None:
+        """Answers at once, also while a poll is under way: the next one waits for no back-off."""
+        self._hastened.set()
 
     def close(self) -> None:
         self._source.close()

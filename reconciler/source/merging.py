@@ -127,18 +127,23 @@ def _remote_sides(repository: str, revisions: Revisions, scope: Scope, options: 
         )
     folder = Path(tempfile.mkdtemp(prefix="headroom-git-"))
     try:
-        copy = _RemoteCopy(repository, folder, revisions, options)
-        base, head = copy.commits
-        copy.verify(base, head)
-        if revisions.since_merge_base:
-            base = copy.merge_base(base, head)
-        before = copy.tree(base, revisions.base, base, scope, "")
-        if revisions.since_merge_base or copy.descends(head, base):
-            return Sides(before, copy.tree(head, revisions.head, head, scope, ""))
-        merged, conflicts = copy.merge(base, head)
-        return Sides(before, copy.tree(merged, revisions.head, head, scope, ""), conflicts)
+        return sides_in(folder, repository, revisions, scope, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, options: GitOptions) -> Sides:
+    """As `sides_of`, of a URL. folder: of the clone, which may be kept, so that the next call fetches only what is new."""
+    copy = _RemoteCopy(repository, folder, revisions, options)
+    base, head = copy.commits
+    copy.verify(base, head)
+    if revisions.since_merge_base:
+        base = copy.merge_base(base, head)
+    before = copy.tree(base, revisions.base, base, scope, "")
+    if revisions.since_merge_base or copy.descends(head, base):
+        return Sides(before, copy.tree(head, revisions.head, head, scope, ""))
+    merged, conflicts = copy.merge(base, head)
+    return Sides(before, copy.tree(merged, revisions.head, head, scope, ""), conflicts)
 
 
 class _Copy(ABC):

@@ -203,6 +203,16 @@ class Remote:
             self._fetch(folder, "--filter=tree:0", f"--depth={_DEEPEST}", "origin", self._ref)
         return True
 
+    def push(self, branch: str, commit: str | None, *, earlier: str) -> None:
+        """Puts a branch at a commit, or removes it (None), unless it is no longer where it was. earlier: a commit, "" for none."""
+        lease = f"--force-with-lease=refs/heads/{branch}:{earlier}"
+        try:
+            self._network(self._folder).run(
+                "push", "--quiet", "--no-verify", lease, "origin", f"{commit or ''}:refs/heads/{branch}"
+            )
+        except CommandFailedError as error:
+            raise stalled(error, self._address.url, "push to") from error
+
     def tidy(self) -> None:
         """Repacks the copy once fetches have left many packs, and drops what no reference needs."""
         if len(list(self._folder.glob("objects/pack/*.pack"))) > _MOST_PACKS:

@@ -61,6 +61,9 @@ class LocalRevision:
             rewound=is_rewound(self._rewound_at, self._clock.now(), self._rewind_hold),
         )
 
+    def hasten(self) -> None:
+        """Every read looks where the revision is."""
+
     def close(self) -> None:
         """Nothing is held open between reads."""
 

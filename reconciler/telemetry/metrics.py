@@ -65,6 +65,8 @@ class Metrics:
             buckets=_SECONDS_TO_FULL,
             registry=self.registry,
         )
+        self._webhooks = self._counter("headroom_webhooks", "Webhooks by result", "result")
+        self._reviews = self._counter("headroom_reports", "Reports on pull requests by result", "result")
         self._leader = Gauge("headroom_leader", "1 while this replica is the one that writes", registry=self.registry)
         for word in WORDS:
             self._passes.labels(word)
@@ -125,6 +127,14 @@ class Metrics:
     def count_request(self, method: str, resource: str, code: str) -> None:
         """One request to the API server was answered; code: the HTTP status, or `error` where none came."""
         self._requests.labels(method, resource, code).inc()
+
+    def count_webhook(self, result: str) -> None:
+        """result: `taken`, `ignored`, `unsigned` or `invalid`."""
+        self._webhooks.labels(result).inc()
+
+    def count_report(self, result: str) -> None:
+        """result: what became of the comment, or a failure's type in lower case."""
+        self._reviews.labels(result).inc()
 
     def set_leader(self, leads: bool) -> None:  # noqa: FBT001 - the one value this metric has
         self._leader.set(1 if leads else 0)

@@ -13,7 +13,7 @@ from reconciler.packaged import packaged_texts
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.drift import Drift
 from reconciler.plan.limits import PlanCaps
-from reconciler.ports import Catalog, Clock, Cluster, Source
+from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.settings import Settings
 from reconciler.stages.rules import Rules
 from reconciler.wiring.cluster import inventory_parent
@@ -35,8 +35,9 @@ def make_cycle(
     clock: Clock,
     progress: Callable[[str], None] = lambda _stage: None,
     capped: bool = True,
+    proposals: Proposals | None = None,
 ) -> Cycle:
-    """capped: whether a plan keeps to what one pass may make and prune."""
+    """proposals: where plans go instead of the cluster. capped: whether a plan keeps to what one pass may make and prune."""
     placement = settings.placement
     return Cycle(
         source=source,
@@ -71,4 +72,5 @@ def make_cycle(
         ),
         packaged_templates=packaged_texts("templates", suffix=".j2"),
         progress=progress,
+        proposals=proposals,
     )

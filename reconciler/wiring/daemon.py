@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from reconciler.clocks import ShiftedClock, SystemClock
 from reconciler.daemon.daemon import Daemon
+from reconciler.daemon.reviews import Reviews
 from reconciler.daemon.state import Timing
 from reconciler.daemon.watchdog import Watchdog
 from reconciler.ports import Clock, PassResult
@@ -27,7 +28,10 @@ from reconciler.wiring.cluster import open_cluster
 from reconciler.wiring.cycle import make_cycle
 from reconciler.wiring.daemon_pages import capacity_page, status
 from reconciler.wiring.leadership import election_of, guard, leadership, on_change
+from reconciler.wiring.proposals import proposals_of
 from reconciler.wiring.repository import open_source
+from reconciler.wiring.reviews import reporter_of, reviews_by
+from reconciler.wiring.webhooks import Announced, receive_webhooks
 
 
 def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
@@ -49,22 +53,22 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             catalog=open_catalog(settings, cluster, clock),
             clock=clock,
             progress=watchdog.progress,
+            proposals=proposals_of(settings, cluster.name),
         )
         metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
         last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)
         election = election_of(settings, cluster)
+        leads = leadership(election, metrics.set_leader)
+        reporter = reporter_of(settings, source, cluster, clock)
+        reviews = reviews_by(reporter, settings, leads, metrics.count_report)
         daemon = Daemon(
             run_pass=lambda trigger: cycle.run(trigger.value),
-            poll_source=source.poll,
+            poll_source=_polling(source, reviews),
             clock=clock,
-            timing=Timing(
-                poll=settings.git.interval,
-                tick=settings.passes.interval,
-                pacing=Pacing(quiet=settings.passes.quiet, quiet_at_most=settings.passes.quiet_at_most),
-            ),
+            timing=_timing(settings),
             on_result=_listener(settings, last, cluster.name),
             on_poll=metrics.observe_poll,
-            is_leader=leadership(election, metrics.set_leader),
+            is_leader=leads,
             next_edge=cycle.next_edge,
             watchdog=watchdog,
         )
@@ -81,12 +85,32 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         stack.callback(server.close)
         server.start()
         cluster.start(on_change(cluster, daemon))
+        if reviews is not None:
+            reviews.start(stack)
+        receive_webhooks(settings, Announced(source, daemon, reviews), metrics.count_webhook, stack)
         look = f"http://{server.address}/status, /metrics, /readyz"
         log.info("started", cluster=cluster.name, repository=settings.repository or ".", look=look)
-        span = None if at_most is None else timedelta(seconds=at_most)
-        code = daemon.run(until_settled=until_settled, at_most=span)
+        code = daemon.run(until_settled=until_settled, at_most=None if at_most is None else timedelta(seconds=at_most))
         log.info("ended", exit_code=code)
         return code
+
+
+def _timing(settings: Settings) -> Timing:
+    passes = settings.passes
+    pacing = Pacing(quiet=passes.quiet, quiet_at_most=passes.quiet_at_most)
+    return Timing(poll=settings.git.interval, tick=passes.interval, pacing=pacing)
+
+
+def _polling(source: LatestTree, reviews: Reviews | None) -> Callable[[], bool]:
+    """What is said on pull requests is looked at again when their base has moved."""
+
+    def poll() -> bool:
+        news = source.poll()
+        if news and reviews is not None:
+            reviews.wake()
+        return news
+
+    return poll
 
 
 def _watchdog(settings: Settings) -> Watchdog:

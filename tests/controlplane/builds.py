@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.controlplane.go_modules import DataTree
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -98,18 +100,29 @@ def _build_into(folder: Path, module: Module, go: str) -> None:
             "build",
             "-trimpath",
             "-buildvcs=false",
+            *([f"-tags={','.join(module.tags)}"] if module.tags else []),
             f"-ldflags={module.linker_flags()}",
             f"-o={folder / program.name}",
             program.package,
         )
         _say(f"built {program.name} in {time.monotonic() - started:.0f} s")
     for data in module.data:
-        _copy_data(folder, module, data, go)
+        listed = _run_go(go, module, "list", "-m", "-f", "{{.Dir}}", data.dependency)
+        source = Path(listed.stdout.strip())
+        if isinstance(data, DataTree):
+            _copy_tree(folder / data.name, source, data)
+        else:
+            _copy_files(folder, source, data)
 
 
-def _copy_data(folder: Path, module: Module, data: DataFiles, go: str) -> None:
-    listed = _run_go(go, module, "list", "-m", "-f", "{{.Dir}}", data.dependency)
-    source = Path(listed.stdout.strip())
+def _copy_tree(target: Path, source: Path, data: DataTree) -> None:
+    for file in sorted(file for name in data.folders for file in (source / name).rglob("*") if file.is_file()):
+        copy = target / file.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+
+
+def _copy_files(folder: Path, source: Path, data: DataFiles) -> None:
     files = [file for pattern in data.patterns for file in sorted(source.glob(pattern))]
     if not files:
         message = f"{data.dependency} has no files like {', '.join(data.patterns)}"
@@ -124,7 +137,7 @@ def _copy_data(folder: Path, module: Module, data: DataFiles, go: str) -> None:
 
 def _run_go(go: str, module: Module, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     # -mod=readonly: what is built is what go.sum pins, whatever the user's own flags say.
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
+    environment = {**os.environ, "CGO_ENABLED": str(int(module.cgo)), "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
     result = subprocess.run(
         [go, *arguments],
         cwd=module.folder,

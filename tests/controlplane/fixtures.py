@@ -16,7 +16,8 @@ import pytest
 
 from tests.controlplane import kueue
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.go_modules import CONTROL_PLANE, KUEUE, Module
+from tests.controlplane.gitea import Gitea
+from tests.controlplane.go_modules import CONTROL_PLANE, GITEA, KUEUE, Module
 from tests.controlplane.programs import ProgramsMissingError, find_all
 from tests.programs import fail_or_skip
 
@@ -44,6 +45,14 @@ def api_server(
 ) -> Iterator[ControlPlane]:
     """API server and CRDs, with nothing that acts on what is stored. Shared by all tests."""
     with _running(ControlPlane.api_only(state_dir=tmp_path_factory.mktemp("api-server"))) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def gitea(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
+    """A forge, shared by all tests; each makes a repository of its own."""
+    _find_or_skip(request, (GITEA,))
+    with Gitea(tmp_path_factory.mktemp("gitea")) as running:
         yield running
 
 

@@ -10,7 +10,7 @@ import hashlib
 import platform
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 MODULES_FOLDER = Path(__file__).parent / "modules"
@@ -38,14 +38,27 @@ class DataFiles:
 
 
 @dataclass(frozen=True)
+class DataTree:
+    """Folders of a dependency that are copied as they are into the folder `name` next to the programs."""
+
+    name: str
+    dependency: str
+    folders: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Module:
     """One of our own Go modules in `modules/`; kept apart since their dependencies clash."""
 
     name: str
     programs: tuple[Program, ...]
-    data: tuple[DataFiles, ...] = ()
+    data: tuple[DataFiles | DataTree, ...] = ()
     # The module whose version is stamped into its programs, if any needs it.
     stamped: str | None = None
+    # Go's build tags. Programs with C in them (cgo) need a C compiler. Neither is in repr, by which caches are keyed:
+    # `key` adds them for the modules that have any.
+    tags: tuple[str, ...] = field(default=(), repr=False)
+    cgo: bool = field(default=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -63,6 +76,8 @@ class Module:
         for name in ("go.mod", "go.sum"):
             digest.update((self.folder / name).read_bytes())
         digest.update(repr((self, sys.platform, platform.machine())).encode())
+        if self.tags or self.cgo:
+            digest.update(repr((self.tags, self.cgo)).encode())
         return f"{self.name}-{digest.hexdigest()[:12]}"
 
     def go_version(self) -> str:
@@ -126,6 +141,14 @@ KWOK = Module(
         ),
     ),
 )
+GITEA = Module(
+    name="gitea",
+    programs=(Program("gitea", "code.gitea.io/gitea"),),
+    # Without assets in the program, which take Node.js to make, it reads them from a folder.
+    data=(DataTree("gitea-static", "code.gitea.io/gitea", ("templates", "options", "public")),),
+    tags=("sqlite", "sqlite_unlock_notify"),
+    cgo=True,
+)
 KUEUE = Module(
     name="kueue",
     programs=(Program("kueue", "sigs.k8s.io/kueue/cmd/kueue"),),
@@ -143,6 +166,6 @@ KUEUE = Module(
         ),
     ),
 )
-# What every control plane here consists of; Kueue joins it where a test asks.
+# What every control plane here consists of; Kueue and Gitea join it where a test asks.
 CONTROL_PLANE = (KUBERNETES, KARPENTER, KWOK)
-MODULES = (*CONTROL_PLANE, KUEUE)
+MODULES = (*CONTROL_PLANE, KUEUE, GITEA)

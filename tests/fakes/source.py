@@ -20,4 +20,6 @@ class FakeSource(Source):
     def read(self) -> SourceTree:
         return self._tree
 
+    def hasten(self) -> None: ...
+
     def close(self) -> None: ...

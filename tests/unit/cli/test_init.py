@@ -13,6 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.fakes.forge_server import ForgeServer
+from tests.fakes.github_api import GitHubState
+from tests.fakes.gitlab_api import GitLabState
+
 ROOT = Path(__file__).resolve().parents[3]
 DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -128,22 +132,44 @@ def test_the_remote_decides_whose_ci_file_is_written_and_its_commands_work(
     buffers = tmp_path / "clusters" / "production" / "buffers.yaml"
     buffers.write_text(buffers.read_text().replace("replicas: 3", "replicas: 30"))
     git(tmp_path, "commit", "--quiet", "--all", "--message", "More")
+    head = git(tmp_path, "rev-parse", "HEAD")
     script = "\n".join(commands(yaml.safe_load((tmp_path / file).read_text())))
     assert script.count("headroom ") == 3
-    environment = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "HOME": str(tmp_path),
-        "PYTHONPATH": str(ROOT),
-        "GITHUB_BASE_REF": "main",
-        "GITHUB_STEP_SUMMARY": "/dev/stdout",
-        "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
-    }
-    done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    state = GitLabState() if "gitlab" in file else GitHubState()
+    kind = "gitlab" if "gitlab" in file else "github"
+    (state.requests if isinstance(state, GitLabState) else state.pulls)[0].update(
+        {"sha": head, "head": {"ref": "more", "sha": head, "repo": {"full_name": "example/capacity"}}}
     )
+    with ForgeServer("/api", "Bearer of-the-job", state.endpoints) as forge:
+        environment = {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "HOME": str(tmp_path),
+            "PYTHONPATH": str(ROOT),
+            "GITHUB_BASE_REF": "main",
+            "GITHUB_STEP_SUMMARY": "/dev/stdout",
+            "GITHUB_API_URL": forge.url,
+            "GITHUB_REPOSITORY": "example/capacity",
+            "GITHUB_REF": "refs/pull/7/merge",
+            "POST": "--fork" if "gitea" in file else f"--post {kind}",  # Gitea itself is posted to in tests/integration
+            "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
+            "CI_API_V4_URL": forge.url,
+            "CI_PROJECT_ID": "platform/capacity",
+            "CI_MERGE_REQUEST_IID": "7",
+            "CI_COMMIT_SHA": head,
+            f"{kind.upper()}_TOKEN": "of-the-job",
+        }
+        done = subprocess.run(
+            ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
     assert done.returncode == 0, done.stderr
     assert "CapacityBuffer/default/web" in done.stdout
     assert "30" in done.stdout
+    if "gitea" not in file:
+        assert forge.mistakes == []
+        (comment,) = state.notes if isinstance(state, GitLabState) else state.comments
+        assert "CapacityBuffer/default/web" in comment["body"]
+        (status,) = state.statuses
+        assert status["state"] == "success"
 
 
 def commands(pipeline: dict[str, Any]) -> list[str]:

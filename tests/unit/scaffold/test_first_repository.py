@@ -21,6 +21,7 @@ def files_of(first: FirstRepository) -> dict[str, str]:
 def test_without_a_cluster_there_is_a_node_pool_too() -> None:
     assert set(files_of(FirstRepository("west"))) == {
         "README.md",
+        ".pre-commit-config.yaml",
         ".sourceignore",
         ".headroom/manifests.schema.json",
         "clusters/west/buffers.yaml",

@@ -1,0 +1,127 @@
+"""`--post`: what `headroom diff` says on the pull request itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from reconciler.model.errors import Failure
+from reconciler.settings import Settings
+
+if TYPE_CHECKING:
+    from reconciler.comparison import Comparison
+    from reconciler.wiring.posting import Destination
+
+F = TypeVar("F", bound=Callable[..., Any])
+_WORDS = {
+    "created": "a comment was made on",
+    "updated": "the comment was updated on",
+    "unchanged": "the comment says the same already on",
+    "stale": "nothing was posted, since a newer run or commit is there, on",
+    "skipped": "nothing changes, so that no comment was made on",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PostOptions:
+    """post: the forge, None for none. number: of the pull request, None where CI tells it."""
+
+    post: str | None
+    mode: str
+    number: int | None
+    skip_no_diff: bool
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> PostOptions:
+        """values: the command's parameters by name."""
+        return cls(values["post"], values["post_mode"], values["pull_request"], values["skip_no_diff"])
+
+
+def post_options(function: F) -> F:
+    """The flags, as parameters `post`, `post_mode`, `pull_request` and `skip_no_diff`."""
+    for option in reversed(
+        (
+            click.option(
+                "--post",
+                type=click.Choice(["github", "gitlab", "gitea"]),
+                help="Also post it on the pull request: comment, status, remarks beside lines.",
+            ),
+            click.option(
+                "--post-mode",
+                type=click.Choice(["update", "new", "hide-and-new", "delete-and-new"]),
+                default="update",
+                show_default=True,
+                help="What becomes of the comment of an earlier run.",
+            ),
+            click.option(
+                "--pull-request",
+                metavar="NUMBER",
+                type=int,
+                help="Post on this one. Default: the one that CI runs for.",
+            ),
+            click.option("--skip-no-diff", is_flag=True, help="Make no first comment where nothing changes."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+class Posting:
+    """Where the difference goes; made before any planning, so that a missing token is told at once."""
+
+    def __init__(self, options: PostOptions, settings: Settings, destination: Destination) -> None:
+        self._options = options
+        self._settings = settings
+        self._destination = destination
+
+    @property
+    def from_fork(self) -> bool:
+        """Whether its author may have no rights in the repository."""
+        return self._destination.from_fork
+
+    def post(self, comparison: Comparison, cluster: str, at: datetime) -> None:
+        """at: the instant that both sides were planned for."""
+        from reconciler.forge.publishing import publish  # noqa: PLC0415 - only where something is posted
+        from reconciler.forge.sticky_comment import Mode  # noqa: PLC0415 - likewise
+        from reconciler.wiring.posting import publication  # noqa: PLC0415 - likewise
+
+        to = self._destination
+        outcome = publish(
+            to.forge,
+            to.number,
+            publication(comparison, self._settings, cluster=cluster, at=at, commit=to.head_commit, url=to.url),
+            Mode(self._options.mode),
+            only_if_there=self._options.skip_no_diff and not comparison.change.has_changes,
+        )
+        click.echo(f"headroom: {_WORDS[outcome.value]} {to.forge.name} pull request {to.number}", err=True)
+
+    def failed(self, failure: Failure) -> None:
+        """Says on the commit that it could not be planned. The failure itself is told in any case."""
+        from reconciler.wiring.posting import failed  # noqa: PLC0415 - only where something is posted
+
+        to = self._destination
+        if to.head_commit:
+            with suppress(Failure):
+                to.forge.set_status(to.head_commit, failed(failure, self._settings, to.url))
+
+
+@contextmanager
+def posting(options: PostOptions, settings: Settings) -> Iterator[Posting | None]:
+    """None where nothing is to be posted. A failure inside is told on the commit too."""
+    if options.post is None:
+        yield None
+        return
+    from reconciler.wiring.posting import destination  # noqa: PLC0415 - only where something is posted
+
+    with destination(options.post, options.number, settings) as found:
+        made = Posting(options, settings, found)
+        try:
+            yield made
+        except Failure as failure:
+            made.failed(failure)
+            raise

@@ -1,0 +1,99 @@
+"""Watches pull requests and has each reported on when its head or its base has moved. A thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from datetime import timedelta
+
+from reconciler.daemon.failures import as_failure, tell
+from reconciler.model.errors import Failure, Waiting
+from reconciler.model.pull_requests import PullRequest
+from reconciler.telemetry.logs import logger
+
+SOON = 5.0
+"""Seconds until the next look where something is not there yet but comes by itself, such as the cluster's first view."""
+
+
+class Reviews:
+    """pull_requests: those that are open into the branch that is watched. report: plans one and says it; what became of it in
+    a word. base: the commit that they go into, None while it is not known. Nothing is done while this replica does not lead.
+
+    What was said before is not remembered over a restart: saying it again changes nothing.
+    """
+
+    def __init__(
+        self,
+        *,
+        pull_requests: Callable[[], Iterable[PullRequest]],
+        report: Callable[[PullRequest], str],
+        base: Callable[[], str | None],
+        is_leader: Callable[[], bool],
+        interval: timedelta,
+        on_result: Callable[[str], None] = lambda _result: None,
+    ) -> None:
+        self._pull_requests = pull_requests
+        self._report = report
+        self._base = base
+        self._is_leader = is_leader
+        self._interval = interval.total_seconds()
+        self._on_result = on_result
+        self._log = logger()
+        self._said: dict[int, tuple[str, str]] = {}
+        self._waits = False
+        self._due = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reviews", daemon=True)
+
+    def start(self, stack: ExitStack) -> None:
+        """Until the stack is left."""
+        stack.callback(self.close)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look now: a webhook tells of something new, or the base has moved. From any thread."""
+        self._due.set()
+
+    def close(self) -> None:
+        """A report under way is left behind: a kill at any instant loses nothing."""
+        self._stopping.set()
+        self._due.set()
+
+    def look(self) -> None:
+        """One look at all of them. A pull request that cannot be reported on stops no other."""
+        base = self._base()
+        self._waits = base is None
+        if base is None or not self._is_leader():
+            return
+        try:
+            pulls = tuple(self._pull_requests())
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next look must still come
+            self._failed(as_failure(error, self._log))
+            return
+        self._said = {number: said for number, said in self._said.items() if number in {pull.number for pull in pulls}}
+        for pull in pulls:
+            if self._stopping.is_set():
+                return
+            state = (pull.head_commit, base)
+            if self._said.get(pull.number) == state:
+                continue
+            try:
+                result = self._report(pull)
+            except Exception as error:  # noqa: BLE001 - likewise
+                self._failed(as_failure(error, self._log), pull=str(pull.number))
+                continue
+            self._said[pull.number] = state
+            self._on_result(result)
+            self._log.info("reported on a pull request", pull=pull.number, commit=pull.head_commit, result=result)
+
+    def _failed(self, failure: Failure, **facts: str) -> None:
+        self._waits = self._waits or isinstance(failure, Waiting)
+        self._on_result(type(failure).__name__.lower())
+        tell(failure, "could not report on pull requests", self._log, **facts)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._due.clear()
+            self.look()
+            self._due.wait(min(SOON, self._interval) if self._waits else self._interval)

@@ -1,0 +1,226 @@
+"""JSON over HTTP to a forge: sign-in, pages, rate limits, retries. Failures are typed, and no message has the token in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+
+from reconciler.model.errors import Failure, Invalid, Stalled, Transient
+
+ATTEMPTS = 4
+LONGEST_WAIT = 60.0
+"""Seconds that one request waits for a rate limit or an overloaded server; after that it fails as transient."""
+MOST_BYTES = 32 * 2**20
+MOST_PAGES = 100
+PAGE_SIZE = 100
+_TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
+_AGAIN = frozenset({429, 500, 502, 503, 504})
+_SAFE_TWICE = frozenset({"GET", "PUT", "PATCH", "DELETE"})
+_LONGEST_REASON = 300
+
+
+class GoneError(Invalid):
+    """What was asked for is not there, or this token may not see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Connection:
+    """api: the root of the forge's API, without a slash at its end. authorization: the header's value, which is secret.
+
+    wait: seconds, for tests. Used by one thread at a time.
+    """
+
+    def __init__(
+        self,
+        forge: str,
+        api: str,
+        authorization: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._forge = forge
+        self._api = api.rstrip("/")
+        self._secret = authorization.rpartition(" ")[2]
+        self._headers = {
+            "Authorization": authorization,
+            "Accept": "application/json",
+            "User-Agent": "headroom",
+            **(headers or {}),
+        }
+        self._wait = wait
+        self._pool = _pool(self._api)
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        """The document at a path."""
+        return self._decoded(self._request("GET", self._url(path, query)))
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """What the forge answers to a change; None where it answers nothing."""
+        return self._decoded(self._request(method, self._url(path), body))
+
+    def pages(self, path: str, query: Mapping[str, str] | None = None, *, size: str = "per_page") -> Iterator[Any]:
+        """The items of every page of a list. size: how the forge calls the number of items on a page."""
+        url: str | None = self._url(path, {**(query or {}), size: str(PAGE_SIZE)})
+        for _ in range(MOST_PAGES):
+            if url is None:
+                return
+            answer = self._request("GET", url)
+            items = self._decoded(answer)
+            if not isinstance(items, list):
+                raise Transient(f"{self._forge} did not answer with a list")
+            yield from items
+            url = self._next(answer, url)
+
+    def _next(self, answer: _Answer, url: str) -> str | None:
+        for entry in re.split(r",\s*(?=<)", answer.headers.get("link", "")):
+            target, _, attributes = entry.partition(";")
+            if 'rel="next"' in attributes:
+                following: str = urljoin(url, target.strip(" <>"))
+                if urlsplit(following)[:2] == urlsplit(self._api)[:2]:  # the token goes nowhere else
+                    return following
+        return None
+
+    def _url(self, path: str, query: Mapping[str, str] | None = None) -> str:
+        return f"{self._api}{path}" + (f"?{urlencode(query)}" if query else "")
+
+    def _decoded(self, answer: _Answer) -> Any:
+        if not answer.body.strip():
+            return None
+        try:
+            return json.loads(answer.body)
+        except ValueError as error:
+            raise Transient(f"{self._forge} answered with something else than JSON", causes=(error,)) from error
+
+    def _request(self, method: str, url: str, body: Mapping[str, Any] | None = None) -> _Answer:
+        left = LONGEST_WAIT
+        for attempt in range(1, ATTEMPTS + 1):
+            failure, pause = self._attempt(method, url, body, attempt)
+            if isinstance(failure, _Answer):
+                return failure
+            if pause is None or attempt == ATTEMPTS or pause > left:
+                raise failure
+            left -= pause
+            self._wait(pause)
+        raise AssertionError  # the last attempt has raised or returned
+
+    def _attempt(
+        self, method: str, url: str, body: Mapping[str, Any] | None, attempt: int
+    ) -> tuple[_Answer | Failure, float | None]:
+        """The answer, or why there is none with the seconds to wait before another attempt (None: it would not help)."""
+        backoff = float(2 ** (attempt - 1))
+        try:
+            answer = self._once(method, url, body)
+        except urllib3.exceptions.HTTPError as error:
+            never_sent = isinstance(error, urllib3.exceptions.NewConnectionError)
+            reason = self._plain(str(error.__cause__ or error))
+            failure = Transient(f"{self._forge} cannot be reached ({reason})", causes=(error,))
+            return failure, backoff if never_sent or method in _SAFE_TWICE else None
+        if answer.status < 300:  # noqa: PLR2004 - success
+            return answer, None
+        limited = _limited_for(answer)
+        if limited is not None:
+            # Refused before anything was done: safe for every method.
+            return self._failure(method, url, answer), max(limited, backoff)
+        # A server that failed may have done what it was asked for.
+        again = answer.status in _AGAIN and (method in _SAFE_TWICE or answer.status == 503)  # noqa: PLR2004 - unavailable
+        return self._failure(method, url, answer), backoff if again else None
+
+    def _once(self, method: str, url: str, body: Mapping[str, Any] | None) -> _Answer:
+        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        response = self._pool.request(
+            method,
+            url,
+            body=None if body is None else json.dumps(body).encode(),
+            headers=headers,
+            retries=False,
+            redirect=False,
+            timeout=_TIMEOUT,
+            preload_content=False,
+        )
+        try:
+            content = response.read(MOST_BYTES + 1, decode_content=True)
+            if len(content) > MOST_BYTES:
+                raise urllib3.exceptions.ResponseError(f"it answers with more than {MOST_BYTES // 2**20} MiB")
+        finally:
+            response.release_conn()
+        return _Answer(response.status, {key.lower(): value for key, value in response.headers.items()}, content)
+
+    def _failure(self, method: str, url: str, answer: _Answer) -> Failure:
+        what = f"{method} {urlsplit(url).path}"
+        said = self._plain(_said(answer.body))
+        told = f"{self._forge} refused {what} ({answer.status}{': ' + said if said else ''})"
+        if _limited_for(answer) is not None:
+            return Transient(f"{self._forge} limits the rate of requests: {what} was not carried out")
+        if answer.status in {401, 403}:
+            return Stalled(told, reason="AuthenticationFailed", hint="check that the token is valid and may do this")
+        if answer.status in {404, 410}:
+            return GoneError(
+                f"{self._forge} has no {urlsplit(url).path}, or the token may not see it",
+                hint="check the repository's name, the number of the pull request and the token's scopes",
+            )
+        if answer.status >= 500:  # noqa: PLR2004 - a failure of the server
+            return Transient(told)
+        if answer.status < 400:  # noqa: PLR2004 - a redirect
+            moved = self._plain(answer.headers.get("location", "elsewhere"))
+            return Invalid(f"{self._forge} sends {what} to {moved}", hint="name the repository as it is called now")
+        return Invalid(told)
+
+    def _plain(self, text: str) -> str:
+        """Without the token, without control characters, in one line of bounded length."""
+        clean = text.replace(self._secret, "***") if self._secret else text
+        return " ".join("".join(letter if letter.isprintable() else " " for letter in clean).split())[:_LONGEST_REASON]
+
+
+def _said(body: bytes) -> str:
+    """The forge's own message; all three call it so."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return ""
+    if not isinstance(document, dict):
+        return ""
+    said = document.get("message") or document.get("error") or ""
+    details = document.get("errors") or ""
+    return " ".join(str(part) for part in (said, details) if part)
+
+
+def _limited_for(answer: _Answer) -> float | None:
+    """Seconds until the rate limit ends; None where the answer is about something else."""
+    headers = answer.headers
+    exhausted = answer.status == 403 and headers.get("x-ratelimit-remaining") == "0"  # noqa: PLR2004 - GitHub's way
+    after = headers.get("retry-after", "")
+    if answer.status != 429 and not exhausted and not (answer.status == 403 and after):  # noqa: PLR2004 - the usual way
+        return None
+    if after.isascii() and after.isdigit():
+        return float(after)
+    reset = headers.get("x-ratelimit-reset") or headers.get("ratelimit-reset") or ""
+    if reset.isascii() and reset.isdigit():
+        return max(1.0, float(reset) - time.time())
+    return LONGEST_WAIT if exhausted else 1.0
+
+
+def _pool(api: str) -> urllib3.PoolManager:
+    """Through the proxy that the environment names, unless it excludes this host."""
+    parts = urlsplit(api)
+    proxy = getproxies().get(parts.scheme)
+    if proxy and not proxy_bypass(parts.hostname or ""):
+        return urllib3.ProxyManager(proxy, maxsize=1)
+    return urllib3.PoolManager(maxsize=1)

@@ -1,0 +1,144 @@
+"""Which forge is meant, and what CI tells of the pull request that a job runs for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from reconciler.forge.gitea import Gitea
+from reconciler.forge.github import GitHub
+from reconciler.forge.gitlab import GitLab
+from reconciler.model.errors import Invalid, Stalled
+from reconciler.ports import Forge
+
+FORGES = ("github", "gitlab", "gitea")
+TOKEN_VARIABLE = "HEADROOM_FORGE_TOKEN"  # noqa: S105 - the name of a variable
+_TOKENS = {
+    "github": ("GITHUB_TOKEN", "GH_TOKEN"),
+    "gitlab": ("GITLAB_TOKEN",),
+    "gitea": ("GITEA_TOKEN", "GITHUB_TOKEN"),  # a job of Gitea Actions has both
+}
+_PULL = re.compile(r"refs/pull/(\d+)/")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a CI job knows. number: of its pull request; head_commit: of that, not of the merge that CI may have checked out;
+    url: of the job. "" and None for what is not known."""
+
+    api: str = ""
+    repository: str = ""
+    number: int | None = None
+    head_commit: str = ""
+    url: str = ""
+
+
+def surroundings(kind: str, environment: Mapping[str, str]) -> Surroundings:
+    """From the variables of GitHub Actions, Gitea Actions (which has the same) or GitLab CI; nothing outside of CI."""
+    if kind == "gitlab":
+        return _gitlab(environment)
+    repository = environment.get("GITHUB_REPOSITORY", "")
+    pull = _event(environment).get("pull_request") or {}
+    found = _PULL.match(environment.get("GITHUB_REF", ""))
+    number = pull.get("number") or (int(found[1]) if found else None)
+    server, run = environment.get("GITHUB_SERVER_URL", ""), environment.get("GITHUB_RUN_ID", "")
+    return Surroundings(
+        api=environment.get("GITHUB_API_URL", ""),
+        repository=repository,
+        number=number,
+        head_commit=str((pull.get("head") or {}).get("sha") or ""),
+        url=f"{server}/{repository}/actions/runs/{run}" if server and run else "",
+    )
+
+
+def _gitlab(environment: Mapping[str, str]) -> Surroundings:
+    number = environment.get("CI_MERGE_REQUEST_IID", "")
+    return Surroundings(
+        api=environment.get("CI_API_V4_URL", ""),
+        repository=environment.get("CI_MERGE_REQUEST_PROJECT_ID") or environment.get("CI_PROJECT_ID", ""),
+        number=int(number) if number.isdigit() else None,
+        # A pipeline for merged results has checked out a merge, which is nobody's commit.
+        head_commit=environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or environment.get("CI_COMMIT_SHA", ""),
+        url=environment.get("CI_JOB_URL", ""),
+    )
+
+
+def _event(environment: Mapping[str, str]) -> dict[str, Any]:
+    path = environment.get("GITHUB_EVENT_PATH", "")
+    if not path:
+        return {}
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def forge_token(kind: str, token_file: str = "") -> str:
+    """Read anew by every caller. Raises `Stalled` where there is none."""
+    if token_file:
+        try:
+            return Path(token_file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Stalled(
+                f"token file {token_file} cannot be read ({getattr(error, 'strerror', None) or 'it is not text'})",
+                reason="AuthenticationFailed",
+                hint="set forge.tokenFile to a file with the token alone",
+            ) from error
+    names = (TOKEN_VARIABLE, *_TOKENS[kind])
+    token = next((os.environ[name].strip() for name in names if os.environ.get(name, "").strip()), "")
+    if not token:
+        raise Stalled(
+            f"there is no token for {kind}",
+            reason="AuthenticationFailed",
+            hint=f"set {' or '.join(names[:2])} to a token that may comment on pull requests",
+        )
+    return token
+
+
+def open_forge(kind: str, *, repository: str, token: str, api: str = "", plain_http: bool = False) -> Forge:
+    """repository: `OWNER/NAME`, or GitLab's path or number; api: its root, where it is not the public one's. plain_http: the
+    token may be sent without encryption, to any host.
+
+    Raises `Invalid` for what cannot be asked anything.
+    """
+    if kind not in FORGES:
+        raise Invalid(f"{kind!r} is no forge", hint=f"write one of {', '.join(FORGES)}")
+    if not repository or (kind != "gitlab" and repository.count("/") != 1):
+        raise Invalid(
+            f"{repository!r} is no repository on {kind}", hint="set forge.repository to OWNER/NAME, as in its address"
+        )
+    if kind == "gitea" and not api:
+        raise Invalid("Gitea has no public address", hint="set forge.api to https://HOST/api/v1")
+    if api:
+        _check_address(api, plain_http=plain_http)
+    if kind == "github":
+        return GitHub(repository, token, api=api)
+    if kind == "gitlab":
+        return GitLab(repository, token, api=api)
+    return Gitea(repository, token, api=api)
+
+
+def _check_address(api: str, *, plain_http: bool) -> None:
+    parts = urlsplit(api)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.query:
+        raise Invalid("forge.api is no address of an API", hint="write https://HOST/api/v1, with no user and no token")
+    if parts.scheme == "http" and not plain_http and not _is_this_machine(parts.hostname):
+        raise Invalid(
+            f"the token for {parts.hostname} is not sent over plain http",
+            hint="write https, or set git.plainHttp when the network between is trusted",
+        )
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

@@ -1,0 +1,43 @@
+"""Settings of the forge: reports on pull requests, webhooks, and proposals instead of writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeSettings:
+    """Where pull requests are. kind: github, gitlab, gitea, or "" for none. repository: `OWNER/NAME`. api: its address, ""
+    for the public one's. token_file: a path; without one the token is in HEADROOM_FORGE_TOKEN.
+
+    reports: the daemon tells on every open pull request what merging would change. interval: between looks for new ones.
+    """
+
+    kind: str = ""
+    repository: str = ""
+    api: str = ""
+    token_file: str = ""
+    reports: bool = False
+    interval: timedelta = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    """Where the forge tells of pushes and pull requests. listen: address, "" for none. secret_file: what it signs them with;
+    without one the secret is in HEADROOM_WEBHOOK_SECRET."""
+
+    listen: str = ""
+    secret_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalSettings:
+    """Instead of writing to the cluster, headroom keeps a pull request with what it would write; needs `forge`.
+
+    branch: where the rendered manifests are, "" for no such mode. base: the branch that it is merged into. folder: in it.
+    """
+
+    branch: str = ""
+    base: str = "main"
+    folder: str = "rendered"

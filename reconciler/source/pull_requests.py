@@ -1,0 +1,47 @@
+"""What merging each pull request of a repository would make of its files: one clone for all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from reconciler.model.errors import Stalled
+from reconciler.model.pull_requests import PullRequest
+from reconciler.source.failures import OPERATION_FAILED
+from reconciler.source.merging import Revisions, Sides, sides_in
+from reconciler.source.opening import GitOptions
+from reconciler.source.selection import Scope
+
+
+class PullRequestTrees:
+    """url: of the repository that the pull requests go into, from which their heads can be fetched. Used by one thread."""
+
+    def __init__(self, url: str, subdirectory: str, options: GitOptions) -> None:
+        self._url = url
+        self._scope = Scope.of(subdirectory, options.templates)
+        self._options = options
+        key = hashlib.sha256(url.encode()).hexdigest()[:16]
+        self._temporary = None if options.state else Path(tempfile.mkdtemp(prefix="headroom-git-"))
+        self._folder = (self._temporary or Path(options.state)) / f"pull-requests-{key}"
+
+    def sides(self, pull: PullRequest) -> Sides:
+        """The base beside the merge. Raises `Stalled`; a clone that cannot be used is made anew the next time."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            sides = sides_in(
+                self._folder, self._url, Revisions(pull.base_branch, pull.head_ref), self._scope, self._options
+            )
+        except Stalled as failure:
+            if failure.reason == OPERATION_FAILED:
+                shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        _, _, commit = (sides.head.revision or "").partition("@")
+        # The forge's reference is a number to readers; the branch has a name.
+        return replace(sides, head=replace(sides.head, revision=f"{pull.head_branch}@{commit}"))
+
+    def close(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)

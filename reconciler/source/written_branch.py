@@ -1,0 +1,118 @@
+"""A branch that headroom writes: one commit on top of another branch, replaced as a whole each time."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from reconciler.model.errors import Stalled
+from reconciler.source.commands import CommandFailedError, Commands
+from reconciler.source.credentials import parse_address
+from reconciler.source.failures import stalled
+from reconciler.source.opening import GitOptions
+from reconciler.source.remote import Remote
+
+_PERSON = {
+    f"GIT_{role}_{what}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "headroom"), ("EMAIL", "headroom@localhost"))
+}
+_GONE = f"0 {'0' * 40}"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What the branch has in one folder. files: text by path in it; keep: whether a file that the base has there, and that is
+    not among these, stays."""
+
+    name: str
+    files: Mapping[str, str]
+    keep: Callable[[str], bool]
+
+
+class WrittenBranch:
+    """url: of the repository; branch: headroom's alone, whatever else is pushed there is lost."""
+
+    def __init__(self, url: str, branch: str, options: GitOptions) -> None:
+        self._address = parse_address(url)
+        self._branch = branch
+        self._options = options
+
+    def write(self, folder: Folder, *, base: str, message: str) -> bool | None:
+        """True: pushed; False: it was so already; None: there is no difference from the base, and the branch is removed.
+
+        Raises `Stalled` where the base is not there or the push is refused.
+        """
+        scratch = Path(tempfile.mkdtemp(prefix="headroom-git-"))
+        try:
+            remote = Remote(
+                self._address,
+                scratch / "repository.git",
+                credentials=self._options.credentials,
+                timeout=self._options.timeout,
+            )
+            return self._write(remote, scratch, folder, base, message)
+        except CommandFailedError as error:
+            raise stalled(error, self._address.url, "write a branch of") from error
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _write(self, remote: Remote, scratch: Path, folder: Folder, base: str, message: str) -> bool | None:
+        parent = remote.fetch(remote.head(f"refs/heads/{base}"))
+        git = Commands(
+            remote.folder,
+            timeout=self._options.timeout.total_seconds(),
+            environment={**_PERSON, "GIT_INDEX_FILE": str(scratch / "index")},
+        )
+        tree = _tree(git, parent, folder, scratch / "files")
+        earlier = self._earlier(remote)
+        if tree == git.line("rev-parse", f"{parent}^{{tree}}"):
+            if earlier:
+                remote.push(self._branch, None, earlier=earlier)
+            return None
+        if earlier and _is(git, earlier, tree, parent, message):
+            return False
+        commit = git.line("commit-tree", tree, "-p", parent, "-m", message)
+        remote.push(self._branch, commit, earlier=earlier)
+        return True
+
+    def _earlier(self, remote: Remote) -> str:
+        """The commit that the branch is at; "" where there is none."""
+        try:
+            head = remote.head(f"refs/heads/{self._branch}")
+        except Stalled as failure:
+            if "has no branch or tag" in failure.message:
+                return ""
+            raise
+        return remote.fetch(head)
+
+
+def _tree(git: Commands, parent: str, folder: Folder, scratch: Path) -> str:
+    """The parent's tree with the folder's new contents."""
+    git.run("read-tree", parent)
+    listed = git.run("ls-tree", "-r", "-z", "--name-only", parent, "--", f"{folder.name}/").decode("utf-8", "replace")
+    root = PurePosixPath(folder.name)
+    lines = []
+    for path in filter(None, listed.split("\0")):
+        name = str(PurePosixPath(path).relative_to(root))
+        if name not in folder.files and not folder.keep(name):
+            lines.append(f"{_GONE}\t{path}")
+    scratch.mkdir()
+    names = sorted(folder.files)
+    for number, name in enumerate(names):
+        (scratch / str(number)).write_text(folder.files[name], encoding="utf-8")
+    paths = "".join(f"{scratch / str(number)}\n" for number in range(len(names)))
+    objects = git.run("hash-object", "-w", "--no-filters", "--stdin-paths", feed=paths.encode()).decode().split()
+    lines += [f"100644 {found}\t{root / name}" for name, found in zip(names, objects, strict=True)]
+    git.run("update-index", "-z", "--index-info", feed="".join(f"{line}\0" for line in lines).encode())
+    # The copy has no contents of the files that stay as they are.
+    return git.line("write-tree", "--missing-ok")
+
+
+def _is(git: Commands, commit: str, tree: str, parent: str, message: str) -> bool:
+    """Read from the commit itself: a shallow copy hides parents."""
+    head, _, said = git.run("cat-file", "commit", commit).decode("utf-8", "replace").partition("\n\n")
+    return {f"tree {tree}", f"parent {parent}"} <= set(head.splitlines()) and said.strip() == message.strip()

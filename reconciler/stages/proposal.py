@@ -1,0 +1,61 @@
+"""Proposes the plan as documents in Git instead of writing to the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from reconciler.manifests.crds import to_yaml
+from reconciler.manifests.rendered import read_rendered
+from reconciler.model.changes import Action, Apply, ChangeSet, Delete, ObjectChange
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import Manifest
+from reconciler.ports import Proposals, ProposedPlan
+from reconciler.render.templates import TemplateSource
+from reconciler.render.writes import node_claim_ref, node_pool_document
+from reconciler.stages.state import PassState
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeWrites:
+    """Statuses, and marks on nodes that exist, are not among the documents: nothing but the cluster can hold them."""
+
+    phase: ClassVar[str] = "apply"
+
+    proposals: Proposals
+    templates: TemplateSource
+
+    def run(self, state: PassState) -> PassState:
+        """A repository that could not be read as a whole proposes nothing: what is missing would look like a deletion."""
+        plan = state.required_plan
+        if state.tree.revision is None or plan.blocked or state.tree.reasons_to_keep:
+            return replace(state, change_set=ChangeSet(state.unrendered))
+        documents = {file_of(ref): to_yaml(manifest) for ref, manifest in self._documents(state)}
+        going = {action.node_claim for action in (*plan.node_claims.delete, *plan.node_claims.release)}
+        # What Git has of a placeholder that stands stays there, or whoever applies the documents would delete it.
+        standing = {file_of(node_claim_ref(claim.name)) for claim in state.view.node_claims if claim.name not in going}
+        self.proposals.propose(documents, keep=standing.__contains__, state=ProposedPlan(plan, state.tree.revision))
+        return replace(state, change_set=ChangeSet(state.unrendered))
+
+    def _documents(self, state: PassState) -> Iterator[tuple[ObjectRef, Manifest]]:
+        """All that should be in force, not only what differs from the cluster; sorted."""
+        templates = state.templates or self.templates.of(state.tree.files)
+        written = {write.ref: write.manifest for write in state.writes if isinstance(write, Apply)}
+        deleted = {write.ref for write in state.writes if isinstance(write, Delete)}
+        found = dict(written)
+        for item in state.repository.manifests:
+            if item.ref in found or item.ref in deleted:
+                continue
+            manifest = item.manifest
+            if item.ref.kind == "NodePool":
+                change = ObjectChange(item.ref, Action.UPDATE, manifest=manifest)
+                manifest = node_pool_document(templates, change, read_rendered)
+            found[item.ref] = manifest
+        yield from sorted(found.items(), key=lambda pair: pair[0])
+
+
+def file_of(ref: ObjectRef) -> str:
+    """One file for each object, such as capacitybuffer.shop.web.yaml. A namespace has no dots, so that none can be taken for another."""
+    parts = (ref.kind.lower(), *((ref.namespace,) if ref.namespace else ()), ref.name)
+    return ".".join(parts).replace("/", "%2F") + ".yaml"

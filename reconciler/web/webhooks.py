@@ -1,0 +1,116 @@
+"""Receives webhooks on a port of their own: what the forge signed is handed on, everything else is refused.
+
+A webhook only hastens what would happen at the next interval. So none is kept, and one that is lost does no harm.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler
+from typing import cast
+
+from reconciler.model.errors import Invalid
+from reconciler.web.bounded_server import DEADLINE, SILENCE, BoundedServer, Limits, parse_address
+
+PATH = "/webhook"
+MOST_BYTES = 5 * 2**20
+"""Of a body; a push of thousands of commits may have more, and is then found by the next poll."""
+_MOST_CONNECTIONS = 16
+_MOST_BODIES = 4
+"""In memory at once."""
+
+Take = Callable[[Mapping[str, str], bytes], int]
+"""(headers in lower case, body) → the HTTP status to answer with."""
+_WORDS = {
+    200: "nothing to do",
+    202: "taken",
+    400: "the body is not what its header says",
+    401: "the signature is missing or wrong",
+}
+
+
+class WebhookServer:
+    """address: as for `PageServer`. take: decides about each; it must answer at once and is called from several threads."""
+
+    def __init__(self, address: str, take: Take, *, deadline: float = DEADLINE) -> None:
+        place = parse_address(address)
+        try:
+            self._server = _Server(place, take, Limits(deadline, _MOST_CONNECTIONS, _MOST_BODIES))
+        except OSError as error:
+            raise Invalid(
+                f"cannot listen on {address}: {error.strerror or error}",
+                hint="set webhooks.listen to a free address of this machine, such as 127.0.0.1:8081",
+            ) from error
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="webhooks", daemon=True
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it listens, with the port it got."""
+        host, port = self._server.server_address[:2]
+        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops at once; answers under way are cut off."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.cut_off(everything=True)
+        self._server.server_close()
+
+
+class _Server(BoundedServer):
+    def __init__(self, address: tuple[str, int], take: Take, limits: Limits) -> None:
+        self.take = take
+        super().__init__(address, _Handler, limits)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = SILENCE
+    server_version = "headroom"
+    sys_version = ""
+
+    def do_POST(self) -> None:
+        server = cast("_Server", self.server)
+        if self.path.partition("?")[0] != PATH:
+            return self._answer(404, f"webhooks are taken at {PATH}")
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()):
+            return self._answer(411, "a webhook tells its length")
+        if int(length) > MOST_BYTES:
+            return self._answer(413, f"a webhook has at most {MOST_BYTES} bytes")
+        if not server.slots.acquire(blocking=False):
+            return self._answer(503, "too many webhooks at once")
+        try:
+            body = self.rfile.read(int(length))
+            if len(body) < int(length):
+                return self._answer(400, _WORDS[400])
+            server.has_asked(self.request)
+            status = server.take({name.lower(): value for name, value in self.headers.items()}, body)
+        finally:
+            server.slots.release()
+        return self._answer(status, _WORDS.get(status, "refused"))
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """For what is no POST, and for what is no HTTP at all: one line instead of the library's page."""
+        del explain
+        self._answer(405 if code == 501 else code, message or "bad request")  # noqa: PLR2004 - an unknown method
+
+    def _answer(self, status: int, words: str) -> None:
+        self.close_connection = True
+        content = f"{words}\n".encode()
+        self.send_response(status)
+        if status == 405:  # noqa: PLR2004 - Method Not Allowed says which are
+            self.send_header("Allow", "POST")
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's own argument
+        """Refused webhooks are counted, not logged: anyone can send as many as they like."""

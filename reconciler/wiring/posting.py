@@ -1,0 +1,122 @@
+"""A difference as what is posted on a pull request, and the forge that it is posted to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.comparison import Comparison
+from reconciler.forge.opening import Surroundings, forge_token, open_forge, surroundings
+from reconciler.forge.publishing import Publication
+from reconciler.forge.sticky_comment import Report
+from reconciler.model.errors import Failure, Invalid
+from reconciler.model.findings import Severity
+from reconciler.model.pull_requests import Annotation, CommitState, CommitStatus
+from reconciler.ports import Forge
+from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.page import difference_page
+from reconciler.settings import Settings
+from reconciler.wiring.pages import rendered_page
+
+_CONTEXT = "headroom/plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The pull request that is posted to. head_commit: "" where only the plan tells it; url: of the CI job, "" outside of one."""
+
+    forge: Forge
+    number: int
+    head_commit: str = ""
+    url: str = ""
+    from_fork: bool = False
+
+
+@contextmanager
+def destination(kind: str, number: int | None, settings: Settings) -> Iterator[Destination]:
+    """What CI tells, unless settings and flags say otherwise. Raises `Invalid` or `Stalled` for what is missing."""
+    around = surroundings(kind, os.environ)
+    number = number or around.number
+    if number is None:
+        raise Invalid(
+            "the pull request's number is not known",
+            hint="run in the CI of a pull request, or name it with --pull-request",
+        )
+    forge = forge_of(kind, settings, around)
+    try:
+        # A number that was named may be of another pull request than the one that CI runs for.
+        own = around.number in (None, number)
+        # Asked before anything is planned, which takes longer: a token that is not valid is told at once.
+        from_fork = forge.pull_request(number).from_fork
+        yield Destination(forge, number, around.head_commit if own else "", around.url, from_fork)
+    finally:
+        forge.close()
+
+
+def forge_of(kind: str, settings: Settings, around: Surroundings | None = None) -> Forge:
+    """The forge of the settings, or the one that CI runs on."""
+    around = around or Surroundings()
+    chosen = settings.forge
+    return open_forge(
+        kind,
+        repository=chosen.repository or around.repository,
+        token=forge_token(kind, chosen.token_file),
+        api=chosen.api or around.api,
+        plain_http=settings.git.plain_http,
+    )
+
+
+def publication(
+    comparison: Comparison, settings: Settings, *, cluster: str, at: datetime, commit: str = "", url: str = ""
+) -> Publication:
+    """commit: the pull request's head, where that is not what was planned."""
+    change = comparison.change
+    page = difference_page(change, cluster=cluster, timelines=comparison.timelines)
+    commit = commit or _commit_of(change.head.revision)
+    words = change.failed_gates[0] if change.failed_gates else str(page["summary"])
+    return Publication(
+        Report(settings.path.strip("/"), at, commit, rendered_page("report.md.j2", page)),
+        CommitStatus(status_context(settings), _state(change), words, url),
+        str(page["summary"]),
+        tuple(_annotations(change)),
+    )
+
+
+def failed(failure: Failure, settings: Settings, url: str = "") -> CommitStatus:
+    """What is said of a commit that could not be planned."""
+    return CommitStatus(status_context(settings), CommitState.ERROR, failure.message, url)
+
+
+def status_context(settings: Settings) -> str:
+    """One for each folder that is planned by itself."""
+    path = settings.path.strip("/")
+    return f"{_CONTEXT} ({path})" if path else _CONTEXT
+
+
+def _state(change: Difference) -> CommitState:
+    errors = any(finding.severity is Severity.ERROR for finding in change.new_findings)
+    return CommitState.FAILURE if errors or change.failed_gates else CommitState.SUCCESS
+
+
+def _commit_of(revision: str | None) -> str:
+    _, _, commit = (revision or "").partition("@sha1:")
+    if not commit:
+        raise Invalid("a working tree has no commit to post about", hint="name HEAD as a revision, such as main..HEAD")
+    return commit
+
+
+def _annotations(change: Difference) -> Iterator[Annotation]:
+    for finding in change.new_findings:
+        if finding.position is not None:
+            about = f"{finding.ref}: " if finding.ref else ""
+            hint = f"\n{finding.hint}" if finding.hint else ""
+            yield Annotation(
+                finding.position.file.removeprefix("./"),
+                max(1, finding.position.line),
+                finding.severity,
+                finding.code,
+                f"{about}{finding.message}{hint}",
+            )

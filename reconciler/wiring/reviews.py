@@ -1,0 +1,109 @@
+"""The daemon's reports on pull requests: planned on its own view of the cluster, so that CI needs no access to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from reconciler.clocks import FixedClock
+from reconciler.comparison import Comparison, Request, compare
+from reconciler.daemon.reviews import Reviews
+from reconciler.model.errors import Failure, Invalid, Transient, Waiting
+from reconciler.model.pull_requests import PullRequest
+from reconciler.ports import Clock, Cluster, Forge, Source
+from reconciler.settings import Settings
+from reconciler.wiring.catalog import open_catalog
+from reconciler.wiring.cycle import caps_of, make_cycle
+from reconciler.wiring.posting import failed, forge_of, publication
+from reconciler.wiring.repository import git_options
+
+
+def reporter_of(settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> Reporter | None:
+    """None where the settings ask for no reports. source: the repository's newest tree, without waiting for it."""
+    return Reporter(settings, source, cluster, clock) if settings.forge.reports else None
+
+
+def reviews_by(
+    reporter: Reporter | None, settings: Settings, is_leader: Callable[[], bool], on_result: Callable[[str], None]
+) -> Reviews | None:
+    """None where nobody reports."""
+    if reporter is None:
+        return None
+    return Reviews(
+        pull_requests=reporter.pull_requests,
+        report=reporter.report,
+        base=reporter.base,
+        is_leader=is_leader,
+        interval=settings.forge.interval,
+        on_result=on_result,
+    )
+
+
+class Reporter:
+    """What `Reviews` asks for. Raises `Invalid` for settings that do not suffice."""
+
+    def __init__(self, settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> None:
+        from reconciler.source.credentials import is_remote  # noqa: PLC0415 - only where it is used
+        from reconciler.source.pull_requests import PullRequestTrees  # noqa: PLC0415 - likewise
+
+        if not settings.forge.kind:
+            raise Invalid("forge.reports needs a forge", hint="set forge.kind to github, gitlab or gitea")
+        if not is_remote(settings.repository):
+            raise Invalid("forge.reports needs a repository on a forge", hint="set repository to its URL")
+        self._settings = settings
+        self._source = source
+        self._cluster = cluster
+        self._clock = clock
+        self._trees = PullRequestTrees(settings.repository, settings.path, git_options(settings))
+
+    def base(self) -> str | None:
+        try:
+            return self._source.read().revision
+        except Failure:
+            return None  # the poll tells of it
+
+    def pull_requests(self) -> list[PullRequest]:
+        branch = (self.base() or "").partition("@")[0]
+        with _opened(self._settings) as forge:
+            return [pull for pull in forge.open_pull_requests() if pull.base_branch == branch]
+
+    def report(self, pull: PullRequest) -> str:
+        from reconciler.forge.publishing import publish  # noqa: PLC0415 - only where it is used
+
+        now = self._clock.now()
+        with _opened(self._settings) as forge:
+            try:
+                comparison = self._comparison(pull, now)
+            except Failure as failure:
+                if not isinstance(failure, Transient | Waiting):
+                    forge.set_status(pull.head_commit, failed(failure, self._settings))
+                raise
+            said = publication(comparison, self._settings, cluster=self._cluster.name, at=now)
+            silent = not comparison.change.has_changes and not said.annotations
+            return publish(forge, pull.number, said, only_if_there=silent).value
+
+    def _comparison(self, pull: PullRequest, now: datetime) -> Comparison:
+        sides = self._trees.sides(pull)
+        # A cycle for each pull request: what one of them breaks must be no last good version for another.
+        cycle = make_cycle(
+            self._settings,
+            source=self._source,
+            cluster=self._cluster,
+            catalog=open_catalog(self._settings, self._cluster, self._clock),
+            clock=FixedClock(now),
+            capped=False,
+        )
+        caps = caps_of(self._settings)
+        request = Request(sides.base, sides.head, sides.conflicts, caps=caps, foreign=pull.from_fork, names=sides.names)
+        return compare(cycle, request)
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[Forge]:
+    """A forge for one look: the token's file may have changed since the last one."""
+    forge = forge_of(settings.forge.kind, settings)
+    try:
+        yield forge
+    finally:
+        forge.close()

@@ -1,0 +1,86 @@
+"""The daemon's webhook receiver: what the forge announces is looked at at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from reconciler.daemon.daemon import Daemon
+from reconciler.daemon.reviews import Reviews
+from reconciler.model.errors import Failure, Invalid
+from reconciler.settings import Settings
+from reconciler.source.latest import LatestTree
+from reconciler.telemetry.logs import logger
+from reconciler.web.webhooks import PATH, WebhookServer
+
+SECRET_VARIABLE = "HEADROOM_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """What a webhook sets going; each answers at once."""
+
+    source: LatestTree
+    daemon: Daemon
+    reviews: Reviews | None
+
+    def push(self) -> None:
+        self.source.hasten()
+        self.daemon.poll_now()
+
+    def pull_request(self) -> None:
+        if self.reviews is not None:
+            self.reviews.wake()
+
+
+def receive_webhooks(settings: Settings, announced: Announced, count: Callable[[str], None], stack: ExitStack) -> None:
+    """Until the stack is left; not at all where the settings name no address. Raises `Invalid` where there is no secret."""
+    from reconciler.forge.webhooks import Push, UnsignedError, read_webhook  # noqa: PLC0415 - only where it is used
+
+    if not settings.webhooks.listen:
+        return
+    _secret(settings)
+
+    def take(headers: Mapping[str, str], body: bytes) -> int:
+        try:
+            event = read_webhook(headers, body, _secret(settings))
+        except UnsignedError:
+            count("unsigned")
+            return 401
+        except Failure:
+            count("invalid")
+            return 400
+        if event is None:
+            count("ignored")
+            return 200
+        count("taken")
+        if isinstance(event, Push) and (not settings.revision or event.branch == settings.revision):
+            announced.push()
+        announced.pull_request()
+        return 202
+
+    receiver = WebhookServer(settings.webhooks.listen, take)
+    stack.callback(receiver.close)
+    receiver.start()
+    logger().info("receives webhooks", at=f"http://{receiver.address}{PATH}")
+
+
+def _secret(settings: Settings) -> str:
+    """Read anew for each webhook. An empty one would let everybody sign."""
+    path = settings.webhooks.secret_file
+    try:
+        secret = Path(path).read_text(encoding="utf-8").strip() if path else os.environ.get(SECRET_VARIABLE, "").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise Invalid(
+            f"secret file {path} cannot be read ({why})", hint="set webhooks.secretFile to a file with the secret alone"
+        ) from error
+    if not secret:
+        raise Invalid(
+            "webhooks are received only with a secret that they are signed with",
+            hint=f"set {SECRET_VARIABLE} or webhooks.secretFile to what the forge was given",
+        )
+    return secret

@@ -1,0 +1,159 @@
+"""Gitea as a process: a real forge with pull requests, comments, statuses, webhooks and git over HTTP.
+
+Started by the `gitea` fixture for the tests that ask for it. State is SQLite in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import subprocess
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import urllib3
+
+from tests.controlplane.lifeline import Lifeline
+from tests.controlplane.ports import LOOPBACK, free_port
+from tests.controlplane.process import Process
+from tests.controlplane.programs import find_data, find_program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ADMIN = "platform"
+"""The user whom tests act as. `pull_request_author` makes others."""
+_SETTINGS = """\
+RUN_MODE = prod
+RUN_USER = {user}
+WORK_PATH = {folder}
+I_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true
+[server]
+HTTP_ADDR = {host}
+HTTP_PORT = {port}
+ROOT_URL = {url}/
+STATIC_ROOT_PATH = {static}
+DISABLE_SSH = true
+OFFLINE_MODE = true
+[database]
+DB_TYPE = sqlite3
+PATH = {folder}/gitea.db
+[security]
+INSTALL_LOCK = true
+SECRET_KEY = of-a-test
+PASSWORD_HASH_ALGO = pbkdf2$1000$50
+PASSWORD_COMPLEXITY = off
+[service]
+DISABLE_REGISTRATION = true
+[webhook]
+ALLOWED_HOST_LIST = loopback
+[repository]
+DEFAULT_BRANCH = main
+[indexer]
+ISSUE_INDEXER_TYPE = db
+[queue]
+TYPE = channel
+[actions]
+ENABLED = false
+[log]
+MODE = console
+LEVEL = warn
+"""
+
+
+class ForgeError(OSError):
+    """Gitea's answer to a request was an error."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"{status}: {text}")
+        self.status = status
+
+
+class Gitea:
+    """Runs in the `with` block. url: its address; token: of ADMIN, for everything."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lifeline = Lifeline()
+        port = free_port()
+        self.url = f"http://{LOOPBACK}:{port}"
+        self.token = ""
+        self._pool = urllib3.PoolManager(timeout=30.0)
+        self._config = folder / "app.ini"
+        self._config.write_text(
+            _SETTINGS.format(
+                user=getpass.getuser(),
+                folder=folder,
+                host=LOOPBACK,
+                port=port,
+                url=self.url,
+                static=find_data("gitea-static"),
+            )
+        )
+        command = [str(find_program("gitea")), "web", f"--config={self._config}"]
+        self._process = Process("gitea", command, folder=folder, lifeline=self._lifeline, environment=_ENVIRONMENT)
+
+    def __enter__(self) -> Self:
+        try:
+            self._admin("migrate")
+            self._process.start()
+            self._process.wait_until(self._answers)
+            self.token = self.add_user(ADMIN, "--admin")
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.stop()
+        self._lifeline.close()
+
+    def add_user(self, name: str, *flags: str) -> str:
+        """A user and a token of theirs for everything."""
+        mail = f"--email={name}@example.invalid"
+        words = ("admin", "user", "create", f"--username={name}", mail, "--password=of-a-test")
+        self._admin(*words, "--must-change-password=false", *flags)
+        made = self._admin("admin", "user", "generate-access-token", f"--username={name}", "--scopes=all", "--raw")
+        return made.strip().splitlines()[-1]
+
+    def api(self, method: str, path: str, body: dict[str, Any] | None = None, *, token: str | None = None) -> Any:
+        """One request to /api/v1; ForgeError for an error status."""
+        response = self._pool.request(
+            method,
+            f"{self.url}/api/v1{path}",
+            body=None if body is None else json.dumps(body),
+            headers={"Authorization": f"token {token or self.token}", "Content-Type": "application/json"},
+        )
+        if response.status >= 300:
+            raise ForgeError(response.status, response.data.decode(errors="replace")[:500])
+        return json.loads(response.data) if response.data.strip() else None
+
+    def git_url(self, repository: str, *, token: str | None = None) -> str:
+        """Where git clones and pushes; with a token for who may push."""
+        sign_in = f"{ADMIN}:{token}@" if token else ""
+        return f"{self.url.replace('://', f'://{sign_in}')}/{repository}.git"
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self._pool.request("GET", f"{self.url}/api/healthz", retries=False).status == 200)
+        except urllib3.exceptions.HTTPError:
+            return False
+
+    def _admin(self, *words: str) -> str:
+        done = subprocess.run(
+            [str(find_program("gitea")), f"--config={self._config}", *words],
+            cwd=self._folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(self._folder), **_ENVIRONMENT},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"gitea {' '.join(words)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return done.stdout
+
+
+_ENVIRONMENT = {"GIT_CONFIG_NOSYSTEM": "1"}

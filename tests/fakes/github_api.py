@@ -1,0 +1,182 @@
+"""What GitHub publishes of the endpoints that headroom uses, with a little state behind."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.fakes.forge_server import Endpoint, ForgeServer
+
+TEXT = {"type": "string"}
+_PER_PAGE = {"per_page": {"type": "string", "pattern": "^([1-9][0-9]?|100)$"}}
+_COMMENT = {"required": ["body"], "properties": {"body": {"type": "string", "minLength": 1, "maxLength": 65536}}}
+_STATUS = {
+    "required": ["state"],
+    "properties": {
+        "state": {"enum": ["error", "failure", "pending", "success"]},
+        "target_url": {"type": "string", "format": "uri", "pattern": "^https?://"},
+        "description": {"type": "string", "maxLength": 140},
+        "context": TEXT,
+    },
+}
+_ANNOTATION = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["path", "start_line", "end_line", "annotation_level", "message"],
+    "properties": {
+        "path": TEXT,
+        "start_line": {"type": "integer", "minimum": 1},
+        "end_line": {"type": "integer", "minimum": 1},
+        "start_column": {"type": "integer"},
+        "end_column": {"type": "integer"},
+        "annotation_level": {"enum": ["notice", "warning", "failure"]},
+        "message": {"type": "string", "maxLength": 65536},
+        "title": {"type": "string", "maxLength": 255},
+        "raw_details": TEXT,
+    },
+}
+_OUTPUT = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["summary"],
+    "properties": {
+        "title": TEXT,
+        "summary": {"type": "string", "maxLength": 65535},
+        "text": TEXT,
+        "annotations": {"type": "array", "maxItems": 50, "items": _ANNOTATION},
+    },
+}
+_CHECK = {
+    "name": TEXT,
+    "head_sha": {"type": "string", "pattern": "^[0-9a-f]{40}$"},
+    "details_url": TEXT,
+    "status": {"enum": ["queued", "in_progress", "completed"]},
+    "conclusion": {"enum": ["action_required", "cancelled", "failure", "neutral", "success", "skipped", "timed_out"]},
+    "output": _OUTPUT,
+}
+_PULL = {"title": TEXT, "body": TEXT, "base": TEXT, "state": {"enum": ["open", "closed"]}}
+_LISTED = {
+    "state": {"enum": ["open", "closed", "all"]},
+    "head": {"type": "string", "pattern": "^[^:]+:.+$"},
+    "base": TEXT,
+    "sort": {"enum": ["created", "updated", "popularity", "long-running"]},
+    "direction": {"enum": ["asc", "desc"]},
+    **_PER_PAGE,
+}
+_REPOSITORY = "/repos/example/capacity"
+
+
+class GitHubState:
+    """comments: of pull request 7; login "" is a workflow's token, which may not ask who it is; checks: whether it may make
+    check runs."""
+
+    def __init__(self) -> None:
+        self.login = "headroom-bot"
+        self.checks = True
+        self.comments: list[dict[str, Any]] = []
+        self.pulls: list[dict[str, Any]] = [pull(7, "more"), pull(8, "theirs", owner="stranger")]
+        self.statuses: list[dict[str, Any]] = []
+        self.runs: list[list[dict[str, Any]]] = []
+        self.minimized: list[str] = []
+
+    def author(self) -> dict[str, str]:
+        return {"login": self.login, "type": "User"} if self.login else {"login": "github-actions[bot]", "type": "Bot"}
+
+    def endpoints(self, _server: ForgeServer) -> list[Endpoint]:
+        return [
+            Endpoint("GET", "/user", lambda _m, _b: (200, self.author()) if self.login else (403, {"message": "no"})),
+            Endpoint("GET", f"{_REPOSITORY}/pulls/(\\d+)", self._pull),
+            Endpoint("GET", f"{_REPOSITORY}/pulls", lambda _m, _b: (200, self.pulls), query={"properties": _LISTED}),
+            Endpoint(
+                "POST",
+                f"{_REPOSITORY}/pulls",
+                self._open,
+                body={"required": ["head", "base"], "properties": {**_PULL, "head": TEXT}},
+            ),
+            Endpoint("PATCH", f"{_REPOSITORY}/pulls/(\\d+)", self._pull, body={"properties": _PULL}),
+            Endpoint(
+                "GET",
+                f"{_REPOSITORY}/issues/7/comments",
+                lambda _m, _b: (200, self.comments),
+                query={"properties": _PER_PAGE},
+            ),
+            Endpoint("POST", f"{_REPOSITORY}/issues/7/comments", self._comment, body=_COMMENT),
+            Endpoint("PATCH", f"{_REPOSITORY}/issues/comments/(\\d+)", self._edit, body=_COMMENT),
+            Endpoint("DELETE", f"{_REPOSITORY}/issues/comments/(\\d+)", self._delete),
+            Endpoint("POST", f"{_REPOSITORY}/statuses/[0-9a-f]{{40}}", self._status, body=_STATUS),
+            Endpoint(
+                "POST",
+                f"{_REPOSITORY}/check-runs",
+                self._run,
+                body={"required": ["name", "head_sha"], "properties": _CHECK},
+            ),
+            Endpoint("PATCH", f"{_REPOSITORY}/check-runs/1", self._run, body={"properties": _CHECK}),
+            Endpoint(
+                "POST",
+                "(/api)?/graphql",
+                self._minimize,
+                body={
+                    "required": ["query"],
+                    "properties": {
+                        "query": {"type": "string", "pattern": "minimizeComment.*classifier: OUTDATED"},
+                        "variables": {"type": "object", "required": ["id"]},
+                    },
+                },
+            ),
+        ]
+
+    def _pull(self, found: re.Match[str], body: Any) -> tuple[int, Any]:
+        pulls = [each for each in self.pulls if each["number"] == int(found[1])]
+        if not pulls:
+            return 404, {"message": "Not Found"}
+        pulls[0].update(body or {})
+        return 200, pulls[0]
+
+    def _open(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
+        self.pulls.append({**pull(9, body["head"]), "title": body["title"], "body": body["body"]})
+        return 201, self.pulls[-1]
+
+    def _comment(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
+        number = len(self.comments) + 1
+        self.comments.append({"id": number, "node_id": f"IC_{number}", "body": body["body"], "user": self.author()})
+        return 201, self.comments[-1]
+
+    def _edit(self, found: re.Match[str], body: Any) -> tuple[int, Any]:
+        comments = [each for each in self.comments if each["id"] == int(found[1])]
+        if not comments:
+            return 404, {"message": "Not Found"}
+        comments[0]["body"] = body["body"]
+        return 200, comments[0]
+
+    def _delete(self, found: re.Match[str], _body: Any) -> tuple[int, Any]:
+        kept = [each for each in self.comments if each["id"] != int(found[1])]
+        gone = len(kept) < len(self.comments)
+        self.comments = kept
+        return (204, None) if gone else (404, {"message": "Not Found"})
+
+    def _status(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
+        self.statuses.append(body)
+        return 201, body
+
+    def _run(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
+        if not self.checks:
+            return 403, {"message": "You must authenticate via a GitHub App."}
+        self.runs.append(body["output"]["annotations"])
+        return 201, {"id": 1}
+
+    def _minimize(self, _found: re.Match[str], body: Any) -> tuple[int, Any]:
+        self.minimized.append(body["variables"]["id"])
+        return 200, {"data": {}}
+
+
+def pull(number: int, branch: str, *, owner: str = "example") -> dict[str, Any]:
+    """As GitHub shows one, as far as headroom reads it."""
+    return {
+        "number": number,
+        "title": f"Change from {branch}",
+        "state": "open",
+        "body": None,
+        "html_url": f"https://github.com/example/capacity/pull/{number}",
+        "head": {"ref": branch, "sha": f"{number:040x}", "repo": {"full_name": f"{owner}/capacity"}},
+        "base": {"ref": "main", "sha": "f" * 40, "repo": {"full_name": "example/capacity"}},
+    }

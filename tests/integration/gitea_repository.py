@@ -1,0 +1,110 @@
+"""A capacity repository on a real Gitea, with its clone: branches are pushed, and pull requests opened."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.controlplane.gitea import ADMIN, Gitea
+from tests.e2e.capacity_repository import IDENTITY
+
+ROOT = Path(__file__).resolve().parents[2]
+NODE_POOL = (ROOT / "config" / "scaffold" / "nodepools.yaml").read_text()
+
+
+def buffer(name: str, replicas: int) -> str:
+    """Chunks of one CPU each."""
+    return f"""\
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {{name: {name}}}
+spec:
+  provisioningStrategy: buffer.x-k8s.io/active-capacity
+  podTemplateRef: {{name: {name}}}
+  replicas: {replicas}
+---
+apiVersion: v1
+kind: PodTemplate
+metadata: {{name: {name}}}
+template:
+  spec:
+    containers:
+      - {{name: main, image: "a:1", resources: {{requests: {{cpu: "1"}}}}}}
+"""
+
+
+class GiteaRepository:
+    """Made on the forge with a first commit on `main`: a NodePool, and a buffer of three chunks."""
+
+    def __init__(self, gitea: Gitea, name: str, folder: Path) -> None:
+        self.gitea = gitea
+        self.name = f"{ADMIN}/{name}"
+        self.folder = folder
+        gitea.api("POST", "/user/repos", {"name": name, "default_branch": "main", "private": True})
+        folder.mkdir()
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("remote", "add", "origin", gitea.git_url(self.name, token=gitea.token))
+        self.push("main", {"pools.yaml": NODE_POOL, "web.yaml": buffer("web", 3)})
+
+    def push(self, branch: str, files: dict[str, str | None], *, start: str = "") -> str:
+        """Commits the files (None deletes one) on a branch, made at `start` where that is given, and pushes it."""
+        if start:
+            self.git("checkout", "--quiet", "-b", branch, start)
+        else:
+            self.git("checkout", "--quiet", "-B", branch)
+        for name, text in files.items():
+            path = self.folder / name
+            if text is None:
+                path.unlink()
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "Change capacity")
+        self.git("push", "--quiet", "--set-upstream", "origin", branch)
+        return self.git("rev-parse", "HEAD")
+
+    def open_pull_request(self, branch: str, *, head: str = "", token: str | None = None) -> int:
+        body = {"title": f"Change from {branch}", "head": head or branch, "base": "main"}
+        made = self.gitea.api("POST", f"/repos/{self.name}/pulls", body, token=token)
+        return int(made["number"])
+
+    def comments(self, number: int) -> list[dict[str, Any]]:
+        found = self.gitea.api("GET", f"/repos/{self.name}/issues/{number}/comments")
+        return list(found or [])
+
+    def pull_requests(self) -> list[dict[str, Any]]:
+        return list(self.gitea.api("GET", f"/repos/{self.name}/pulls?state=all") or [])
+
+    def statuses(self, commit: str) -> dict[str, dict[str, Any]]:
+        """The last status of each context."""
+        found = self.gitea.api("GET", f"/repos/{self.name}/commits/{commit}/status")
+        return {status["context"]: status for status in found["statuses"] or []}
+
+    def headroom(self, *words: str, **environment: str) -> subprocess.Popen[str]:
+        """The command, in the clone, with what Gitea Actions would tell it; started, not waited for."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "reconciler", *words],
+            cwd=self.folder,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self.folder.parent),
+                "PYTHONPATH": str(ROOT),
+                "GITHUB_API_URL": f"{self.gitea.url}/api/v1",
+                "GITHUB_REPOSITORY": self.name,
+                "GITEA_TOKEN": self.gitea.token,
+                **environment,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def git(self, *words: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(self.folder), *IDENTITY, *words], check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()

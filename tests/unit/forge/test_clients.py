@@ -1,0 +1,207 @@
+"""The clients of GitHub and GitLab against servers that check every request against what those forges publish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from reconciler.forge.connection import ATTEMPTS, GoneError
+from reconciler.forge.github import GitHub
+from reconciler.forge.gitlab import GitLab
+from reconciler.model.errors import Failure, Invalid, Stalled, Transient
+from reconciler.model.findings import Severity
+from reconciler.model.pull_requests import Annotation, Comment, CommitState, CommitStatus
+from reconciler.ports import Forge
+from tests.fakes.forge_server import Fault, ForgeServer
+from tests.fakes.github_api import GitHubState
+from tests.fakes.gitlab_api import GitLabState
+
+TOKEN = "glpat-or-ghp-or-whatever-1234567890"
+COMMIT = f"{7:040x}"
+STATUS = CommitStatus("headroom/plan", CommitState.FAILURE, "+3 nodes, " + "x" * 300, "https://ci.example/1")
+
+
+class Running:
+    """A client, the server that it talks to, what is behind that, and the seconds that it waited."""
+
+    def __init__(self, state: GitHubState | GitLabState) -> None:
+        self.state = state
+        self.waits: list[float] = []
+        self.server = ForgeServer(
+            "/api/v3" if isinstance(state, GitHubState) else "/api/v4", f"Bearer {TOKEN}", state.endpoints
+        )
+        self.forge: Forge
+        if isinstance(state, GitHubState):
+            self.forge = GitHub("example/capacity", TOKEN, api=self.server.url, wait=self.waits.append)
+        else:
+            self.forge = GitLab("platform/capacity", TOKEN, api=self.server.url, wait=self.waits.append)
+
+
+@pytest.fixture(params=[GitHubState, GitLabState], ids=["github", "gitlab"])
+def running(request: pytest.FixtureRequest) -> Iterator[Running]:
+    made = Running(request.param())
+    with made.server:
+        yield made
+        made.forge.close()
+    assert made.server.mistakes == []
+
+
+@pytest.fixture
+def github() -> Iterator[Running]:
+    made = Running(GitHubState())
+    with made.server:
+        yield made
+        made.forge.close()
+    assert made.server.mistakes == []
+
+
+@pytest.fixture
+def gitlab() -> Iterator[Running]:
+    made = Running(GitLabState())
+    with made.server:
+        yield made
+        made.forge.close()
+    assert made.server.mistakes == []
+
+
+def test_comments_are_made_changed_and_deleted_over_several_pages(running: Running) -> None:
+    forge = running.forge
+    for number in range(1, 6):
+        assert forge.add_comment(7, f"Number {number}").identity == str(number)
+    assert [comment.body for comment in forge.comments(7)] == [f"Number {number}" for number in range(1, 6)]
+    assert sum("GET" in asked and ("comments" in asked or "notes" in asked) for asked in running.server.asked) == 3
+    forge.edit_comment(7, forge.comments(7)[4], "Another")
+    forge.delete_comment(7, forge.comments(7)[0])
+    forge.delete_comment(7, Comment("1", ""))
+    assert [comment.body for comment in forge.comments(7)] == ["Number 2", "Number 3", "Number 4", "Another"]
+    with pytest.raises(GoneError):
+        forge.edit_comment(7, Comment("1", ""), "Too late")
+
+
+def test_pull_requests_are_read_opened_changed_and_closed(running: Running) -> None:
+    forge = running.forge
+    pull = forge.pull_request(7)
+    assert (pull.head_commit, pull.head_branch, pull.base_branch) == (COMMIT, "more", "main")
+    assert [each.from_fork for each in forge.open_pull_requests()] == [False, True]
+    assert pull.head_ref == ("refs/pull/7/head" if forge.name == "GitHub" else "refs/merge-requests/7/head")
+    made = forge.open_pull_request(title="Proposed", body="By headroom.", head="headroom/production", base="main")
+    assert (made.number, made.is_open) == (9, True)
+    forge.edit_pull_request(9, title="Proposed again", body="Later.")
+    forge.close_pull_request(9)
+    closed = forge.pull_request(9)
+    assert (closed.title, closed.body, closed.is_open) == ("Proposed again", "Later.", False)
+    assert 9 in [each.number for each in forge.pull_requests_of("headroom/production")]
+    with pytest.raises(GoneError, match="or the token may not see it"):
+        forge.pull_request(12)
+
+
+def test_a_status_is_within_what_the_forge_takes(running: Running) -> None:
+    running.forge.set_status(COMMIT, STATUS)
+    (sent,) = running.state.statuses
+    assert sent["state"] == ("failure" if running.forge.name == "GitHub" else "failed")
+    assert sent["target_url"] == "https://ci.example/1"
+
+
+def test_remarks_beside_lines_come_in_pieces_where_there_are_such(running: Running) -> None:
+    remarks = [Annotation("pools.yaml", line, Severity.ERROR, "code", "It is wrong.") for line in range(1, 121)]
+    there = running.forge.annotate(COMMIT, STATUS, "Three errors.", remarks)
+    if isinstance(running.state, GitLabState):
+        assert not there
+        return
+    assert there
+    assert [len(run) for run in running.state.runs] == [50, 50, 20]
+    assert {row["annotation_level"] for run in running.state.runs for row in run} == {"failure"}
+    running.state.checks = False
+    assert not running.forge.annotate(COMMIT, STATUS, "Three errors.", remarks)
+
+
+def test_hidden_comments_are_outdated_on_github_and_folded_up_elsewhere(running: Running) -> None:
+    comment = running.forge.add_comment(7, "Old")
+    running.forge.hide_comment(7, comment)
+    if isinstance(running.state, GitHubState):
+        assert running.state.minimized == ["IC_1"]
+        assert running.server.asked[-1] == "POST /api/graphql"
+    else:
+        assert "<details><summary>An earlier report, outdated</summary>\n\nOld" in running.forge.comments(7)[0].body
+
+
+def test_a_workflows_token_which_may_not_ask_its_name_knows_its_comments_all_the_same(github: Running) -> None:
+    assert isinstance(github.state, GitHubState)
+    github.state.login = ""
+    github.forge.add_comment(7, "Ours")
+    github.state.comments.append({"id": 2, "body": "A person's", "user": {"login": "eve", "type": "User"}})
+    assert [comment.body for comment in github.forge.comments(7)] == ["Ours"]
+
+
+def test_a_status_that_is_already_so_is_no_failure_on_gitlab(gitlab: Running) -> None:
+    assert isinstance(gitlab.state, GitLabState)
+    gitlab.state.unchanged = True
+    gitlab.forge.set_status(COMMIT, STATUS)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(429, {"Retry-After": "7"}),
+        Fault(403, {"X-RateLimit-Remaining": "0", "Retry-After": "7"}, {"message": "rate limit exceeded"}),
+        Fault(403, {"Retry-After": "7"}, {"message": "You have exceeded a secondary rate limit"}),
+    ],
+    ids=["429", "primary", "secondary"],
+)
+def test_a_rate_limit_is_waited_for_and_nothing_is_done_twice(running: Running, fault: Fault) -> None:
+    running.server.faults = [fault]
+    running.forge.add_comment(7, "Once")
+    assert running.waits == [7.0]
+    assert [comment.body for comment in running.forge.comments(7)] == ["Once"]
+
+
+def test_a_rate_limit_of_an_hour_is_not_waited_for(running: Running) -> None:
+    running.server.faults = [Fault(429, {"Retry-After": "3600"})]
+    with pytest.raises(Transient, match="limits the rate of requests"):
+        running.forge.pull_request(7)
+    assert running.waits == []
+
+
+@pytest.mark.parametrize("fault", [Fault(502), Fault(0)], ids=["502", "cut"])
+def test_reading_is_tried_again_and_making_is_not(running: Running, fault: Fault) -> None:
+    running.server.faults = [fault, fault]
+    assert running.forge.pull_request(7).number == 7
+    assert running.waits == [1.0, 2.0]
+    running.server.faults = [fault]
+    with pytest.raises(Transient):
+        running.forge.add_comment(7, "Perhaps made before it failed")
+
+
+def test_a_server_that_stays_down_is_given_up(running: Running) -> None:
+    running.server.faults = [Fault(500)] * ATTEMPTS
+    with pytest.raises(Transient, match="500"):
+        running.forge.pull_request(7)
+    assert running.server.faults == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "words"),
+    [
+        (Fault(401, body={"message": f"Bad credentials {TOKEN}"}), Stalled, r"401: Bad credentials \*\*\*"),
+        (Fault(422, body={"message": "Validation Failed\n", "errors": [{"field": "body"}]}), Invalid, "Validation"),
+        (Fault(301, {"Location": "https://elsewhere.example/"}), Invalid, "sends GET .* to https://elsewhere.example/"),
+        (Fault(200, body="words"), Transient, "did not answer with a list"),
+    ],
+    ids=["401", "422", "301", "no list"],
+)
+def test_what_the_forge_says_is_told_without_the_token(
+    running: Running, fault: Fault, kind: type[Failure], words: str
+) -> None:
+    running.server.faults = [fault]
+    with pytest.raises(kind, match=words) as told:
+        running.forge.open_pull_requests()
+    assert TOKEN not in f"{told.value.message} {told.value.hint} {told.value!r}"
+    assert "\n" not in told.value.message
+
+
+def test_the_next_page_is_only_asked_for_at_the_same_place(running: Running) -> None:
+    link = {"Link": '<https://elsewhere.example/api?page=2>; rel="next"'}
+    running.server.faults = [Fault(200, link, [])]
+    assert running.forge.open_pull_requests() == ()
+    assert len(running.server.asked) == 1
