@@ -82,12 +82,12 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             },
             probes={"/healthz": check_page(daemon.health), "/readyz": check_page(daemon.readiness)},
         )
+        receive_webhooks(settings, Announced(source, daemon, reviews), metrics.count_webhook, stack)
         stack.callback(server.close)
         server.start()
         cluster.start(on_change(cluster, daemon))
         if reviews is not None:
             reviews.start(stack)
-        receive_webhooks(settings, Announced(source, daemon, reviews), metrics.count_webhook, stack)
         look = f"http://{server.address}/status, /metrics, /readyz"
         log.info("started", cluster=cluster.name, repository=settings.repository or ".", look=look)
         code = daemon.run(until_settled=until_settled, at_most=None if at_most is None else timedelta(seconds=at_most))
