@@ -71,7 +71,7 @@ def decide(demand: Demand, state: RequestState, there: Whereabouts, now: datetim
         case Phase.BACKING_OFF:
             return Decision(state.record, _merged(state, _accepted(_backing_off(state))))
         case Phase.BOOKED:
-            return _booked(state, there, now)
+            return _booked(state, there, now, rules)
         case _ if state.ends is not None:
             return _ended(state, state.ends, now)
     return _asked(demand, state, there, now, rules)
@@ -94,14 +94,18 @@ def retry_delay(attempt: int, rules: RequestRules) -> timedelta:
 def _provisioned(
     demand: Demand, state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules
 ) -> Decision:
+    consumed = tuple(0 for _ in demand.groups)
+    record = replace(state.record, under_way=False, retry_at=None, provisioned=now, consumed=consumed)
+    return Decision(record, _merged(state, _found(state, there, rules)))
+
+
+def _found(state: RequestState, there: Whereabouts, rules: RequestRules) -> Sequence[Condition]:
     made = state.record.attempt > 0
     message = f"room for {there.ready:,} pods {'was made' if made else 'was found'}; it is booked for {format_duration(rules.booked_for)}"
     found = [Condition(PROVISIONED, ConditionStatus.TRUE, MADE if made else FOUND, message)]
     if state.kind is RequestKind.CHECK:
         found.append(Condition(CAPACITY_AVAILABLE, ConditionStatus.TRUE, FOUND, message))
-    consumed = tuple(0 for _ in demand.groups)
-    record = replace(state.record, under_way=False, retry_at=None, provisioned=now, consumed=consumed)
-    return Decision(record, _merged(state, _accepted(*found)))
+    return _accepted(*found)
 
 
 def _no_room(state: RequestState, there: Whereabouts, now: datetime) -> Decision:
@@ -137,11 +141,13 @@ def _tried(state: RequestState, there: Whereabouts, now: datetime, rules: Reques
     return Decision(record, _merged(state, _accepted(_not_yet(FAILED_ATTEMPT, message))))
 
 
-def _booked(state: RequestState, there: Whereabouts, now: datetime) -> Decision:
+def _booked(state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules) -> Decision:
+    """What a kill kept from being written, after the record and before the status, is made good."""
     if there.unplaced:
         message = f"of {there.unplaced:,} pods the room is gone, and there is no other: {there.why}"
         return _ended(state, Ending(CAPACITY_REVOKED, "CapacityIsGone", message), now)
-    return Decision(state.record, _merged(state, ()))
+    told = any(item.type == PROVISIONED and item.status is ConditionStatus.TRUE for item in state.status_conditions)
+    return Decision(state.record, _merged(state, () if told else _found(state, there, rules)))
 
 
 def _backing_off(state: RequestState) -> Condition:
