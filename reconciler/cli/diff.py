@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     from reconciler.source.merging import Sides
 
 
+def _amount(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    """No amount is more than nan, so that this bound would never be met."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is no amount: write a number of USD, such as 100.")
+    return value
+
+
 @click.command("diff", short_help="What merging BASE..HEAD would change.")
 @click.argument("revisions", metavar="BASE..HEAD|FOLDER")
 @click.argument("other", metavar="[FOLDER]", required=False)
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--max-monthly-increase",
     type=click.FloatRange(min=0),
+    callback=_amount,
     metavar="USD",
     help="Fail when merging costs more than this over the coming 30 days.",
 )

@@ -68,8 +68,7 @@ def _gap(placement: Placement, outcome: Outcome) -> str:
     if outcome.bound is None or outcome.bound <= 0:
         return ""
     gap = math.ceil(round(max(0.0, _price(placement) / outcome.bound - 1) * 1000, 3)) / 1000
-    # The price is rounded to the nearest cent: a bound that equals it must not look lower.
-    least = _price(placement) if gap == 0 else math.floor(round(outcome.bound * 100, 3)) / 100
+    least = math.floor(round(outcome.bound * 100, 3)) / 100
     doubt = ", which may be out of reach" if gap > _LARGE_GAP else ""
     return f", at most {gap:.1%} over the least possible (not under ${least:.2f}/h{doubt})"
 

@@ -196,7 +196,7 @@ def test_submodules_are_not_followed(repository: GitRepository, tmp_path: Path) 
     repository.push()
     tree = opened(repository, tmp_path).read()
     assert list(tree.files) == ["pool.yaml"]
-    assert tree.skipped == (("vendored", "is a submodule; submodules are not followed"),)
+    assert tree.skipped == (("vendored", "it is a submodule; submodules are not followed"),)
 
 
 def signing_key(folder: Path, name: str) -> Path:

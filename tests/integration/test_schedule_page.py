@@ -130,7 +130,8 @@ SCHEDULES = st.builds(
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(schedule=SCHEDULES, hour=st.integers(0, 3 * 8784), days=st.integers(1, 60))
 def test_it_agrees_with_the_engine_on_any_schedule(page: Page, schedule: Schedule, hour: int, days: int) -> None:
-    start = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(hours=hour)
+    # In the past, since of what is to come the newer of the two zone databases knows more.
+    start = datetime(2022, 1, 1, tzinfo=UTC) + timedelta(hours=hour)
     expected = timeline(schedule, start, start + timedelta(days=days), start)
     answer = page.ask(schedule_document(schedule), start, start, start + timedelta(days=days))
     assert answer["findings"] == []
