@@ -75,7 +75,12 @@ def test_a_heartbeat_is_no_change(empty_api_server: ControlPlane) -> None:
 
     def beat(minute: int) -> None:
         at = f"2026-03-01T12:{minute:02}:00Z"
-        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": at, "lastTransitionTime": at}
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "lastHeartbeatTime": at,
+            "lastTransitionTime": "2026-03-01T11:00:00Z",
+        }
         plane.api.patch("v1", "Node", "node-1", {"status": {"conditions": [ready]}}, subresource="status")
 
     beat(0)
