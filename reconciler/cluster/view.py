@@ -166,21 +166,17 @@ class ViewStore:
         if before == decoded.value:
             return problem
         values[key] = decoded.value
-        if isinstance(decoded.value, LiveObject):
-            self._changed("objects")
         used = node_newly_used(before, decoded.value)
         if begins_to_go(before, decoded.value) or (used and is_held(self._values.get(NODES.key, {}).get(("", used)))):
             self._room_taken += 1
-        return self._changed(_part_of(resource))
+        return self._changed(*_parts_of(resource, decoded.value))
 
     def _drop(self, resource: Resource, key: Key) -> bool:
         gone = self._values.get(resource.key, {}).pop(key, None)
         if gone is None:
             return False
-        if isinstance(gone, LiveObject):
-            self._changed("objects")
         self._room_taken += is_held(gone)
-        return self._changed(_part_of(resource))
+        return self._changed(*_parts_of(resource, gone))
 
     def _set_gap(self, topic: tuple[str, ...], text: str) -> bool:
         if self._gaps.get(topic, "") == text:
@@ -191,10 +187,11 @@ class ViewStore:
             del self._gaps[topic]
         return self._changed("gaps")
 
-    def _changed(self, part: str) -> bool:
-        self._made.pop(part, None)
-        if part in _FOLLOWING:
-            self._made.pop(_FOLLOWING[part], None)
+    def _changed(self, *parts: str) -> bool:
+        for part in parts:
+            self._made.pop(part, None)
+            if part in _FOLLOWING:
+                self._made.pop(_FOLLOWING[part], None)
         self._revision += 1
         self._view = None
         return True
@@ -319,6 +316,12 @@ def _grouped(kind: str, texts: Sequence[str]) -> Iterator[str]:
 
 def _by_key(item: tuple[Key, Value]) -> Key:
     return item[0]
+
+
+def _parts_of(resource: Resource, value: object) -> tuple[str, ...]:
+    """What a change of this value changes. A Deployment of balloon pods is an object among workloads."""
+    part = _part_of(resource)
+    return (part, "objects") if isinstance(value, LiveObject) and part != "objects" else (part,)
 
 
 def _part_of(resource: Resource) -> str:
