@@ -6,21 +6,20 @@ turned away.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler
 from typing import Any, cast
 
-from reconciler.model.errors import Invalid
-from reconciler.web.bounded_server import DEADLINE, MOST_CONNECTIONS, SILENCE, BoundedServer, Limits, parse_address
+from reconciler.web.bounded_server import DEADLINE, MOST_CONNECTIONS, SILENCE, BoundedServer, Limits
+from reconciler.web.listener import Listener
 from reconciler.web.pages import TEXT, Page, Response
 
 MOST_PAGES = 8
 """Answers under way of pages that may take long, or whose reader may be slow."""
 
 
-class PageServer:
-    """address: `HOST:PORT`, `[IPv6]:PORT` or `:PORT` for all interfaces; port 0 takes a free one.
+class PageServer(Listener):
+    """address: as for `Listener`.
 
     probes: pages that answer at once, whatever else goes on. Raises `Invalid` when it cannot listen there. Pages are called from several threads at once.
     """
@@ -35,35 +34,13 @@ class PageServer:
         most_connections: int = MOST_CONNECTIONS,
         most_pages: int = MOST_PAGES,
     ) -> None:
-        host, port = parse_address(address)
         limits = Limits(deadline, most_connections, most_pages)
-        try:
-            self._server = _Server((host, port), dict(pages), dict(probes or {}), limits)
-        except OSError as error:
-            raise Invalid(
-                f"cannot listen on {address}: {error.strerror or error}",
-                hint="set `listen` to a free address of this machine, such as 127.0.0.1:0",
-            ) from error
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="web", daemon=True
+        super().__init__(
+            address,
+            lambda place: _Server(place, dict(pages), dict(probes or {}), limits),
+            name="web",
+            hint="set `listen` to a free address of this machine, such as 127.0.0.1:0",
         )
-
-    @property
-    def address(self) -> str:
-        """Where it listens, with the port it got."""
-        host, port = self._server.server_address[:2]
-        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stops at once; answers under way are cut off."""
-        if self._thread.is_alive():
-            self._server.shutdown()
-            self._thread.join()
-        self._server.cut_off(everything=True)
-        self._server.server_close()
 
 
 class _Server(BoundedServer):

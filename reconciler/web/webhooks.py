@@ -5,13 +5,12 @@ A webhook only hastens what would happen at the next interval. So none is kept, 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler
 from typing import cast
 
-from reconciler.model.errors import Invalid
-from reconciler.web.bounded_server import DEADLINE, SILENCE, BoundedServer, Limits, parse_address
+from reconciler.web.bounded_server import DEADLINE, SILENCE, BoundedServer, Limits
+from reconciler.web.listener import Listener
 
 PATH = "/webhook"
 MOST_BYTES = 5 * 2**20
@@ -30,38 +29,17 @@ _WORDS = {
 }
 
 
-class WebhookServer:
-    """address: as for `PageServer`. take: decides about each; it must answer at once and is called from several threads."""
+class WebhookServer(Listener):
+    """address: as for `Listener`. take: decides about each; it must answer at once and is called from several threads."""
 
     def __init__(self, address: str, take: Take, *, deadline: float = DEADLINE) -> None:
-        place = parse_address(address)
-        try:
-            self._server = _Server(place, take, Limits(deadline, _MOST_CONNECTIONS, _MOST_BODIES))
-        except OSError as error:
-            raise Invalid(
-                f"cannot listen on {address}: {error.strerror or error}",
-                hint="set webhooks.listen to a free address of this machine, such as 127.0.0.1:8081",
-            ) from error
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="webhooks", daemon=True
+        limits = Limits(deadline, _MOST_CONNECTIONS, _MOST_BODIES)
+        super().__init__(
+            address,
+            lambda place: _Server(place, take, limits),
+            name="webhooks",
+            hint="set webhooks.listen to a free address of this machine, such as 127.0.0.1:8081",
         )
-
-    @property
-    def address(self) -> str:
-        """Where it listens, with the port it got."""
-        host, port = self._server.server_address[:2]
-        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stops at once; answers under way are cut off."""
-        if self._thread.is_alive():
-            self._server.shutdown()
-            self._thread.join()
-        self._server.cut_off(everything=True)
-        self._server.server_close()
 
 
 class _Server(BoundedServer):
