@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,12 +19,13 @@ from reconciler.model.errors import Failure
 from reconciler.model.findings import Finding
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.plan.limits import PlanCaps
+from reconciler.plan.limits import PlanCaps, Standing, cap_notes, within_caps
 from reconciler.render.comparison import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.gates import Gates
 from reconciler.report.difference.objects import document_changes
 from reconciler.spending.month import spending
+from reconciler.stages.lowered_limits import lowered_limits
 from reconciler.stages.result import PassResult
 
 UNCAPPED = PlanCaps(new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, prune_share=1.0, nodes_per_request=0)
@@ -71,7 +73,7 @@ def compare(cycle: Cycle, request: Request) -> Comparison:
         head.required_plan,
         Details(
             written=(base.written, head.written),
-            refused=tuple(_refused(base.written, head.written)),
+            refused=(*_refused(base.written, head.written), *_lowered_limits(base, head)),
             templates=_by_templates(base, head),
             spending=spent,
             conflicts=request.conflicts,
@@ -111,6 +113,15 @@ def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest
             yield Finding(code.name, code.severity, change.message, item.position, item.ref, change.path, change.hint)
 
 
+def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
+    """NodePools that are over a limit as soon as the head's stands."""
+    if base.basis is None or head.basis is None:
+        return ()
+    left, right = base.basis, head.basis
+    pools = left.declared.node_pools, right.declared.node_pools
+    return tuple(lowered_limits(*pools, right.view, right.instance_types))
+
+
 def _by_templates(base: PassResult, head: PassResult) -> tuple[ObjectChange, ...]:
     """What other templates make of the head's NodePools and of placeholders."""
     if base.templates is None or head.templates is None:
@@ -131,25 +142,16 @@ def _without_templates_of(head: SourceTree, base: SourceTree) -> tuple[SourceTre
     return replace(head, files=files), [note]
 
 
-def _cap_notes(caps: PlanCaps, head: Plan) -> list[str]:
+def _cap_notes(caps: PlanCaps, head: Plan) -> tuple[str, ...]:
     """What the daemon's caps make of it: they cut no figure here."""
-    notes = []
-    nodes = len(head.node_claims.create)
-    if caps.new_nodes_per_pass and nodes > caps.new_nodes_per_pass:
-        passes = -(-nodes // caps.new_nodes_per_pass)
-        notes.append(
-            f"a pass makes at most {caps.new_nodes_per_pass:,} new nodes, so that {nodes:,} take {passes:,} passes"
-        )
-    if caps.price_per_hour and head.cost.per_hour_after > caps.price_per_hour:
-        notes.append(
-            f"caps.pricePerHour holds back what goes beyond ${caps.price_per_hour:,.2f} an hour; the cost is counted in full"
-        )
-    made: dict[str, int] = {}
-    for creation in head.node_claims.create:
-        made[creation.planned.node_pool] = made.get(creation.planned.node_pool, 0) + 1
-    for pool, count in sorted(made.items()):
-        if caps.nodes_per_pool and count > caps.nodes_per_pool:
-            notes.append(
-                f"caps.nodesPerPool holds NodePool {pool} to {caps.nodes_per_pool:,} nodes; the cost is counted in full"
-            )
-    return notes
+    made = [item.planned for item in head.node_claims.create if not item.made_by]
+    new = Counter(head.new_node_pools)
+    standing = Standing(
+        head.cost.per_hour_before, {row.node_pool: row.total - new[row.node_pool] for row in head.budgets}
+    )
+    capped = within_caps(
+        *(made, caps, standing),
+        order={outcome.demand.ref: index for index, outcome in enumerate(head.demands)},
+        whole={outcome.demand.ref for outcome in head.demands if outcome.demand.whole},
+    )
+    return tuple(f"{note}; the figures count all of them" for note in cap_notes(capped))

@@ -86,12 +86,13 @@ class Cycle:
         self, *, include_pending: bool = False, tree: SourceTree | None = None, settled: bool = False
     ) -> PassResult:
         """The stages up to the plan: nothing is written. tree: plan this one instead of the source's newest. settled: as
-        after the pass in which what is no longer declared was deleted.
+        after the pass in which what is no longer declared was deleted, and with the nodes that others make for demands.
         """
         state = PassState(
             self._clock.now(),
             include_pending=include_pending,
             suspended=self._suspended,
+            settled=settled,
             tree=tree or SourceTree(None),
         )
         source = (self._source,) if tree is None else ()

@@ -1,4 +1,4 @@
-"""Settings of the forge: reports on pull requests, webhooks, and proposals instead of writes."""
+"""Settings of the forge: reports on pull requests, webhooks, proposals instead of writes, and snapshots for CI."""
 
 from __future__ import annotations
 
@@ -41,3 +41,15 @@ class ProposalSettings:
     branch: str = ""
     base: str = "main"
     folder: str = "rendered"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSettings:
+    """A snapshot of the cluster on a branch of the repository, for CI that has no access to the cluster.
+
+    publish: the daemon pushes it. branch: headroom's alone; `headroom diff` looks there. interval: between two at least.
+    """
+
+    publish: bool = False
+    branch: str = "headroom/snapshot"
+    interval: timedelta = timedelta(minutes=10)

@@ -12,7 +12,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, 
 from datetime import timedelta
 from typing import Any, TypeVar, get_type_hints
 
-from reconciler.forge_settings import ForgeSettings, ProposalSettings, WebhookSettings
+from reconciler.forge_settings import ForgeSettings, ProposalSettings, SnapshotSettings, WebhookSettings
 from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid, Misused
 from reconciler.settings_file import read_settings_file, snake
@@ -177,6 +177,7 @@ class Settings:
     forge: ForgeSettings = field(default_factory=ForgeSettings)
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     proposal: ProposalSettings = field(default_factory=ProposalSettings)
+    snapshot: SnapshotSettings = field(default_factory=SnapshotSettings)
     passes: PassSettings = field(default_factory=PassSettings)
     inventory: InventorySettings = field(default_factory=InventorySettings)
     caps: CapSettings = field(default_factory=CapSettings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from reconciler.manifests.instance_types import instance_types_from
+from reconciler.manifests.instance_types import AS_OF, date_of_prices, instance_types_from
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import InstanceType
 from reconciler.model.view import ClusterView
@@ -19,10 +19,12 @@ class FileCatalog:
         self._path = Path(path)
         self._stamp: tuple[int, int, int] | None = None
         self._instance_types: tuple[InstanceType, ...] = ()
+        self._as_of = ""
 
     @property
     def source(self) -> str:
-        return f"file {self._path}, which does not say as of when"
+        when = f"prices as of {self._as_of}" if self._as_of else f"undated: it has no {AS_OF}"
+        return f"file {self._path}, {when}"
 
     def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:  # noqa: ARG002 - the port's signature
         try:
@@ -54,6 +56,8 @@ class FileCatalog:
         except UnicodeEncodeError as error:
             raise Invalid(f"catalogue {self._path} has half of a surrogate pair, which no text can hold") from error
         try:
-            return instance_types_from(document)
+            found = instance_types_from(document)
+            self._as_of = date_of_prices(document)
         except Invalid as error:
             raise Invalid(f"{self._path}: {error.message}", hint=error.hint, causes=error.causes) from error
+        return found

@@ -51,7 +51,7 @@ class ClusterCatalog:
 
     @property
     def source(self) -> str:
-        return f"the catalogue of {self._cluster}" if self._came_with_one else self._observed.source
+        return f"the catalogue of {self._cluster}, undated" if self._came_with_one else self._observed.source
 
     def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:
         self._came_with_one = bool(view.catalog)

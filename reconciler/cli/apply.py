@@ -36,17 +36,18 @@ def command(*, now: datetime | None, timings: str | None, yes: bool, **values: A
     Exits 1 when anything could not be applied; whatever can be applied is. A write that waits for another one is not a failure.
     """
     from reconciler.cli.planning import print_plan, write_timings  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.wiring.reported_cluster import reported_cluster  # noqa: PLC0415 - likewise
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)
-    if settings.cluster.startswith("snapshot:"):
+    if settings.cluster.partition(":")[0] in {"snapshot", "published"}:
         raise click.UsageError(f"{settings.cluster} is read-only: apply to a real or an embedded cluster.")
     with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
         planned = session.cycle.plan()
         if planned.failure is not None:
             raise planned.failure
         plan = planned.required_plan
-        print_plan(plan, "text", cluster=session.cluster.name)
+        print_plan(plan, "text", cluster=reported_cluster(session.cluster, settings))
         if plan.has_changes and not yes:
             if not sys.stdin.isatty():
                 raise click.UsageError("Standard input is not a terminal, so nobody can confirm: give --yes to apply.")

@@ -141,10 +141,10 @@ def _printed(
         if not asked_for_span:
             yield to_json(budgets_document(budget_outcomes(pools, states, now), now=now, findings=found.findings))
             return
-        from reconciler.plan.budget_timeline import spans_over  # noqa: PLC0415 - numpy, where a span is asked for
+        from reconciler.plan.budget_timeline import pieces_over  # noqa: PLC0415 - numpy, where a span is asked for
 
-        spans = spans_over(budget_periods(pools, found.local_budgets, *span), states)
-        yield from budget_spans_json(spans, now=now, findings=found.findings)
+        pieces = pieces_over(budget_periods(pools, found.local_budgets, *span), states)
+        yield from budget_spans_json(pieces, now=now, findings=found.findings)
         return
     if output in {"svg", "html"}:
         yield _picture(output, found, now, span, zone=zone)
@@ -271,7 +271,7 @@ def _not_known_here(item: DeclaredManifest) -> Finding:
     return Finding(
         POOL_NOT_THERE.name,
         Severity.INFO,
-        f"{item.ref} has neither spec.template nor budgets: its budgets in the cluster are not known here",
+        "has neither spec.template nor budgets: its budgets in the cluster are not known here",
         item.position,
         item.ref,
         hint="read them from the cluster: --cluster, with or without --nodes",

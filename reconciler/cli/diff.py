@@ -14,8 +14,11 @@ from reconciler.cli.fork import is_of_a_fork
 from reconciler.cli.options import options, output_option, settings_from
 from reconciler.cli.posting import Posting, PostOptions, post_options, posting
 from reconciler.cli.progress import Progress
+from reconciler.cli.snapshot_age import tell_age
 
 if TYPE_CHECKING:
+    from reconciler.comparison import Request
+    from reconciler.report.difference.gates import Gates
     from reconciler.settings import Settings
     from reconciler.source.merging import Sides
 
@@ -76,39 +79,50 @@ def command(
     """
     from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
-    from reconciler.comparison import Request, compare  # noqa: PLC0415 - likewise
+    from reconciler.comparison import compare  # noqa: PLC0415 - likewise
     from reconciler.report.difference.gates import Gates  # noqa: PLC0415 - likewise
-    from reconciler.wiring.cycle import caps_of  # noqa: PLC0415 - likewise
+    from reconciler.wiring.reported_cluster import reported_cluster  # noqa: PLC0415 - likewise
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
-    settings = settings_from(values)
+    settings = _settings(values, other)
     now = now or SystemClock().now()  # one instant for both sides, so that time alone makes no difference
     gates = Gates(values["max_monthly_increase"], values["max_new_nodes"], values["no_unplaced"])
-    with posting(PostOptions.of(values), settings) as poster:
-        with Progress() as progress, open_session(settings, now=now, progress=progress, capped=False) as session:
+    with posting(PostOptions.of(click.get_current_context(), values), settings) as poster:
+        with (
+            Progress() as progress,
+            open_session(settings, now=now, progress=progress, capped=False, published=True) as session,
+        ):
+            tell_age(session.cluster, now)
             progress("git")
-            sides = _sides(settings, revisions, other)
-            request = Request(
-                sides.base,
-                sides.head,
-                sides.conflicts,
-                caps=caps_of(settings),
-                gates=gates,
-                foreign=_foreign(said=values["fork"], poster=poster),
-                names=sides.names,
-            )
+            foreign = _foreign(said=values["fork"], poster=poster)
+            request = _request(settings, _sides(settings, revisions, other), gates, foreign=foreign)
             comparison = compare(session.cycle, request)
-            cluster = session.cluster.name
+            cluster = reported_cluster(session.cluster, settings)
         print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)
-        if poster is not None:
-            poster.post(comparison, cluster, now)
-    if timings:
-        write_timings(timings, comparison.timings)
-    if comparison.change.failed_gates:
+        if timings:
+            write_timings(timings, comparison.timings)
         for sentence in comparison.change.failed_gates:
             click.echo(f"headroom: {sentence}", err=True)
+        # Last: all else has been said by then, whatever becomes of it.
+        if poster is not None:
+            poster.post(comparison, cluster, now)
+    if comparison.change.failed_gates:
         return exit_code_of_gates(detailed=detailed_exitcode)
     return exit_code_of_changes(changes=comparison.change.has_changes, detailed=detailed_exitcode)
+
+
+def _settings(values: dict[str, Any], other: str | None) -> Settings:
+    if other is not None and values["repo"]:
+        raise click.UsageError("--repo says nothing where two folders are compared: leave it out.")
+    return settings_from(values)
+
+
+def _request(settings: Settings, sides: Sides, gates: Gates, *, foreign: bool) -> Request:
+    from reconciler.comparison import Request  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.wiring.cycle import caps_of  # noqa: PLC0415 - likewise
+
+    caps = caps_of(settings)
+    return Request(sides.base, sides.head, sides.conflicts, caps=caps, gates=gates, foreign=foreign, names=sides.names)
 
 
 def _foreign(*, said: bool | None, poster: Posting | None) -> bool:

@@ -11,7 +11,8 @@ import click
 
 from reconciler.cli.options import options, output_option, settings_from
 from reconciler.cli.progress import Progress
-from reconciler.model.following import METRICS_PRODUCER_KIND
+from reconciler.cli.snapshot_age import tell_age
+from reconciler.model.errors import Invalid
 
 if TYPE_CHECKING:
     from reconciler.model.changes import Plan
@@ -51,7 +52,8 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)
-    with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
+    with Progress() as progress, open_session(settings, now=now, progress=progress, published=True) as session:
+        tell_age(session.cluster, session.clock.now())
         result = session.cycle.plan(include_pending=bool(values["include_pending"]))
     if result.failure is not None:
         raise result.failure
@@ -69,23 +71,30 @@ def _explained(
 ) -> tuple[Callable[[], dict[str, Any]], Callable[..., str]]:
     """How the named object is written as a document and as text."""
     from reconciler.report.explanation import demand, document, node_pool, schedule, text  # noqa: PLC0415 - see above
+    from reconciler.report.explanation.names import matching, near_words  # noqa: PLC0415 - likewise
 
-    kind, _, rest = name.partition("/")
-    if declared is not None and kind == METRICS_PRODUCER_KIND:
-        for item in declared.schedules:
-            if rest in {item.ref.name, f"{item.ref.namespace}/{item.ref.name}"}:
-                calendar = schedule.schedule_explanation(plan, declared, item)
-                return (
-                    partial(schedule.schedule_explanation_document, calendar),
-                    partial(schedule.schedule_explanation_text, calendar),
-                )
-    if declared is not None and kind == "NodePool":
-        for pool in declared.node_pools:
-            if rest.rpartition("/")[2] == pool.name:
-                nodes = node_pool.node_pool_explanation(plan, pool)
-                return (
-                    partial(node_pool.node_pool_explanation_document, nodes),
-                    partial(node_pool.node_pool_explanation_text, nodes),
-                )
-    found = demand.explanation(plan, name)
+    if declared is None:
+        found = demand.explanation(plan, name)
+        return partial(document.explanation_document, found), partial(text.explanation_text, found)
+    schedules = {str(item.ref): item for item in declared.schedules}
+    pools = {f"NodePool/{item.name}": item for item in declared.node_pools}
+    demands = {str(outcome.demand.ref) for outcome in plan.demands}
+    fitting = matching(name, (*demands, *schedules, *pools))
+    # The name of a buffer means the buffer, also where a NodePool is called the same.
+    others = [] if demands & set(fitting) else fitting
+    if len(others) > 1:
+        raise Invalid(f"{name!r} fits several objects", hint=near_words(name, others))
+    if others and others[0] in schedules:
+        calendar = schedule.schedule_explanation(plan, declared, schedules[others[0]])
+        return (
+            partial(schedule.schedule_explanation_document, calendar),
+            partial(schedule.schedule_explanation_text, calendar),
+        )
+    if others:
+        nodes = node_pool.node_pool_explanation(plan, pools[others[0]])
+        return (
+            partial(node_pool.node_pool_explanation_document, nodes),
+            partial(node_pool.node_pool_explanation_text, nodes),
+        )
+    found = demand.explanation(plan, name, (*schedules, *pools))
     return partial(document.explanation_document, found), partial(text.explanation_text, found)

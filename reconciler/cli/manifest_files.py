@@ -40,12 +40,18 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
 
 
 def paths_at(revision: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """The same files as they were at a revision of the repository that they are in; none where it had none. Raises `Stalled`."""
+    """The same files as they were at a revision of the repository that they are in; none where it had none.
+
+    Raises `Stalled`, and `Invalid` for a path in no repository.
+    """
+    from reconciler.source.revision import find_repository  # noqa: PLC0415 - only where a revision is named
+
     files: dict[str, bytes] = {}
     for path in paths:
         place = Path(path)
         folder = place if place.is_dir() else place.parent
         prefix = "" if folder == Path() else f"{folder.as_posix()}/"
+        find_repository(folder, hint="leave --base out, or name a folder of a Git repository")
         tree = tree_at(str(folder), revision, "", clock=SystemClock())
         found = {prefix + name: content for name, content in tree.files.items()}
         files |= found if place.is_dir() else {name: found[name] for name in (place.as_posix(),) if name in found}

@@ -46,7 +46,7 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
     "cluster": click.option(
         "--cluster",
         metavar="CLUSTER",
-        help="kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:SNAPSHOT]. Default: in-cluster, else the current kubeconfig context.",
+        help="kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]. Default: in-cluster, else the current kubeconfig context; diff, plan and explain look for a published snapshot after those.",
     ),
     "catalog": click.option(
         "--catalog",
@@ -75,6 +75,11 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
         "--check-placement",
         is_flag=True,
         help="Verify the placement with an independent checker; one that breaks a rule is not applied.",
+    ),
+    "cost": click.option(
+        "--cost",
+        is_flag=True,
+        help="Also work out what capacity costs over the coming 30 days, with all that schedules ask for.",
     ),
     "detailed_exitcode": click.option(
         "--detailed-exitcode",

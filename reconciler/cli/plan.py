@@ -10,11 +10,12 @@ import click
 from reconciler.cli.exit_codes import exit_code_of_changes
 from reconciler.cli.options import options, output_option, settings_from
 from reconciler.cli.progress import Progress
+from reconciler.cli.snapshot_age import tell_age
 
 
 @click.command("plan", short_help="What one pass would change.")
 @options(
-    "repo", "revision", "path", "cluster", "catalog", "dialect", "include_pending", "placement_mode", "check_placement", "now", "config", "timings",
+    "repo", "revision", "path", "cluster", "catalog", "dialect", "include_pending", "placement_mode", "check_placement", "cost", "now", "config", "timings",
     "detailed_exitcode",
 )  # fmt: skip
 @output_option("text", "json", "markdown", "html")
@@ -29,17 +30,21 @@ def command(*, output: str, now: datetime | None, timings: str | None, detailed_
         headroom plan --cluster snapshot:before.tar.gz --now 2026-12-24T18:00:00Z --output json
     """
     from reconciler.cli.planning import print_plan, write_timings  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.forecast import forecast  # noqa: PLC0415 - likewise
+    from reconciler.wiring.reported_cluster import reported_cluster  # noqa: PLC0415 - likewise
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     settings = settings_from(values)
-    with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
+    with Progress() as progress, open_session(settings, now=now, progress=progress, published=True) as session:
+        tell_age(session.cluster, session.clock.now())
         result = session.cycle.plan(include_pending=bool(values["include_pending"]))
-        cluster = session.cluster.name
+        cluster = reported_cluster(session.cluster, settings)
         outlook = session.cycle.outlook
+        spending = None if result.failure else forecast(session.cycle, result, thorough=bool(values["cost"]))
     if result.failure is not None:
         raise result.failure
     plan = result.required_plan
-    print_plan(plan, output, cluster=cluster, outlook=outlook)
+    print_plan(plan, output, cluster=cluster, outlook=outlook, spending=spending)
     if timings:
         write_timings(timings, result.timings)
     return exit_code_of_changes(changes=plan.has_changes, detailed=detailed_exitcode)

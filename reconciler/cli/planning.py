@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler.cli.paint import paint_for_stdout, width_of_stdout
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
+from reconciler.model.spending import Spending
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.outlook import Outlook
 from reconciler.report.difference.difference import Difference
@@ -25,19 +26,43 @@ from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.text import plan_text
 
+if TYPE_CHECKING:
+    from reconciler.wiring.reported_cluster import ReportedCluster
 
-def print_plan(plan: Plan, output: str, *, cluster: str, outlook: Outlook | None = None) -> None:
-    """outlook: for the pages, which also tell of the week to come."""
+
+def print_plan(
+    plan: Plan,
+    output: str,
+    *,
+    cluster: ReportedCluster,
+    outlook: Outlook | None = None,
+    spending: Spending | None = None,
+) -> None:
+    """outlook: for the pages, which also tell of the week to come. spending: of the coming 30 days, where it was worked out."""
     if output == "json":
-        click.echo(to_json(plan_document(plan)), nl=False)
+        click.echo(to_json(plan_document(plan, spending)), nl=False)
     elif output == "text":
-        click.echo(plan_text(plan, cluster=cluster, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
+        text = plan_text(
+            plan,
+            cluster=cluster.name,
+            snapshot=cluster.snapshot,
+            spending=spending,
+            paint=paint_for_stdout(),
+            width=width_of_stdout(),
+        )
+        click.echo(text, nl=False)
     else:
-        _print_page(plan_page(plan, cluster=cluster, timeline=None if outlook is None else outlook.ahead()), output)
+        timeline = None if outlook is None else outlook.ahead()
+        page = plan_page(plan, cluster=cluster.name, snapshot=cluster.snapshot, timeline=timeline, spending=spending)
+        _print_page(page, output)
 
 
 def print_difference(
-    change: Difference, output: str, *, cluster: str, timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None
+    change: Difference,
+    output: str,
+    *,
+    cluster: ReportedCluster,
+    timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
 ) -> None:
     """timelines: of base and head, which tell how the week to come differs."""
     if output == "json":
@@ -51,7 +76,8 @@ def print_difference(
             difference_text(change, timelines=timelines, paint=paint_for_stdout(), width=width_of_stdout()), nl=False
         )
     else:
-        _print_page(difference_page(change, cluster=cluster, timelines=timelines), output)
+        page = difference_page(change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=timelines)
+        _print_page(page, output)
 
 
 def _print_page(page: Mapping[str, Any], output: str) -> None:

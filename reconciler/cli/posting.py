@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from reconciler.model.errors import Failure
 from reconciler.settings import Settings
@@ -16,6 +17,7 @@ from reconciler.settings import Settings
 if TYPE_CHECKING:
     from reconciler.comparison import Comparison
     from reconciler.wiring.posting import Destination
+    from reconciler.wiring.reported_cluster import ReportedCluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 _WORDS = {
@@ -37,8 +39,16 @@ class PostOptions:
     skip_no_diff: bool
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> PostOptions:
-        """values: the command's parameters by name."""
+    def of(cls, context: click.Context, values: Mapping[str, Any]) -> PostOptions:
+        """values: the command's parameters by name. Raises `click.UsageError` for what would say nothing without --post."""
+        given = [
+            f"--{name.replace('_', '-')}"
+            for name in ("post_mode", "pull_request", "skip_no_diff")
+            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        ]
+        if values["post"] is None and given:
+            verb = "does" if len(given) == 1 else "do"
+            raise click.UsageError(f"{', '.join(given)} {verb} nothing without --post: add it, such as --post github.")
         return cls(values["post"], values["post_mode"], values["pull_request"], values["skip_no_diff"])
 
 
@@ -61,7 +71,7 @@ def post_options(function: F) -> F:
             click.option(
                 "--pull-request",
                 metavar="NUMBER",
-                type=int,
+                type=click.IntRange(min=1),
                 help="Post on this one. Default: the one that CI runs for.",
             ),
             click.option("--skip-no-diff", is_flag=True, help="Make no first comment where nothing changes."),
@@ -72,7 +82,10 @@ def post_options(function: F) -> F:
 
 
 class Posting:
-    """Where the difference goes; made before any planning, so that a missing token is told at once."""
+    """Where the difference goes; made before any planning, so that a missing token is told at once.
+
+    A forge that does not answer is told last: who reads the output has the report all the same.
+    """
 
     def __init__(self, options: PostOptions, settings: Settings, destination: Destination) -> None:
         self._options = options
@@ -81,16 +94,19 @@ class Posting:
 
     @property
     def from_fork(self) -> bool:
-        """Whether its author may have no rights in the repository."""
+        """Whether its author may have no rights in the repository; so too where the forge does not tell."""
         return self._destination.from_fork
 
-    def post(self, comparison: Comparison, cluster: str, at: datetime) -> None:
-        """at: the instant that both sides were planned for."""
+    def post(self, comparison: Comparison, cluster: ReportedCluster, at: datetime) -> None:
+        """at: the instant that both sides were planned for. Raises what the forge does, also when it was asked before."""
         from reconciler.forge.publishing import publish  # noqa: PLC0415 - only where something is posted
         from reconciler.forge.sticky_comment import Mode  # noqa: PLC0415 - likewise
         from reconciler.wiring.posting import publication  # noqa: PLC0415 - likewise
 
         to = self._destination
+        if to.refusal is not None:
+            click.echo(f"headroom: nothing was posted on {to.forge.name} pull request {to.number}", err=True)
+            raise to.refusal
         outcome = publish(
             to.forge,
             to.number,
@@ -105,7 +121,7 @@ class Posting:
         from reconciler.wiring.posting import failed  # noqa: PLC0415 - only where something is posted
 
         to = self._destination
-        if to.head_commit:
+        if to.head_commit and to.refusal is None:
             with suppress(Failure):
                 to.forge.set_status(to.head_commit, failed(failure, self._settings, to.url))
 

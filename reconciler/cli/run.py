@@ -14,7 +14,7 @@ from reconciler.cli.options import options, settings_from
 @options(
     "repo", "revision", "path", "cluster", "catalog", "dialect", "placement_mode", "check_placement", "now", "config"
 )
-@click.option("--until-settled", is_flag=True, help="Exit 0 once the cluster is as declared and nothing is pending.")
+@click.option("--until-settled", is_flag=True, help="Exit 0 once nothing is left that can be changed now.")
 @click.option(
     "--at-most",
     metavar="SECONDS",
@@ -41,6 +41,6 @@ def _run(now: datetime | None, *, until_settled: bool, at_most: float | None, va
     if at_most is not None and not until_settled:
         raise click.UsageError("--at-most goes with --until-settled.")
     settings = settings_from(values)
-    if settings.cluster.startswith("snapshot:"):
+    if settings.cluster.partition(":")[0] in {"snapshot", "published"}:
         raise click.UsageError("A snapshot is read-only: use headroom plan with it instead.")
     return run_daemon(settings, now=now, until_settled=until_settled, at_most=at_most)

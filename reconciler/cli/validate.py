@@ -84,8 +84,10 @@ def command(
 
 
 def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str, bytes]) -> tuple[Finding, ...]:
-    if not base:
+    if base is None:
         return ()
+    if not base.strip():
+        raise click.UsageError("--base is empty: name a revision, such as --base origin/main, or leave it out.")
     from reconciler.cli.manifest_files import paths_at  # noqa: PLC0415 - only where a revision is named
     from reconciler.manifests.changed_since import changed_since  # noqa: PLC0415 - likewise
 

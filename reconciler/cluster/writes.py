@@ -19,6 +19,7 @@ from reconciler.cluster.connection import (
     StatusWire,
 )
 from reconciler.cluster.discovery import Discovery
+from reconciler.cluster.node_taints import with_taints
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Transient, Waiting
 from reconciler.model.marks import OWN_MANAGER
@@ -30,6 +31,8 @@ _MERGE = "application/merge-patch+json"
 _CREATED = 201
 _SERVER_ERROR = 500
 _TIMED_OUT = 408
+_ATTEMPTS = 3
+"""At a list that somebody else changed in between."""
 
 Written = Callable[[ObjectRef, str], None]
 """(object, its resourceVersion after our write)."""
@@ -111,16 +114,20 @@ class Writer:
         path = self._path(write.ref)
         if path is None:
             return _not_served(write, "")
-        if dry_run:
-            live = self._get(path)
+        for _ in range(_ATTEMPTS):
+            live = self._get(path) if dry_run or write.taints else {}
             if live is None:
                 return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
-            there = live["metadata"].get("annotations") or {}
-            if all(there.get(name) == value for name, value in write.annotations):
+            if dry_run and _is_annotated(live, write):
                 return WriteResult(write, Outcome.UNCHANGED)
-        document = {"metadata": {"annotations": dict(write.annotations)}}
-        query = [("fieldManager", OWN_MANAGER)]
-        answer = self._send("PATCH", path, document, content_type=_MERGE, query=query, dry_run=dry_run)
+            answer = self._send(
+                *("PATCH", path, _annotation_patch(live, write)),
+                content_type=_MERGE,
+                query=[("fieldManager", OWN_MANAGER)],
+                dry_run=dry_run,
+            )
+            if answer.status != CONFLICT:
+                break
         if answer.status == NOT_FOUND:
             return WriteResult(write, Outcome.SKIPPED, f"{write.ref} is gone")
         if not answer.ok:
@@ -196,6 +203,27 @@ class Writer:
         metadata = after.get("metadata") if isinstance(after, dict) and after.get("kind") != "Status" else None
         if metadata:
             self._written(ref, str(metadata.get("resourceVersion", "")))
+
+
+def _is_annotated(live: Mapping[str, Any], write: Annotate) -> bool:
+    there = live["metadata"].get("annotations") or {}
+    return all(there.get(name) == value for name, value in write.annotations) and not _new_taints(live, write)
+
+
+def _annotation_patch(live: Mapping[str, Any], write: Annotate) -> dict[str, Any]:
+    """A list is replaced as a whole, so nobody else may have changed it since it was read."""
+    document: dict[str, Any] = {"metadata": {"annotations": dict(write.annotations)}}
+    if taints := _new_taints(live, write):
+        document["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
+        document |= taints
+    return document
+
+
+def _new_taints(live: Mapping[str, Any], write: Annotate) -> dict[str, Any]:
+    """Empty where they stay as they are."""
+    taints = with_taints(live, write.taints)
+    there = (live.get("spec") or {}).get("taints") or []
+    return {} if taints == there else {"spec": {"taints": taints or None}}
 
 
 def _plural_in(path: str) -> str:

@@ -1,9 +1,9 @@
 """Notices a pass or a poll that makes no progress, and ends a process that nothing else can end.
 
-A pass tells of every stage and every call to the cluster, a poll when it begins. One that has been silent for too long makes
-health fail. Health
-itself cannot answer while one operation holds the interpreter: so a thread of C's, by `faulthandler`, ends the process
-unless it is put off each second. A kill at any instant loses nothing, and whoever runs the daemon starts it again.
+A pass tells of every stage and every call to the cluster, a poll when it begins, and Git of all that it reads and writes for
+either. One that has been silent for too long makes health fail, within two minutes. Health itself cannot answer while one
+operation holds the interpreter: so a thread of C's, by `faulthandler`, ends the process unless it is put off each second. A
+kill at any instant loses nothing, and whoever runs the daemon starts it again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 
 PATIENCE = 90.0
-"""Seconds without progress until a pass counts as stuck."""
+"""Seconds without progress until a pass or a poll counts as stuck."""
+GIT = "git"
+"""The phase in which a pass waits for Git: the first tree, if no poll has brought it yet."""
 FROZEN = 100.0
 """Seconds until the process ends once nobody puts that off any more."""
 
@@ -40,6 +42,7 @@ class Watchdog:
         self._seconds = seconds
         self._at: tuple[str, float] | None = None
         self._polls_since: float | None = None
+        self._git_at = 0.0
 
     def progress(self, phase: str) -> None:
         """The pass has come to this phase, or further within it."""
@@ -48,6 +51,10 @@ class Watchdog:
     def rest(self) -> None:
         """No pass is under way."""
         self._at = None
+
+    def git_progress(self) -> None:
+        """Git goes on. Only one of a poll and a pass has it at a time, and the other can but wait for it."""
+        self._git_at = self._seconds()
 
     def poll_begins(self) -> None:
         """The repository is being looked at, beside any pass."""
@@ -62,13 +69,13 @@ class Watchdog:
         at, polls_since = self._at, self._polls_since
         if at is not None and (silent := self._too_long(*at)):
             return f"a pass has made no progress for {silent:.0f} s (phase: {at[0]})"
-        if polls_since is not None and (silent := self._too_long("poll", polls_since)):
-            return f"a poll of the repository has not ended for {silent:.0f} s"
+        if polls_since is not None and (silent := self._too_long(GIT, polls_since)):
+            return f"a poll of the repository has made no progress for {silent:.0f} s"
         return ""
 
     def _too_long(self, phase: str, since: float) -> float:
         """Seconds since then, 0 while they are no more than the phase may take."""
-        silent = self._seconds() - since
+        silent = self._seconds() - (max(since, self._git_at) if phase == GIT else since)
         return silent if silent > self._patience + self._more.get(phase, 0.0) else 0.0
 
     def feed(self) -> None:

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.provisioning_requests import ACCEPTED, ProvisioningClass, ProvisioningRequest, RequestKind
+from reconciler.model.request_parameters import PROCESSOR_INSTANCE
 
 PARAMETER_NOT_ALLOWED, LEFT_TO_ANOTHER = "ParameterNotAllowed", "LeftToAnother"
-PROCESSOR_INSTANCE = "processorInstance"
-"""A parameter by which a check is meant for one of several Cluster Autoscalers; atomic requests do not go by it."""
 
 
 @dataclass(frozen=True, slots=True)

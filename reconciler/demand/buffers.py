@@ -16,9 +16,9 @@ from reconciler.demand.fulfilment import FULFILMENT_ANNOTATION, Keeping, Situati
 from reconciler.demand.live_pods import LivePods
 from reconciler.demand.one_shot import once, uid_of
 from reconciler.demand.priorities import Priorities, declared_priority
-from reconciler.demand.quota import Allowance, Request, within_quotas
-from reconciler.demand.resolve import RESOLUTION_FAILED, RESOLVED, workload_index
-from reconciler.model.balloons import balloon_ref, standing_balloons
+from reconciler.demand.quota import Allowance, Request, within_quotas, without
+from reconciler.demand.resolve import READY, RESOLUTION_FAILED, RESOLVED, workload_index
+from reconciler.model.balloons import balloon_of, balloon_ref, standing_balloons, waiting_balloons
 from reconciler.model.buffers import Buffer, Fulfilment, Recreation
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
@@ -27,11 +27,12 @@ from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import SERVES_REQUESTS_ANNOTATION, SUSPEND_ANNOTATION
 from reconciler.model.nodes import InstanceType
 from reconciler.model.one_shots import remembered_one_shots
+from reconciler.model.pass_memory import PassMemory
 from reconciler.model.precedence import NO_PRIORITY_CLASS
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
+from reconciler.model.workloads import PriorityClass
 
-READY = "ReadyForProvisioning"
 LIMITED = "LimitedByQuotas"
 SUSPENDED = "Suspended"
 NOT_CREATED_YET = "9999"
@@ -62,13 +63,16 @@ def buffer_demands(
     dialect: Dialect,
     instance_types: Sequence[InstanceType] = (),
     now: datetime | None = None,
+    memory: PassMemory | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
     """A demand for every buffer, sorted by namespace, name and kind, and what is wrong with any of them.
 
     declared: the repository merged over the cluster. instance_types: what a chunk without a size of its own must fit.
     now: by the cluster's clock; None: how old a status is does not matter.
-    A buffer that is not ready has `desired` None, and its condition says why.
+    memory: of the pass before. A buffer that is not ready has `desired` None, and its condition says why.
     """
+    memory = memory or PassMemory()
+    memory.begin()
     context = Context(
         workloads=workload_index(declared.workloads, view.workloads),
         pods=view.pods,
@@ -76,25 +80,38 @@ def buffer_demands(
         node_pools=declared.node_pools,
         instance_types=instance_types,
         runtime_classes=view.runtime_classes,
+        memory=memory,
     )
     buffers = sorted(declared.buffers, key=lambda item: (item.ref.namespace, item.ref.name, item.ref.kind))
     drafts = [draft(buffer, context) for buffer in buffers]
     allowances = _allowances(drafts, view)
-    priorities = Priorities(declared.priority_classes, without_class=NO_PRIORITY_CLASS)  # chunks yield to every pod
-    balloons = standing_balloons(view.pods)
+    balloons, waiting = standing_balloons(view.pods), waiting_balloons(view.pods)
     filled = remembered_one_shots(view.inventory.memory)
     demands: list[Demand] = []
     findings: list[Finding] = []
     for item in drafts:
-        answer = _answer(item, allowances.get(item.buffer.ref), dialect)
-        live = view.objects.get(item.buffer.ref)
-        standing = balloons[balloon_ref(item.buffer.ref)]
-        kept = keeping(Situation(item.buffer, live, now, standing, answer.count))
-        kept_demand = _kept(_demand(item, answer, dialect, priorities), item, kept)
-        demand = once(kept_demand, item.buffer, uid_of(live), filled)
-        demands.append(_suspended(demand) if _is_suspended(item.buffer, live) else demand)
-        findings += (*_findings(item, answer, dialect), *_findings_of_keeping(item.buffer, kept))
+        ref = item.buffer.ref
+        answer = _answer(item, allowances.get(ref), dialect)
+        live = view.objects.get(ref)
+        suspended = _is_suspended(item.buffer, live)
+        if suspended and item.unresolved is None:
+            answer = _kept_size(live)
+        pods = balloon_ref(ref)
+        kept = keeping(Situation(item.buffer, live, now, balloons[pods], waiting.get(pods, ()), answer.count))
+        asked = (item, answer, kept, dialect, declared.priority_classes)
+        demand, found = memory.once(("demand", ref), _demand_and_findings, *asked)
+        demand = once(demand, item.buffer, uid_of(live), filled)
+        demands.append(_suspended(demand) if suspended else demand)
+        findings += found
     return tuple(demands), tuple(findings)
+
+
+def _demand_and_findings(
+    item: Draft, answer: _Answer, kept: Keeping, dialect: Dialect, classes: tuple[PriorityClass, ...]
+) -> tuple[Demand, list[Finding]]:
+    priorities = Priorities(classes, without_class=NO_PRIORITY_CLASS)  # chunks yield to every pod
+    findings = [*_findings(item, answer, dialect), *_findings_of_keeping(item.buffer, kept)]
+    return _kept(_demand(item, answer, dialect, priorities), item, kept), findings
 
 
 MOST_CHUNKS = 150_000
@@ -105,7 +122,10 @@ _SHOWN_IN_FULL = 10**15
 
 
 def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, Allowance]:
-    """What quotas leave of each buffer. As in Cluster Autoscaler, a namespace's oldest buffer is counted first."""
+    """What quotas leave of each buffer. As in Cluster Autoscaler, a namespace's oldest buffer is counted first.
+
+    A buffer's own balloon pods are what it asks for, and so are not taken off a second time as pods that run.
+    """
     by_namespace: dict[str, list[Draft]] = {}
     for item in drafts:
         by_namespace.setdefault(item.buffer.ref.namespace, []).append(item)
@@ -117,7 +137,9 @@ def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, A
             if (shape := item.shapes.get(Dialect.CLUSTER_AUTOSCALER)) is not None
             and (count := item.sizes[Dialect.CLUSTER_AUTOSCALER].count) is not None
         ]
-        answers = within_quotas((request for _, request in asking), tuple(quotas))
+        deployments = {balloon_ref(buffer.ref) for buffer, _ in asking}
+        own = [pod.shape for pod in view.pods if balloon_of(pod) in deployments]
+        answers = within_quotas((request for _, request in asking), [without(quota, own) for quota in quotas])
         allowances |= {buffer.ref: answer for (buffer, _), answer in zip(asking, answers, strict=True)}
     return allowances
 
@@ -139,6 +161,13 @@ def _is_suspended(buffer: Buffer, live: LiveObject | None) -> bool:
     """Whether the annotation is in Git, or on the object in the cluster."""
     annotations = {} if live is None else live.body.get("metadata", {}).get("annotations") or {}
     return "true" in {buffer.annotation(SUSPEND_ANNOTATION), annotations.get(SUSPEND_ANNOTATION)}
+
+
+def _kept_size(live: LiveObject | None) -> _Answer:
+    """Of a suspended buffer: what it had before, whatever Git, its workload or a quota say since. Nothing without an object."""
+    replicas = None if live is None else (live.body.get("status") or {}).get("replicas")
+    count = replicas if isinstance(replicas, int) else 0
+    return _Answer(count, quotas=(), compared=False, other=count)
 
 
 def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Priorities) -> Demand:
@@ -172,7 +201,7 @@ def _kept(demand: Demand, item: Draft, kept: Keeping) -> Demand:
             demand, desired=demand.desired if kept.autoscaler.replicas is None else kept.autoscaler.replicas
         )
     groups: tuple[ChunkGroup, ...] = ()
-    count = max(0, (demand.desired or 0) - kept.balloons)
+    count = max(0, (demand.desired or 0) - kept.balloons - len(kept.waiting_balloons))
     if kept.is_placed and demand.shape is not None and count:
         groups = (ChunkGroup(demand.shape, min(count, MOST_CHUNKS)),)
     # What an autoscaler says of its buffer goes before what headroom would say.
@@ -191,14 +220,17 @@ def _kept(demand: Demand, item: Draft, kept: Keeping) -> Demand:
         autoscaler=kept.autoscaler,
         silent=kept.silent,
         balloons=kept.balloons,
+        waiting_balloons=kept.waiting_balloons,
     )
 
 
 def _suspended(demand: Demand) -> Demand:
-    message = f"{SUSPEND_ANNOTATION}: it keeps what it holds, and no node is created for it"
+    stays = "" if demand.desired is None else f"it stays at {_told(demand.desired)}, and "
+    message = f"{SUSPEND_ANNOTATION}: {stays}no node is created for it"
     condition = Condition(SUSPENDED, ConditionStatus.TRUE, SUSPENDED, message)
     return replace(
         demand,
+        suspended=True,
         opens_nodes=False,
         conditions=(*demand.conditions, condition),
         explanation=(*demand.explanation, message),

@@ -24,6 +24,8 @@ PERCENTAGE_IGNORED = Code("percentage-ignored", Severity.WARNING)
 DIALECTS_DIFFER = Code("dialects-differ", Severity.INFO)
 SCHEDULE_NOT_FOUND = Code("schedule-not-found", Severity.ERROR)
 STATUS_OF_ANOTHER = Code("status-of-another", Severity.WARNING)
+HALF_CONSUMPTION = Code("half-consumption", Severity.WARNING)
+REQUEST_NOT_FOUND = Code("request-not-found", Severity.WARNING)
 IMMUTABLE_FIELD = Code("immutable-field", Severity.ERROR)
 SERVED_TWICE = Code("served-twice", Severity.WARNING)
 

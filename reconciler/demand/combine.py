@@ -15,6 +15,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import InstanceType
+from reconciler.model.pass_memory import PassMemory
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.view import ClusterView
 
@@ -25,25 +26,33 @@ def demands(
     *,
     dialect: Dialect,
     include_pending: bool = False,
-    leaving: Sequence[Demand] = (),
     instance_types: Sequence[InstanceType] = (),
     now: datetime | None = None,
     requests: RequestRules | None = None,
+    memory: PassMemory | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
-    """Pending pods first, then requests and buffers in the order in which they are served (`Demand.order`). And the findings on buffers.
+    """Pending pods first, then requests and buffers in the order in which they are served (`Demand.order`). And the findings on buffers and on provisioning requests.
 
     declared: the repository's documents merged over the cluster's own.
     include_pending: new nodes may be planned for pending pods.
-    leaving: pods of nodes that are being deleted, which come after those that wait.
     instance_types: what a chunk of a node class buffer without a size of its own must fit; without them it is one core.
     now: by the cluster's clock, to which the age of a status is compared; without it provisioning requests are left out,
     which the clock moves on.
+    memory: of buffers in the pass before, so that only those that changed are worked out again.
     """
-    asked, edited = ((), ()) if now is None else request_demands(declared, view, now, requests or RequestRules())
-    buffers, findings = buffer_demands(declared, view, dialect=dialect, instance_types=instance_types, now=now)
+    asked, of_requests = ((), ()) if now is None else request_demands(declared, view, now, requests or RequestRules())
+    buffers, findings = buffer_demands(
+        declared, view, dialect=dialect, instance_types=instance_types, now=now, memory=memory
+    )
     pods = pending_demands(view, include_pending=include_pending)
     ordered = sorted((*asked, *_kept_from(asked, buffers)), key=_ORDER)
-    return (*pods, *leaving, *ordered), (*edited, *findings)
+    return (*pods, *ordered), (*of_requests, *findings)
+
+
+def with_leaving(found: Sequence[Demand], leaving: Sequence[Demand]) -> tuple[Demand, ...]:
+    """leaving: pods of nodes that are being deleted, which come after those that wait."""
+    waiting = sum(item.is_pending_pod for item in found)
+    return (*found[:waiting], *leaving, *found[waiting:])
 
 
 def _kept_from(requests: Sequence[Demand], buffers: Sequence[Demand]) -> Sequence[Demand]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.provisioning_requests import CONSUME_ANNOTATIONS, ProvisioningRequest
+from reconciler.model.request_records import RequestRecord
 
 _Key = tuple[str, str]
 
@@ -18,11 +19,27 @@ class Consumption:
     bound: Mapping[_Key, Sequence[Pod]]
     pending: Mapping[_Key, Sequence[Pod]]
 
-    def of(self, request: ProvisioningRequest, shapes: Sequence[PodShape], before: Sequence[int]) -> tuple[int, ...]:
-        """By pod set, how many of its pods have come so far. before: as of the last pass; what has been used stays used."""
-        now = _by_set(self.bound.get(_key(request), ()), shapes, [item.count for item in request.pod_sets])
-        known = [*before, *([0] * (len(now) - len(before)))]
-        return tuple(max(pair) for pair in zip(now, known, strict=False))
+    def counted(
+        self, record: RequestRecord, request: ProvisioningRequest, shapes: Sequence[PodShape], *, complete: bool
+    ) -> RequestRecord:
+        """With the pods that have come since the last pass. What has been used stays used, by pods that are gone too.
+
+        complete: the cluster was read in full, so that a pod that is not there is gone.
+        """
+        counts = [item.count for item in request.pod_sets]
+        consumed = _padded(record.consumed, len(counts))
+        before = _padded(record.present or record.consumed, len(counts))
+        now = _by_set(self.bound.get(_key(request), ()), shapes, counts)
+        if not complete:
+            now = list(map(max, now, before))
+        for number, shape in enumerate(shapes):
+            come = max(0, now[number] - before[number])
+            alike = (other for other, known in enumerate(shapes) if known.requests == shape.requests)
+            for into in (number, *alike):
+                taken = min(come, counts[into] - consumed[into])
+                consumed[into] += taken
+                come -= taken
+        return replace(record, consumed=tuple(consumed), present=() if now == consumed else tuple(now))
 
     def left(self, request: ProvisioningRequest, shapes: Sequence[PodShape], consumed: Sequence[int]) -> list[int]:
         """By pod set, how many pods are still to come. Those that wait for a node take room by themselves, before any booking."""
@@ -47,6 +64,10 @@ def consumption_of(pods: Iterable[Pod]) -> Consumption:
         elif not pod.gated:
             pending.setdefault((pod.namespace, name), []).append(pod)
     return Consumption(bound, pending)
+
+
+def _padded(known: Sequence[int], sets: int) -> list[int]:
+    return [*known, *([0] * (sets - len(known)))]
 
 
 def _key(request: ProvisioningRequest) -> _Key:

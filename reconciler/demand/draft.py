@@ -13,6 +13,7 @@ from reconciler.demand.resolve import RESOLUTION_FAILED, Target, Unresolved, res
 from reconciler.demand.size import Size, limit_count, size_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, Recreation
 from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -22,14 +23,15 @@ from reconciler.model.workloads import Workload
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The cluster's objects that buffers refer to."""
+    """The cluster's objects that buffers refer to. memory: of the pass before."""
 
     workloads: Mapping[ObjectRef, Workload]
-    pods: Sequence[Pod]
+    pods: tuple[Pod, ...]
     live_pods: LivePods
     node_pools: Sequence[NodePool] = ()
     instance_types: Sequence[InstanceType] = ()
-    runtime_classes: Sequence[RuntimeClass] = ()
+    runtime_classes: tuple[RuntimeClass, ...] = ()
+    memory: PassMemory = field(default_factory=PassMemory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +71,28 @@ def draft(buffer: Buffer, context: Context) -> Draft:
     for target in targets.values():
         if isinstance(target, Unresolved):
             return Draft(buffer, unresolved=target)
-    return _of_targets(buffer, found, context)
+    pods = context.pods if is_dedicated_minimum(buffer) else ()
+    asked = (buffer, found, pods, context.runtime_classes)
+    return context.memory.once(("draft", buffer.ref), _of_targets, *asked)
 
 
-def _of_targets(buffer: Buffer, targets: Mapping[Dialect, Target], context: Context) -> Draft:
+def _of_targets(
+    buffer: Buffer,
+    targets: Mapping[Dialect, Target],
+    pods: tuple[Pod, ...],
+    runtime_classes: tuple[RuntimeClass, ...],
+) -> Draft:
+    """pods: those that may be the buffer's own."""
     sizes = {}
     for dialect, target in targets.items():
         size = size_of(buffer, target.shape.requests, target.base(dialect), dialect)
-        left = _less_what_is_used(buffer, target.shape, size, context.pods)
+        left = _less_what_is_used(buffer, target.shape, size, pods)
         sizes[dialect] = replace(left, facts=(*left.facts, *target.facts))
     either = next(iter(targets.values()))
     manager = None if either.workload is None else either.workload.replicas_manager
     facts = (f"the replicas of {either.words} are set by {manager}",) if manager and buffer.percentage else ()
     # Like both autoscalers, sizes follow the template as written; placement needs the RuntimeClass overhead too.
-    shapes = {dialect: admitted(target.shape, context.runtime_classes) for dialect, target in targets.items()}
+    shapes = {dialect: admitted(target.shape, runtime_classes) for dialect, target in targets.items()}
     pod = targets[Dialect.CLUSTER_AUTOSCALER].pod
     return Draft(
         buffer, shapes, sizes, facts, pod_template=either.pod_template, live_pod="" if pod is None else pod.name

@@ -22,6 +22,7 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.fulfilment_times import GRACE, SILENCE
 from reconciler.model.marks import is_own
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject
 
 FULFILMENT_ANNOTATION: Final = "headroom.dev/fulfilment"
@@ -38,7 +39,7 @@ class Keeping:
 
     is_placed: its chunks take room in the placement. condition: what the buffer says of it, None for plain placeholders.
     autoscaler: the one whose fields are in the status. silent: that one has not written for long. balloons: pods of its
-    balloon that have a node.
+    balloon that have a node. waiting_balloons: those that have none yet, where they are what keeps the capacity.
     """
 
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
@@ -49,19 +50,21 @@ class Keeping:
     autoscaler: ServingAutoscaler | None = None
     silent: bool = False
     balloons: int = 0
+    waiting_balloons: tuple[ObjectRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What is known of one buffer. live: its object; now: the cluster's time, None where ages do not matter.
 
-    balloons: pods of its balloon that have a node; desired: its size.
+    balloons: pods of its balloon that have a node; waiting_balloons: those that have none yet; desired: its size.
     """
 
     buffer: Buffer
     live: LiveObject | None = None
     now: datetime | None = None
     balloons: int = 0
+    waiting_balloons: tuple[ObjectRef, ...] = ()
     desired: int | None = None
 
 
@@ -156,10 +159,10 @@ def _balloon(situation: Situation, autoscaler: ServingAutoscaler | None) -> Keep
         Fulfilment.BALLOON,
         holds_nodes=False,
         opens_nodes=False,
-        is_placed=False,
         condition=condition,
         autoscaler=autoscaler,
         balloons=situation.balloons,
+        waiting_balloons=situation.waiting_balloons,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from reconciler.demand.resolve import READY
 from reconciler.model.buffers import Buffer, Fulfilment
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.one_shots import ONE_SHOT_ANNOTATION, FilledOnce
@@ -33,10 +34,19 @@ def once(demand: Demand, buffer: Buffer, uid: str, filled: Mapping[str, FilledOn
     if known is None:
         return marked
     left = min(known.left, demand.desired)
-    message = f"{ONE_SHOT_ANNOTATION}: filled at {known.filled}, {left:,} of it left, and not filled again"
+    said = f"{left:,} left of the {demand.desired:,} asked for"
+    message = f"{ONE_SHOT_ANNOTATION}: filled at {known.filled}, {said}, not filled again"
+    conditions = tuple(replace(item, message=message) if item.type == READY else item for item in demand.conditions)
     groups = tuple(ChunkGroup(_on(group.shape, known.nodes), left) for group in demand.groups) if left else ()
-    explanation = (*demand.explanation, message)
-    return replace(marked, desired=left, groups=groups, opens_nodes=False, explanation=explanation)
+    return replace(
+        marked,
+        desired=left,
+        left_of=demand.desired,
+        groups=groups,
+        opens_nodes=False,
+        conditions=conditions,
+        explanation=(*demand.explanation, message),
+    )
 
 
 def _on(shape: PodShape, nodes: tuple[str, ...]) -> PodShape:

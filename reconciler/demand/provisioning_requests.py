@@ -6,12 +6,13 @@ What depends on room is decided in `plan/requests.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.demand.acceptance import AcceptedRequest, accepted_requests
 from reconciler.demand.codes import IMMUTABLE_FIELD
+from reconciler.demand.consumer_findings import consumer_findings
 from reconciler.demand.consumption import Consumption, consumption_of
 from reconciler.demand.priorities import Priorities, declared_priority
 from reconciler.demand.request_phases import attempts_in, phase_of, record_of, spec_digest, valid_until
@@ -20,6 +21,7 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Finding
+from reconciler.model.marks import RESERVE_ANNOTATION
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import (
     ACCEPTED,
@@ -30,13 +32,14 @@ from reconciler.model.provisioning_requests import (
     RequestState,
 )
 from reconciler.model.refs import ObjectRef
+from reconciler.model.request_parameters import NO_RETRY, parameter_problems
 from reconciler.model.request_records import RequestRecord, read_records
+from reconciler.model.reserved_nodes import may_come, own_taint, toleration_to_write
 from reconciler.model.runtime_classes import admitted
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import Workload
 
-NO_RETRY = "noRetry"
-"""A parameter: with "true" a check that says no is the last one (as in Cluster Autoscaler)."""
+NOT_TOLERATED = "TolerationMissing"
 _WITH_CHUNKS = frozenset({Phase.WAITING, Phase.BOOKED})
 
 
@@ -58,14 +61,16 @@ class _Context:
 def request_demands(
     declared: Declared, view: ClusterView, now: datetime, rules: RequestRules
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
-    """A demand for each request of a class that is provided here, and a finding on each that was edited after it had ended.
+    """A demand for each request of a class that is provided here. Findings on requests that were edited after they had ended, and on pods
+    that are annotated for one in vain.
 
-    Those that have ended ask for no chunk.
+    Requests that have ended ask for no chunk.
 
     declared: the repository merged over the cluster. now: by the cluster's clock.
     """
+    of_pods = consumer_findings(declared.provisioning_requests, view)
     if not declared.provisioning_requests:
-        return (), ()
+        return (), of_pods
     context = _Context(
         workloads=workload_index(declared.workloads, view.workloads),
         view=view,
@@ -78,11 +83,12 @@ def request_demands(
     )
     provided = accepted_requests(declared)
     demands = tuple(_demand(accepted, context) for accepted in provided)
-    return demands, tuple(
+    edited = (
         _edited(accepted.request)
         for accepted, demand in zip(provided, demands, strict=True)
         if demand.request is not None and _was_edited(accepted.request, demand.request)
     )
+    return demands, (*edited, *of_pods)
 
 
 def _was_edited(request: ProvisioningRequest, state: RequestState) -> bool:
@@ -123,8 +129,9 @@ def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
         return demand
     if isinstance(shapes, str):
         return _not_ready(demand, state, Condition(ACCEPTED, ConditionStatus.FALSE, TEMPLATE_NOT_FOUND, shapes))
-    if accepted.refused is not None and state.phase is Phase.WAITING and not state.record.under_way:
-        return _not_ready(demand, state, accepted.refused)
+    refused = accepted.refused or _not_tolerated(request, shapes)
+    if refused is not None and state.phase is Phase.WAITING and not state.record.under_way:
+        return _not_ready(demand, state, refused)
     counts = [item.count for item in request.pod_sets]
     if state.phase is Phase.BOOKED:
         counts = context.consumption.left(request, shapes, state.record.consumed)
@@ -141,7 +148,7 @@ def _state(
 ) -> RequestState:
     record = record_of(request, context.records, context.attempts, context.now)
     if record.provisioned is not None and record.ended is None and not isinstance(shapes, str):
-        record = replace(record, consumed=context.consumption.of(request, shapes, record.consumed))
+        record = context.consumption.counted(record, request, shapes, complete=context.view.complete)
     state = RequestState(
         kind,
         Phase.WAITING,
@@ -152,6 +159,7 @@ def _state(
         valid_until=valid_until(request, kind, context.rules),
         no_retry=request.parameter(NO_RETRY) == "true",
         status_conditions=request.status_conditions,
+        ignored=tuple(problem.message for problem in parameter_problems(kind, request.parameters)),
     )
     pods = sum(item.count for item in request.pod_sets)
     phase, ends = phase_of(state, pods, context.now, context.rules, complete=context.view.complete)
@@ -161,10 +169,30 @@ def _state(
 def _shapes(request: ProvisioningRequest, context: _Context) -> tuple[PodShape, ...] | str:
     """The shape of each pod set, or in words what is missing."""
     found: list[PodShape] = []
+    taint = own_taint(request)
     for item in request.pod_sets:
         ref = ObjectRef("", POD_TEMPLATE, request.ref.namespace, item.pod_template)
         template = context.workloads.get(ref)
         if template is None or template.shape is None:
             return f"{ref} does not exist"
-        found.append(replace(admitted(template.shape, context.view.runtime_classes), volume_claims=()))
+        shape = admitted(template.shape, context.view.runtime_classes)
+        found.append(replace(shape, volume_claims=(), own_taint=taint))
     return tuple(found)
+
+
+def _not_tolerated(request: ProvisioningRequest, shapes: Sequence[PodShape]) -> Condition | None:
+    """Its pods could not come to the nodes that would be made for them."""
+    taint = own_taint(request)
+    if taint is None:
+        return None
+    missing = (
+        item.pod_template for item, shape in zip(request.pod_sets, shapes, strict=True) if not may_come(shape, taint)
+    )
+    template = next(missing, None)
+    if template is None:
+        return None
+    message = (
+        f"PodTemplate {template} does not tolerate the taint of the nodes that {RESERVE_ANNOTATION} asks for: "
+        f"add {toleration_to_write(taint)} to it and to the pods"
+    )
+    return Condition(ACCEPTED, ConditionStatus.FALSE, NOT_TOLERATED, message)

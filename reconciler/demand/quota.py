@@ -6,7 +6,7 @@ Only what pods request is compared; counts of pods and limits are not (capacityb
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
@@ -40,6 +40,13 @@ def within_quotas(requests: Iterable[Request], quotas: Sequence[ResourceQuota]) 
     """The allowances of one namespace's requests, in order: each takes from what those before it left."""
     reserved = [Resources() for _ in quotas]
     return tuple(_allow(request, quotas, reserved) for request in requests)
+
+
+def without(quota: ResourceQuota, pods: Iterable[PodShape]) -> ResourceQuota:
+    """The quota as if these pods did not use it. Its controller counts pods a little late, so that nothing falls below none."""
+    taken = Resources.total(shape.requests for shape in pods if in_scope(shape, quota.scopes))
+    used = Resources.of((name, max(0, amount - taken.get(name))) for name, amount in quota.used)
+    return replace(quota, used=used)
 
 
 def _allow(request: Request, quotas: Sequence[ResourceQuota], reserved: list[Resources]) -> Allowance:

@@ -6,12 +6,15 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from reconciler.model.conditions import ConditionStatus
 from reconciler.model.durations import format_duration
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.provisioning_requests import (
+    ACCEPTED,
     BOOKING_EXPIRED,
+    CANCELLED,
     FAILED,
     PROVISIONED,
     TERMINAL,
@@ -22,13 +25,9 @@ from reconciler.model.provisioning_requests import (
     RequestRules,
     RequestState,
 )
+from reconciler.model.request_parameters import VALID_UNTIL, default_validity, validity
 from reconciler.model.request_records import RequestRecord, record_name
 from reconciler.model.view import ClusterView
-
-VALID_UNTIL = "ValidUntilSeconds"
-LONGEST_CHECK = timedelta(days=7)
-"""How long a check that says no is repeated: Cluster Autoscaler gives a request up after as long."""
-CANCELLED = "Cancelled"
 
 
 def spec_digest(request: ProvisioningRequest) -> str:
@@ -82,10 +81,8 @@ def valid_until(request: ProvisioningRequest, kind: RequestKind, rules: RequestR
     created = _time(request.created)
     if created is None:
         return None
-    written = request.parameter(VALID_UNTIL)
-    if written is not None and written.isdecimal() and int(written) > 0:
-        return created + timedelta(seconds=int(written))
-    return created + (rules.valid_for if kind is RequestKind.ATOMIC else LONGEST_CHECK)
+    asked = validity(request.parameter(VALID_UNTIL))
+    return created + (asked or default_validity(kind, rules))
 
 
 def phase_of(
@@ -117,10 +114,13 @@ def _booking(record: RequestRecord, pods: int, now: datetime, rules: RequestRule
 
 
 def _too_late(state: RequestState) -> str:
-    """With what stood in its way last, which its condition has."""
-    last = next((item.message for item in state.status_conditions if item.type == PROVISIONED), "")
+    """With what stood in its way last, which its conditions have. What was not accepted was not tried either."""
+    known = {item.type: item for item in state.status_conditions}
+    accepted, provisioned = known.get(ACCEPTED), known.get(PROVISIONED)
+    if accepted is not None and accepted.status is ConditionStatus.FALSE:
+        return f"it could not be accepted in time: {accepted.message}"
     message = "the capacity was not there in time"
-    return f"{message}: {last}" if last else message
+    return message if provisioned is None or not provisioned.message else f"{message}: {provisioned.message}"
 
 
 def _time(text: str | None) -> datetime | None:

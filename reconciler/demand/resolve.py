@@ -15,6 +15,7 @@ from reconciler.model.pods import Pod, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.workloads import Workload
 
+READY = "ReadyForProvisioning"
 RESOLVED = "Resolved"
 SCALABLE_NOT_FOUND = "ScalableRefNotFound"
 TEMPLATE_NOT_FOUND = "PodTemplateNotFound"

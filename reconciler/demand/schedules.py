@@ -159,12 +159,13 @@ class _Pass:
     def _hold(self, ref: ObjectRef, position: SourcePosition | None, sizes: _Sizes) -> None:
         self.held.add(ref)
         code = codes.SCHEDULE_NOT_FOUND
+        fate = "the size stays as it is" if ref in self._objects else "it is not made until there is one"
         for schedule in sizes.unknown:
             if schedule in self._broken:
-                message = f"{schedule} has errors, and no earlier version of it is known: the size stays as it is"
+                message = f"{schedule} has errors, and no earlier version of it is known: {fate}"
                 hint = "correct the schedule"
             else:
-                message = f"{schedule} is neither in the repository nor in the cluster: the size stays as it is"
+                message = f"{schedule} is neither in the repository nor in the cluster: {fate}"
                 hint = "declare a MetricsProducer of that name, or correct the annotation"
             self.findings.append(Finding(code.name, code.severity, message, position, ref, hint=hint))
 

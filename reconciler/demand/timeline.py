@@ -40,11 +40,12 @@ def demand_spans(
     """By object, then by time; each object's spans fill [start, end), and neighbours differ in their replicas.
 
     declared: the repository merged over the cluster. Percentages and quotas are those of the present cluster, since what
-    they will be cannot be foreseen. A buffer that is not ready, or whose schedule is unknown, has no spans.
+    they will be cannot be foreseen. What follows a schedule that is unknown keeps the size that it has.
     """
     schedules = {schedule.ref: schedule for schedule in declared.schedules}
     followings = {buffer.ref: following_of(buffer.ref, buffer.annotations) for buffer in declared.buffers}
-    pieces = {ref: followed_pieces(following, schedules, start, end) for ref, following in followings.items()}
+    always: list[_Piece] = [(start, end, (None, True))]
+    pieces = {ref: followed_pieces(following, schedules, start, end) or always for ref, following in followings.items()}
     sizes: _Sizes = {}
     for awake in _rounds(declared.buffers, followings, pieces):
         parts = tuple(buffer for buffer, _ in awake.values())
@@ -61,7 +62,6 @@ def demand_spans(
             DemandSpan(buffer.ref, opens, closes, count, why)
             for opens, closes, state in pieces[buffer.ref]
             for count, why in [sizes[buffer.ref, state] if state[1] else (0, _why(followings[buffer.ref], state))]
-            if count is not None
         )
     for pool in declared.node_pools:
         found += _joined(_of_pool(pool, schedules, start, end))
@@ -75,7 +75,8 @@ def _of_pool(
         return
     ref = pool_ref(pool)
     following = following_of(ref, pool.annotations)
-    for opens, closes, state in followed_pieces(following, schedules, start, end):
+    always: list[_Piece] = [(start, end, (None, True))]
+    for opens, closes, state in followed_pieces(following, schedules, start, end) or always:
         replicas = pool.replicas if state[0] is None else state[0]
         yield DemandSpan(ref, opens, closes, replicas, _why(following, state))
 
@@ -86,7 +87,7 @@ def followed_pieces(
     start: datetime,
     end: datetime,
 ) -> list[_Piece]:
-    """Spans in which nothing that the followed schedules say changes."""
+    """Spans in which nothing that the followed schedules say changes; none where one of them is unknown."""
     if following is None:
         return [(start, end, (None, True))]
     if any(ref not in schedules for ref in following.schedules):

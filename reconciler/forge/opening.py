@@ -25,6 +25,17 @@ _TOKENS = {
     "gitlab": ("GITLAB_TOKEN",),
     "gitea": ("GITEA_TOKEN", "GITHUB_TOKEN"),  # a job of Gitea Actions has both
 }
+NUMBER_VARIABLES = {
+    "github": "GITHUB_EVENT_PATH or GITHUB_REF",
+    "gitlab": "CI_MERGE_REQUEST_IID",
+    "gitea": "GITHUB_EVENT_PATH or GITHUB_REF",
+}
+"""What tells a job the number of its pull request, in words."""
+_REPOSITORY_VARIABLES = {
+    "github": "GITHUB_REPOSITORY",
+    "gitlab": "CI_MERGE_REQUEST_PROJECT_ID or CI_PROJECT_ID",
+    "gitea": "GITHUB_REPOSITORY",
+}
 _PULL = re.compile(r"refs/pull/(\d+)/")
 
 
@@ -109,21 +120,33 @@ def open_forge(kind: str, *, repository: str, token: str, api: str = "", plain_h
 
     Raises `Invalid` for what cannot be asked anything.
     """
-    if kind not in FORGES:
-        raise Invalid(f"{kind!r} is no forge", hint=f"write one of {', '.join(FORGES)}")
-    if not repository or (kind != "gitlab" and repository.count("/") != 1):
-        raise Invalid(
-            f"{repository!r} is no repository on {kind}", hint="set forge.repository to OWNER/NAME, as in its address"
-        )
-    if kind == "gitea" and not api:
-        raise Invalid("Gitea has no public address", hint="set forge.api to https://HOST/api/v1")
-    if api:
-        _check_address(api, plain_http=plain_http)
+    check_forge(kind, repository=repository, api=api, plain_http=plain_http)
     if kind == "github":
         return GitHub(repository, token, api=api)
     if kind == "gitlab":
         return GitLab(repository, token, api=api)
     return Gitea(repository, token, api=api)
+
+
+def check_forge(kind: str, *, repository: str, api: str = "", plain_http: bool = False) -> None:
+    """As `open_forge`, where there need be no token yet."""
+    if kind not in FORGES:
+        raise Invalid(f"{kind!r} is no forge", hint=f"write one of {', '.join(FORGES)}")
+    form = "the project's path or number" if kind == "gitlab" else "OWNER/NAME, as in its address"
+    if not repository:
+        raise Invalid(
+            f"it is not known which repository on {kind} is meant: forge.repository is empty",
+            hint=f"set it, or HEADROOM_FORGE_REPOSITORY, to {form}; in CI {_REPOSITORY_VARIABLES[kind]} tells it",
+        )
+    if kind != "gitlab" and repository.count("/") != 1:
+        raise Invalid(f"{repository!r} is no repository on {kind}", hint=f"set forge.repository to {form}")
+    if kind == "gitea" and not api:
+        raise Invalid(
+            "it is not known where Gitea is: forge.api is empty",
+            hint="set it, or HEADROOM_FORGE_API, to https://HOST/api/v1; in CI GITHUB_API_URL tells it",
+        )
+    if api:
+        _check_address(api, plain_http=plain_http)
 
 
 def _check_address(api: str, *, plain_http: bool) -> None:

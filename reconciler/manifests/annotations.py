@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from reconciler.manifests import codes
 from reconciler.manifests.following import check_following
@@ -10,12 +11,30 @@ from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
 from reconciler.manifests.structure import nearest
+from reconciler.manifests.workload import WORKLOADS
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.durations import ANY_DURATION, parse_duration
 from reconciler.model.errors import Invalid
+from reconciler.model.marks import ANNOTATION_PREFIX
 from reconciler.model.precedence import is_priority
 
-PREFIX = "headroom.dev/"
+_BUFFERS = frozenset({"Buffer", "CapacityBuffer"})
+_REQUEST = "ProvisioningRequest"
+_WITH_PODS = frozenset({"PodTemplate", *(kind.name for kind in WORKLOADS)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Annotation:
+    """is_valid: of a value. hint: where it is not. kinds: on which it works, with `words` for them; None: on any, or judged elsewhere.
+
+    only_applied: it works on what headroom applies, not on what it only reads.
+    """
+
+    is_valid: Callable[[str], bool]
+    hint: str
+    kinds: frozenset[str] | None = None
+    words: str = ""
+    only_applied: bool = False
 
 
 def _one_of(*options: str) -> tuple[Callable[[str], bool], str]:
@@ -38,65 +57,87 @@ def _is_duration(value: str) -> bool:
     return True
 
 
-_ANY: tuple[Callable[[str], bool], str] = (bool, "write a value, or remove the annotation")
-_KNOWN: dict[str, tuple[Callable[[str], bool], str]] = {
+_ANY = _Annotation(bool, "write a value, or remove the annotation")
+_YES_OR_NO = _one_of("true", "false")
+_PRIORITY = (is_priority, "write an integer, such as 10; the higher goes first")
+_KNOWN: dict[str, _Annotation] = {
     "active-during": _ANY,
     "allow-windows": _ANY,
     "applied-hash": _ANY,
-    "drift": _one_of("correct", "report"),
-    "fulfilment": _one_of(*(fulfilment.value for fulfilment in Fulfilment)),
-    "lead-time": (_is_duration, 'write a duration such as "10m"'),
-    "one-shot": _one_of("true", "false"),
-    "priority": (is_priority, "write an integer, such as 10; the higher goes first"),
-    "prune": _one_of("disabled", "enabled", "true"),
+    "drift": _Annotation(*_one_of("correct", "report"), only_applied=True),
+    "fulfilment": _Annotation(*_one_of(*(fulfilment.value for fulfilment in Fulfilment)), _BUFFERS, "buffers"),
+    "lead-time": _Annotation(_is_duration, 'write a duration such as "10m"'),
+    "one-shot": _Annotation(*_YES_OR_NO, _BUFFERS, "buffers"),
+    "priority": _Annotation(*_PRIORITY, _BUFFERS | {_REQUEST}, "buffers and ProvisioningRequests"),
+    "prune": _Annotation(*_one_of("disabled", "enabled", "true"), only_applied=True),
     "replicas-from": _ANY,
     "requestedAt": _ANY,
-    "serves-requests": _one_of("true", "false"),
+    "reserve": _Annotation(*_YES_OR_NO, frozenset({_REQUEST}), "ProvisioningRequests"),
+    "serves-requests": _Annotation(*_YES_OR_NO, _BUFFERS, "buffers"),
     "source": _ANY,
-    "ssa": _one_of("Override", "Merge", "IfNotPresent", "Ignore"),
-    "suspend": _one_of("true", "false"),
-    "timezone": (is_time_zone, "write an IANA name such as Europe/Berlin"),
+    "ssa": _Annotation(*_one_of("Override", "Merge", "IfNotPresent", "Ignore"), only_applied=True),
+    "suspend": _Annotation(*_YES_OR_NO, only_applied=True),
+    "timezone": _Annotation(is_time_zone, "write an IANA name such as Europe/Berlin"),
 }
-"""By name: whether a value is valid, and the hint where it is not."""
+"""By name. What follows a schedule, or is about budgets, is judged with these."""
 
 
-def check_annotations(inspection: Inspection) -> None:
-    """Reports names that headroom does not know and values that it cannot use."""
+def check_annotations(inspection: Inspection, *, applied: bool) -> None:
+    """Reports names that headroom does not know, values that it cannot use, and annotations that do nothing on this kind.
+
+    applied: headroom applies objects of this kind, others it only reads.
+    """
     for name, value in mapping_at(inspection.body, "metadata", "annotations").items():
-        if not name.startswith(PREFIX) or not isinstance(value, str):
+        if not name.startswith(ANNOTATION_PREFIX) or not isinstance(value, str):
             continue
         path = ("metadata", "annotations", name)
-        known = _KNOWN.get(name.removeprefix(PREFIX))
+        known = _KNOWN.get(name.removeprefix(ANNOTATION_PREFIX))
         if known is None:
             inspection.report(
                 codes.UNKNOWN_ANNOTATION,
                 path,
                 f"{name} is not an annotation that headroom knows",
-                hint=nearest(name, [PREFIX + each for each in _KNOWN]) or "remove it",
+                hint=nearest(name, [ANNOTATION_PREFIX + each for each in _KNOWN]) or "remove it",
             )
-        elif not known[0](value):
-            hint = _duration_hint(value) if known[0] is _is_duration else ""
-            inspection.report(codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=hint or known[1])
+        elif not known.is_valid(value):
+            hint = _duration_hint(value) if known.is_valid is _is_duration else ""
+            inspection.report(
+                codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=hint or known.hint
+            )
+        elif known.kinds is not None and inspection.ref.kind not in known.kinds:
+            _report_kind(inspection, name, known.words)
+        elif known.only_applied and not applied:
+            message = f"{name} has no effect on a {inspection.ref.kind}: headroom reads it, and never writes it"
+            inspection.report(codes.ANNOTATION_WITHOUT_EFFECT, path, message, hint="remove it")
     _check_fulfilment(inspection)
     check_following(inspection)
     check_local_budgets(inspection)
 
 
+def _report_kind(inspection: Inspection, name: str, words: str) -> None:
+    kind = inspection.ref.kind
+    hint = f"write it on the buffer that is made of this {kind}, or remove it" if kind in _WITH_PODS else "remove it"
+    message = f"{name} has no effect on a {kind}: only {words} use it"
+    inspection.report(codes.ANNOTATION_WITHOUT_EFFECT, ("metadata", "annotations", name), message, hint=hint)
+
+
 def _check_fulfilment(inspection: Inspection) -> None:
-    """What asks for something that this kind, or another annotation beside it, rules out."""
+    """What asks for something that this kind of buffer, or another annotation beside it, rules out."""
     annotations = mapping_at(inspection.body, "metadata", "annotations")
-    asked = annotations.get(f"{PREFIX}fulfilment")
+    asked = annotations.get(f"{ANNOTATION_PREFIX}fulfilment")
     if asked == Fulfilment.NATIVE and inspection.ref.kind == "Buffer":
         inspection.report(
             codes.ANNOTATION_WITHOUT_EFFECT,
-            ("metadata", "annotations", f"{PREFIX}fulfilment"),
+            ("metadata", "annotations", f"{ANNOTATION_PREFIX}fulfilment"),
             "no autoscaler serves the kind Buffer, so headroom keeps it",
             hint="declare a CapacityBuffer, or remove the annotation",
         )
-    if annotations.get(f"{PREFIX}one-shot") == "true" and asked in {Fulfilment.NATIVE, Fulfilment.BALLOON}:
+    if inspection.ref.kind not in _BUFFERS:
+        return
+    if annotations.get(f"{ANNOTATION_PREFIX}one-shot") == "true" and asked in {Fulfilment.NATIVE, Fulfilment.BALLOON}:
         inspection.report(
             codes.ANNOTATION_WITHOUT_EFFECT,
-            ("metadata", "annotations", f"{PREFIX}one-shot"),
-            f"{PREFIX}one-shot is for buffers that headroom keeps with placeholders, and this one asks for {asked}",
+            ("metadata", "annotations", f"{ANNOTATION_PREFIX}one-shot"),
+            f"{ANNOTATION_PREFIX}one-shot is for buffers that headroom keeps with placeholders, and this one asks for {asked}",
             hint="remove one of the two annotations",
         )

@@ -59,7 +59,9 @@ CAPACITY_TARGET_MISMATCH = _error("capacity-target-mismatch")
 # Provisioning requests.
 FOREIGN_CLASS = _info("foreign-class")
 INVALID_PARAMETER = _warning("invalid-parameter")
+UNKNOWN_PARAMETER = _warning("unknown-parameter")
 PARAMETER_NOT_ALLOWED = _error("parameter-not-allowed")
+RESERVE_NOT_TOLERATED = _error("reserve-not-tolerated")
 HALF_CONSUMPTION = _warning("half-consumption")
 IMMUTABLE_FIELD = _error("immutable-field")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.kind import Origin
+from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.known_files import KnownFiles
 from reconciler.manifests.load import load
@@ -16,6 +16,7 @@ from reconciler.manifests.validate import duplicates, references, several_cluste
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
+from reconciler.model.pass_memory import PassMemory
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.model.workloads import PriorityClass
@@ -81,25 +82,29 @@ def left_out(skipped: tuple[str, str]) -> Finding:
     return Finding(code.name, code.severity, f"not read: {why}", SourcePosition(path, 1))
 
 
-def read_live(objects: Iterable[LiveObject]) -> Declared:
+def read_live(objects: Iterable[LiveObject], memory: PassMemory | None = None) -> Declared:
     """What the cluster's own objects declare. What cannot be read there is left out: the API server has accepted it."""
+    memory = memory or PassMemory()
+    memory.begin()
     slots: dict[str, list[Any]] = {slot: [] for slot in _SLOTS}
     for item in objects:
         kind = kind_of(item.ref.group, item.ref.kind)
-        if kind is None:
-            continue
-        try:
-            typed = kind.read(item.ref, item.body, Origin(managers=item.managers))
-        except Exception:  # noqa: BLE001, S112 - an object of an unknown version, or odder; it must not stop the pass
-            continue
-        if typed is not None:
+        typed = None if kind is None else memory.once(item.ref, _typed, kind, item)
+        if kind is not None and typed is not None:
             slots[kind.slot].append(typed)
     return Declared(**_sorted_slots(slots))
 
 
-def live_declared(view: ClusterView) -> Declared:
+def _typed(kind: Kind, item: LiveObject) -> Any:
+    try:
+        return kind.read(item.ref, item.body, Origin(managers=item.managers))
+    except Exception:  # noqa: BLE001 - an object of an unknown version, or odder; it must not stop the pass
+        return None
+
+
+def live_declared(view: ClusterView, memory: PassMemory | None = None) -> Declared:
     """All that the cluster itself declares: its objects, and the view's workloads and priority classes."""
-    live = read_live(view.objects.values())
+    live = read_live(view.objects.values(), memory)
     workloads = sorted((*live.workloads, *view.workloads), key=_order)
     priorities = sorted((*live.priority_classes, *view.priority_classes), key=_order)
     return replace(live, workloads=tuple(workloads), priority_classes=tuple(priorities))

@@ -100,9 +100,13 @@ def _item(node: Any, step: str | int) -> Any:
     return node[step] if isinstance(node, list) and isinstance(step, int) and step < len(node) else None
 
 
+_MAPPINGS = (dict, Mapping)
+"""The class that nearly all are comes first: asking for the abstract one takes ten times as long."""
+
+
 def mapping_at(node: Mapping[str, Any], *path: str) -> dict[str, Any]:
     """The mapping at a path; {} where it is absent or not a mapping."""
     found: Any = node
     for step in path:
-        found = found.get(step) if isinstance(found, Mapping) else None
+        found = found.get(step) if isinstance(found, _MAPPINGS) else None
     return found if isinstance(found, dict) else {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -35,16 +36,33 @@ DEFAULT_PODS = 110
 DEFAULT_OVERHEAD = Resources.of({CPU: 100, MEMORY: 10 * 2**20})
 """What the KWOK provider reserves on every type: 100m CPU and 10Mi of memory."""
 
+AS_OF = "asOf"
+_TYPES = "instanceTypes"
 _AWS_NAME = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)")
 _OWN_LABELS = (INSTANCE_TYPE_LABEL, ARCHITECTURE_LABEL, OPERATING_SYSTEM_LABEL)
 
 
+def date_of_prices(document: Any) -> str:
+    """As of when the prices of a catalogue are, as it says itself in `asOf`; "" where it says nothing. Raises `Invalid` for what is no
+    date."""
+    if not isinstance(document, dict) or AS_OF not in document:
+        return ""
+    said = document[AS_OF]
+    try:
+        date = datetime.fromisoformat(said)
+    except (TypeError, ValueError):
+        raise Invalid(f"{AS_OF} of a catalogue is a date, not {_words(said)}", hint='write "2026-11-21"') from None
+    return date.strftime("%Y-%m-%d" if len(said) == len("2026-11-21") else "%Y-%m-%d %H:%M %Z").strip()
+
+
 def instance_types_from(document: Any) -> tuple[InstanceType, ...]:
-    """The instance types of a parsed `instance_types.json`, sorted by name.
+    """The instance types of a parsed `instance_types.json`, sorted by name: a list, or an object that has it in `instanceTypes`.
 
     `Available` and `ReservationCapacity` of an offering are optional; `Price` may be null, meaning unknown. An offering
     that names several zones or capacity types becomes one for each. Raises `Invalid` naming every wrong type and field.
     """
+    if isinstance(document, dict) and _TYPES in document:
+        document = document[_TYPES]
     if not isinstance(document, list):
         raise Invalid(
             f"a catalogue of instance types is a list, not {_words(document)}",

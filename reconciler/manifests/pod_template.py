@@ -17,6 +17,7 @@ from reconciler.manifests.kind import Kind, Origin, generation_of, labels_of
 from reconciler.manifests.pod_spec import pod_spec_from, shape_of
 from reconciler.manifests.structure import check_structure
 from reconciler.model.errors import Invalid
+from reconciler.model.marks import ANNOTATION_PREFIX
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
@@ -40,11 +41,25 @@ def check_template(inspection: Inspection, template: Any, path: Path) -> None:
     check_structure(inspection, "pod_template", template, path)
     if any(finding.severity == codes.WRONG_TYPE.severity for finding in inspection.findings[before:]):
         return
-    check_consumption(inspection, mapping_at(template, "metadata", "annotations"), (*path, "metadata", "annotations"))
+    annotations, at = mapping_at(template, "metadata", "annotations"), (*path, "metadata", "annotations")
+    check_consumption(inspection, annotations, at)
+    _check_misplaced(inspection, annotations, at)
     try:
         virtual_shape(template, inspection.ref.namespace)
     except Invalid as error:
         inspection.report(codes.INVALID_VALUE, (*path, "spec"), error.message, hint=error.hint)
+
+
+def _check_misplaced(inspection: Inspection, annotations: Mapping[str, Any], path: Path) -> None:
+    """Reports headroom's own annotations: those of pods are not looked at."""
+    for name in annotations:
+        if name.startswith(ANNOTATION_PREFIX):
+            inspection.report(
+                codes.ANNOTATION_WITHOUT_EFFECT,
+                (*path, name),
+                f"{name} has no effect on pods",
+                hint="write it in metadata.annotations of the object that it is about, or remove it",
+            )
 
 
 def check_pod_spec(inspection: Inspection, spec: Any, path: Path) -> None:
@@ -63,7 +78,7 @@ def check_consumption(inspection: Inspection, annotations: Mapping[str, Any], pa
             inspection.report(
                 codes.HALF_CONSUMPTION,
                 (*path, found[0]),
-                f"{path_text((*path, found[0]))} has no effect without {missing}",
+                f"{path_text((*path, found[0]))} stands without {missing}: pods need both",
                 hint=f"add {missing}, or remove both",
             )
 

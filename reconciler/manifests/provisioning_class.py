@@ -6,6 +6,7 @@ from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import GROUP
 from reconciler.manifests.inspection import Inspection
 from reconciler.manifests.kind import Kind, Origin, labels_of
+from reconciler.manifests.provisioning_request import check_parameters
 from reconciler.model.provisioning_requests import ProvisioningClass
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
@@ -22,6 +23,7 @@ def correct(inspection: Inspection) -> None:
 
 
 def check(inspection: Inspection) -> None:
+    check_parameters(inspection, inspection.ref.name, ("parameters",))
     allowed = inspection.body.get("allowedParameters")
     if allowed is None:
         return

@@ -14,11 +14,13 @@ from reconciler.manifests.kind import (
     generation_of,
     labels_of,
 )
-from reconciler.model.provisioning_requests import CLASSES, PodSet, ProvisioningRequest
+from reconciler.manifests.structure import nearest
+from reconciler.model.marks import RESERVE_ANNOTATION
+from reconciler.model.provisioning_requests import CLASSES, PodSet, ProvisioningRequest, RequestKind
 from reconciler.model.refs import ObjectRef
+from reconciler.model.request_parameters import PARAMETERS, parameter_problems, parameters_of
 from reconciler.model.view import Manifest
 
-VALID_UNTIL_SECONDS = "ValidUntilSeconds"
 KNOWN_CLASSES = tuple(CLASSES)
 _OLD_SPELLINGS = {"provisioningClass": "provisioningClassName", "Parameters": "parameters"}
 
@@ -42,16 +44,43 @@ def check(inspection: Inspection) -> None:
             codes.FOREIGN_CLASS,
             ("spec", "provisioningClassName"),
             f"class {class_name} is not provided here: the request is left to others",
-            hint=f"the classes here are {', '.join(KNOWN_CLASSES)}",
+            hint=_similar_class(class_name) or f"the classes here are {', '.join(KNOWN_CLASSES)}",
         )
-    valid_until = mapping_at(spec, "parameters").get(VALID_UNTIL_SECONDS)
-    if valid_until is not None and not (valid_until.isdecimal() and int(valid_until) > 0):
-        inspection.report(
-            codes.INVALID_PARAMETER,
-            ("spec", "parameters", VALID_UNTIL_SECONDS),
-            f"{VALID_UNTIL_SECONDS} must be a number of seconds above 0, not {valid_until!r}; the default is used",
-            hint=f'write {VALID_UNTIL_SECONDS}: "600"',
-        )
+    check_parameters(inspection, class_name, ("spec", "parameters"))
+    _check_reserve(inspection, class_name)
+
+
+def _similar_class(class_name: str) -> str:
+    """`did you mean "check-capacity.kubernetes.io"?`, or "". That two classes share a long domain does not make them similar."""
+    own, _, _ = class_name.partition(".")
+    similar = [name for name in KNOWN_CLASSES if nearest(own, [name.partition(".")[0]])]
+    return nearest(class_name, similar)
+
+
+def _check_reserve(inspection: Inspection, class_name: str) -> None:
+    """Only what makes nodes can reserve them."""
+    asked = mapping_at(inspection.body, "metadata", "annotations").get(RESERVE_ANNOTATION)
+    kind = CLASSES.get(class_name)
+    if asked != "true" or kind is RequestKind.ATOMIC:
+        return
+    why = "on a check" if kind is RequestKind.CHECK else f"on a request of class {class_name}, which is left to others"
+    inspection.report(
+        codes.ANNOTATION_WITHOUT_EFFECT,
+        ("metadata", "annotations", RESERVE_ANNOTATION),
+        f"{RESERVE_ANNOTATION} has no effect {why}: headroom makes no node for it",
+        hint=(_similar_class(class_name) if kind is None else "") or "remove it, or ask for an atomic class",
+    )
+
+
+def check_parameters(inspection: Inspection, class_name: str, path: tuple[str, ...]) -> None:
+    """Reports parameters at this path that are ignored. Those of a class that is not provided here are not known."""
+    kind = CLASSES.get(class_name)
+    if kind is None:
+        return
+    for problem in parameter_problems(kind, labels_of(inspection.body, *path)):
+        code = codes.UNKNOWN_PARAMETER if problem.unknown else codes.INVALID_PARAMETER
+        similar = nearest(problem.name, parameters_of(kind)) if problem.name not in PARAMETERS else ""
+        inspection.report(code, (*path, problem.name), problem.message, hint=similar or problem.hint)
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> ProvisioningRequest:

@@ -177,7 +177,7 @@ def _check(inspection: Inspection, kind: Kind) -> None:
     # Most rules rely on a valid structure.
     is_sound = not any(not finding.path.startswith("metadata") for finding in errors)
     if isinstance(metadata, Mapping) and is_sound:
-        check_annotations(inspection)
+        check_annotations(inspection, applied=kind.applied)
     if kind.checks_anything or (isinstance(metadata, Mapping) and is_sound):
         kind.check(inspection)
 

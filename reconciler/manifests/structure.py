@@ -189,14 +189,14 @@ def _type_hint(wanted: list[str], found: Any) -> str:
 
 def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Path) -> None:
     """Reports fields that the schema does not have, and has them dropped."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         known: Mapping[str, Schema] | None = schema.get("properties")
         further = schema.get("additionalProperties")
         for key, inner in value.items():
             where: Path = (*path, key)
             if known is not None and key in known:
                 _unknown_fields(inspection, known[key], inner, where)
-            elif isinstance(further, Mapping):
+            elif isinstance(further, dict):
                 _unknown_fields(inspection, further, inner, where)
             elif further is None and known is not None and _OPEN not in schema and (path or key not in _ALWAYS_KNOWN):
                 _unknown_field(inspection, known, where)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from reconciler.manifests import codes
 from reconciler.manifests.document import path_text
 from reconciler.manifests.inspection import mapping_at
 from reconciler.manifests.kind import labels_of
 from reconciler.manifests.reading import ReadDocument
+from reconciler.manifests.structure import nearest
 from reconciler.model.buffers import Buffer
 from reconciler.model.findings import Code, Finding
 from reconciler.model.following import following_of
 from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, REPLICAS_FROM_ANNOTATION
+from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import ProvisioningClass, ProvisioningRequest
 from reconciler.model.refs import ObjectRef
+from reconciler.model.reserved_nodes import may_come, own_taint, toleration_to_write
+from reconciler.model.workloads import Workload
 
 _MOST_FOLDERS = 4
 _CLUSTER_FOLDER = re.compile(r"(?:.*/)?clusters/[^/]+/")
@@ -72,6 +77,7 @@ def references(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
     read = tuple(documents)
     known = {document.ref for document in read}
     classes = {typed.class_name: typed for document in read if isinstance(typed := document.typed, ProvisioningClass)}
+    shapes = {typed.ref: typed.shape for document in read if isinstance(typed := document.typed, Workload)}
     findings: list[Finding] = []
     for document in read:
         findings += _of_follower(document, known)
@@ -79,7 +85,7 @@ def references(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
             case Buffer() as buffer:
                 findings += _of_buffer(document, buffer, known)
             case ProvisioningRequest() as request:
-                findings += _of_request(document, request, known, classes.get(request.class_name))
+                findings += _of_request(document, request, known, classes.get(request.class_name), shapes)
             case _:
                 pass
     return tuple(findings)
@@ -97,7 +103,7 @@ def _of_follower(document: ReadDocument, known: set[ObjectRef | None]) -> list[F
         ACTIVE_DURING_ANNOTATION: following.active_during,
     }
     return [
-        _missing(document, ("metadata", "annotations", name), schedule)
+        _missing(document, ("metadata", "annotations", name), schedule, known)
         for name, schedule in named.items()
         if schedule is not None and schedule not in known
     ]
@@ -108,11 +114,11 @@ def _of_buffer(document: ReadDocument, buffer: Buffer, known: set[ObjectRef | No
     if buffer.pod_template is not None:
         template = ObjectRef("", "PodTemplate", buffer.ref.namespace, buffer.pod_template)
         if template not in known:
-            findings.append(_missing(document, ("spec", "podTemplateRef", "name"), template))
+            findings.append(_missing(document, ("spec", "podTemplateRef", "name"), template, known))
     if buffer.target is not None and buffer.target not in known:
         spec = mapping_at(document.document.value, "spec")
         key = "scalableRef" if "scalableRef" in spec else "targetRef"
-        findings.append(_missing(document, ("spec", key, "name"), buffer.target))
+        findings.append(_missing(document, ("spec", key, "name"), buffer.target, known))
     return findings
 
 
@@ -121,12 +127,14 @@ def _of_request(
     request: ProvisioningRequest,
     known: set[ObjectRef | None],
     provisioning_class: ProvisioningClass | None,
+    shapes: Mapping[ObjectRef, PodShape | None],
 ) -> list[Finding]:
     findings = []
     for index, pod_set in enumerate(request.pod_sets):
         template = ObjectRef("", "PodTemplate", request.ref.namespace, pod_set.pod_template)
         if template not in known:
-            findings.append(_missing(document, ("spec", "podSets", index, "podTemplateRef", "name"), template))
+            findings.append(_missing(document, ("spec", "podSets", index, "podTemplateRef", "name"), template, known))
+    findings += _of_reserve(document, request, shapes)
     if provisioning_class is not None and provisioning_class.allowed is not None:
         allowed = provisioning_class.allowed
         findings += [
@@ -143,9 +151,33 @@ def _of_request(
     return findings
 
 
-def _missing(document: ReadDocument, path: tuple[str | int, ...], target: ObjectRef) -> Finding:
+def _of_reserve(
+    document: ReadDocument, request: ProvisioningRequest, shapes: Mapping[ObjectRef, PodShape | None]
+) -> Iterable[Finding]:
+    """Pods that could not come to the nodes that are made for them alone."""
+    taint = own_taint(request)
+    for index, pod_set in enumerate(() if taint is None else request.pod_sets):
+        shape = shapes.get(ObjectRef("", "PodTemplate", request.ref.namespace, pod_set.pod_template))
+        if taint is not None and shape is not None and not may_come(shape, taint):
+            yield _finding(
+                codes.RESERVE_NOT_TOLERATED,
+                document,
+                ("spec", "podSets", index, "podTemplateRef", "name"),
+                f"PodTemplate {pod_set.pod_template} does not tolerate the taint of nodes that are reserved for this request",
+                f"add {toleration_to_write(taint)} to its template.spec, and to that of the pods",
+            )
+
+
+def _missing(
+    document: ReadDocument, path: tuple[str | int, ...], target: ObjectRef, known: set[ObjectRef | None]
+) -> Finding:
     message = f"{target} is not in this repository: {_ONLY_THERE}"
-    return _finding(codes.NOT_IN_REPOSITORY, document, path, message, "ignore this if something else deploys it")
+    similar = nearest(
+        target.name, sorted(ref.name for ref in known if ref and replace(ref, name=target.name) == target)
+    )
+    hint = "ignore this if something else deploys it"
+    hint = f"{similar} If not, {hint}" if similar else hint
+    return _finding(codes.NOT_IN_REPOSITORY, document, path, message, hint)
 
 
 def _finding(code: Code, document: ReadDocument, path: tuple[str | int, ...], message: str, hint: str) -> Finding:

@@ -5,10 +5,11 @@ What keeps capacity where an autoscaler knows neither NodeClaims nor CapacityBuf
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable
 
+from reconciler.model.demand import POD_KIND
+from reconciler.model.label_values import label_value
 from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 
@@ -19,16 +20,12 @@ BALLOON_PRIORITY_CLASS = "headroom-balloon"
 BALLOON_PRIORITY = -10
 """Below every pod without a class. Cluster Autoscaler makes no nodes for pods with a priority below -10
 (`--expendable-pods-priority-cutoff`)."""
-_LONGEST_LABEL = 63
 _DIGITS = 8
 
 
 def balloon_ref(buffer: ObjectRef) -> ObjectRef:
     """The Deployment of a buffer's balloon pods. Its name is a label's value too, and so must not be longer than one."""
-    name = f"balloon-{buffer.kind.lower()}-{buffer.name}"
-    if len(name) > _LONGEST_LABEL:
-        digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
-        name = f"{name[: _LONGEST_LABEL - _DIGITS - 1]}-{digest}"
+    name = label_value(f"balloon-{buffer.kind.lower()}-{buffer.name}", digits=_DIGITS)
     return ObjectRef("apps", DEPLOYMENT_KIND, buffer.namespace, name)
 
 
@@ -38,6 +35,16 @@ def balloon_of(pod: Pod) -> ObjectRef | None:
         return None
     name = next((value for key, value in pod.shape.labels if key == BALLOON_LABEL), None)
     return None if name is None else ObjectRef("apps", DEPLOYMENT_KIND, pod.namespace, name)
+
+
+def waiting_balloons(pods: Iterable[Pod]) -> dict[ObjectRef, tuple[ObjectRef, ...]]:
+    """Balloon pods that have no node yet, by Deployment."""
+    found: dict[ObjectRef, list[ObjectRef]] = {}
+    for pod in pods:
+        ref = balloon_of(pod) if pod.node_name is None and not pod.deleting else None
+        if ref is not None:
+            found.setdefault(ref, []).append(ObjectRef("", POD_KIND, pod.namespace, pod.name))
+    return {ref: tuple(sorted(own)) for ref, own in found.items()}
 
 
 def standing_balloons(pods: Iterable[Pod]) -> Counter[ObjectRef]:

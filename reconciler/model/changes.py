@@ -15,6 +15,8 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.requirements import Taint
+from reconciler.model.service import Service, service_of
 from reconciler.model.view import Manifest
 
 
@@ -24,6 +26,8 @@ class Action(StrEnum):
     CREATE = "create"
     UPDATE = "update"
     DELETE = "delete"
+    KEEP = "keep"
+    """It stays though it is no longer declared: only where two revisions are compared, since no plan has anything to do then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +60,20 @@ class NodeClaimCreation:
     """A NodeClaim to be created.
 
     The name follows from what is asked for and from the names in use, so that a repeated pass asks for the same object.
-    labels: beyond those that every NodeClaim of its pool has.
+    labels: beyond those that every NodeClaim of its pool has. made_by: whose it is to make the node where it is not headroom's,
+    in words: such nodes are only in forecasts.
     """
 
     name: str
     planned: PlannedNode
     reason: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+    made_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClaimAction:
-    """One node to be held, released or deleted."""
+    """One node to be held, released, deleted, or freed of a taint."""
 
     node_claim: str | None
     """None: no NodeClaim made the node, so that only the node itself can be annotated."""
@@ -78,6 +84,8 @@ class NodeClaimAction:
     holdings: tuple[Holding, ...] = ()
     price: float | None = None
     """USD an hour; None where unknown."""
+    closed: bool = False
+    """A node to be held is tainted, so that Karpenter moves no pods into the chunks' room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +96,11 @@ class NodeClaimChanges:
     delete: tuple[NodeClaimAction, ...] = ()
     hold: tuple[NodeClaimAction, ...] = ()
     release: tuple[NodeClaimAction, ...] = ()
+    untaint: tuple[NodeClaimAction, ...] = ()
+    """Nodes that were reserved for a provisioning request, and are for all pods from now on."""
 
     def __bool__(self) -> bool:
-        return bool(self.create or self.delete or self.hold or self.release)
+        return bool(self.create or self.delete or self.hold or self.release or self.untaint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +133,11 @@ class DemandOutcome:
     domains: tuple[DomainCount, ...] = ()
     on_its_way: int = 0
     short_since: datetime | None = None
+
+    @property
+    def service(self) -> Service:
+        """Whether the demand is served, by whom, and why not."""
+        return service_of(self.demand, self.on_existing + self.on_new, self.unplaced_reasons, self.conditions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +282,15 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Annotate:
-    """Set annotations, or remove them with None, by merge patch: also those that another manager set."""
+    """Set annotations, or remove them with None, by merge patch: also those that another manager set.
+
+    taints: those that a node is to carry (True) or not (False); all others stay.
+    """
 
     ref: ObjectRef
     annotations: tuple[tuple[str, str | None], ...]
     reason: str = ""
+    taints: tuple[tuple[Taint, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,51 +31,67 @@ class ChunkGroup:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """ref: the manifest (`Pod/NAMESPACE/NAME` for a pending pod). desired: chunks, None when not ready (conditions say
-    why, groups are empty then).
-
-    opens_nodes: may new nodes be made for it (False for pending pods without `--include-pending`, and for
-    check-capacity); whole: all or nothing; recreation: KeepMinimum counts chunks against allocatable less daemons;
-    explanation: how the size came about, in words, one fact a line; replicas, template: what status shows;
-    pod_template: name of the PodTemplate the shape came from and its generation, for status.
-    leaves: the node that this pod runs on and that is being deleted, so that it needs another place; "" for all else.
-    shape: of a buffer's chunks, for its status, also when there are none. fulfilment: who keeps the capacity. holds_nodes: its chunks protect the nodes that they are on (False: somebody else keeps
-    the capacity; the chunks are placed, so that no other demand counts on the same room). autoscaler: the one that serves
-    it. silent: that one has written nothing for so long that headroom takes the buffer back if the capacity is missing.
-    balloons: balloon pods that have a node. one_shot: once filled, it is not filled again.
-    only_ready: room counts only on nodes that take pods now. request: of a ProvisioningRequest, how far it is.
-    priority: of pods of that shape. declared_priority: `headroom.dev/priority`. booked: it was promised the capacity already.
-    created: RFC 3339 creation time, "" while it is only in Git. serves_requests: a provisioning request may take its room. kept_from: where
-    not, the highest priority of the requests that ask for room now.
-    """
+    """What one manifest asks for: so many chunks, who makes room for them, and in which turn."""
 
     ref: ObjectRef
+    """The manifest; `Pod/NAMESPACE/NAME` for a pending pod."""
     groups: tuple[ChunkGroup, ...] = ()
+    """The chunks to place."""
     desired: int | None = None
+    """Chunks asked for. None: it is not ready; the conditions say why, and there are no groups."""
     source: SourcePosition | None = None
     priority: int = NO_PRIORITY_CLASS
+    """Of pods of its shape."""
     opens_nodes: bool = True
+    """New nodes may be made for it. False for pending pods without `--include-pending`, and for check-capacity."""
     whole: bool = False
+    """All or nothing."""
     recreation: Recreation = Recreation.KEEP_EMPTY
+    """With KeepMinimum, chunks count against what a node can allocate less its daemons."""
     conditions: tuple[Condition, ...] = ()
     explanation: tuple[str, ...] = ()
+    """How the size came about, in words, one fact a line."""
     pod_template: tuple[str, int | None] | None = None
+    """Name and generation of the PodTemplate that the shape came from, for the status."""
     fulfilment: str = "placeholder"
+    """Who keeps the capacity."""
     limited_by: str = ""
+    """Names of the ResourceQuotas that cut its size, "" when none did."""
     leaves: str = ""
+    """The node that this pod runs on and that is being deleted, so that the pod needs another place. "" for all else."""
     shape: PodShape | None = None
+    """Of a buffer's chunks, also when there are none."""
     holds_nodes: bool = True
+    """Its chunks protect the nodes that they are on. False: somebody else keeps the capacity. The chunks are placed all the
+    same, so that no other demand counts on the same room."""
     autoscaler: ServingAutoscaler | None = None
+    """The one that serves it."""
     silent: bool = False
+    """That one has written nothing for so long that headroom takes the buffer back if the capacity is missing."""
     balloons: int = 0
+    """Balloon pods that have a node."""
+    waiting_balloons: tuple[ObjectRef, ...] = ()
+    """Balloon pods that have none yet. They are demands of their own."""
+    suspended: bool = False
+    """It keeps what it had when it was suspended, and lacks nothing."""
     one_shot: bool = False
+    """Once filled, it is not filled again."""
+    left_of: int | None = None
+    """Of a one-shot buffer that was filled: the chunks that its manifest asks for. `desired` are those that are left."""
     only_ready: bool = False
+    """Room counts only on nodes that take pods now."""
     request: RequestState | None = None
+    """Of a ProvisioningRequest: how far it is."""
     declared_priority: int = 0
+    """The annotation `headroom.dev/priority`."""
     booked: bool = False
+    """It was promised the capacity already."""
     created: str = ""
+    """RFC 3339. "" while it is only in Git."""
     serves_requests: bool = True
+    """A provisioning request may take its room."""
     kept_from: int | None = None
+    """Where none may: the highest priority of the requests that ask for room now."""
 
     @property
     def is_pending_pod(self) -> bool:

@@ -25,6 +25,15 @@ class Code:
     severity: Severity
 
 
+HELP_PAGES = "https://headroom.dev/findings"
+"""Where docs/findings is published: whatever links to the page of a code makes its link of this."""
+
+
+def help_page(code: str) -> str:
+    """The address of a code's page."""
+    return f"{HELP_PAGES}/{code}"
+
+
 LONGEST_TEXT = 1000
 """Characters; what a finding quotes may be a megabyte in one line."""
 

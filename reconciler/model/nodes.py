@@ -32,6 +32,9 @@ PLACEHOLDER_LABEL = "headroom.dev/placeholder"
 """On every NodeClaim that headroom made; Karpenter copies it to the node. The value is always "true"."""
 HELD_ANNOTATION = "headroom.dev/held"
 """Marks a `do-not-disrupt` as headroom's own, so that one that a person set is never removed."""
+HELD_TAINT = Taint(HELD_ANNOTATION, "", "PreferNoSchedule")
+"""On every node that holds chunks. Karpenter plans no pods onto a node with a taint that they do not tolerate, of whatever effect, so it
+never empties another node into the chunks' room. kube-scheduler takes other room first and this room when there is none."""
 ATTEMPT_LABEL = "headroom.dev/attempt"
 """On a NodeClaim made for a ProvisioningRequest: the request's uid and the number of the attempt, as `UID.NUMBER`."""
 HOLDS_ANNOTATION = "headroom.dev/holds"
@@ -68,11 +71,11 @@ class Node:
 
     def label(self, key: str) -> str | None:
         """The label's value; None where the node has none of that name."""
-        return next((value for name, value in self.labels if name == key), None)
+        return _value_of(key, self.labels)
 
     def annotation(self, key: str) -> str | None:
         """The annotation's value; None where the node has none of that name."""
-        return next((value for name, value in self.annotations if name == key), None)
+        return _value_of(key, self.annotations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +107,11 @@ class NodeClaim:
 
     def label(self, key: str) -> str | None:
         """The label's value; None where the NodeClaim has none of that name."""
-        return next((value for name, value in self.labels if name == key), None)
+        return _value_of(key, self.labels)
 
     def annotation(self, key: str) -> str | None:
         """The annotation's value; None where the NodeClaim has none of that name."""
-        return next((value for name, value in self.annotations if name == key), None)
+        return _value_of(key, self.annotations)
 
     def condition(self, kind: str) -> str:
         """The status as written: True, False or Unknown (also when absent)."""
@@ -225,3 +228,10 @@ class InstanceType:
     def allocatable(self) -> Resources:
         """What pods may request on one, daemons among them."""
         return self.capacity - self.overhead
+
+
+def _value_of(key: str, labels: Labels) -> str | None:
+    for name, value in labels:
+        if name == key:
+            return value
+    return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Requirement
+from reconciler.model.requirements import Requirement, Taint
 from reconciler.model.spot import Crowding
 
 
@@ -56,7 +56,7 @@ class PlannedNode:
     instance_types: cheapest first; price: USD an hour, of the cheapest offering among them; requests: chunks + daemons;
     requirements: what the NodeClaim must ask for (pool ∩ chunks), instance types, zones and capacity types included.
     labels: concrete labels for the pool's custom requirements, from which Karpenter judges drift. price_known: False when
-    no price is known of some of them; price is then 0.0 and means nothing.
+    no price is known of some of them; price is then 0.0 and means nothing. taints: beside those of its pool.
     """
 
     node_pool: str
@@ -69,6 +69,7 @@ class PlannedNode:
     holdings: tuple[Holding, ...]
     labels: tuple[tuple[str, str], ...] = ()
     price_known: bool = True
+    taints: tuple[Taint, ...] = ()
 
 
 ALL_OR_NOTHING = "all or nothing"
@@ -78,11 +79,23 @@ ALL_OR_NOTHING = "all or nothing"
 @dataclass(frozen=True, slots=True)
 class UnplacedReason:
     """Why candidates could not take a group. cause: in a few words (`node labels`); count: candidates that gave it;
-    example: the nearest miss, as a sentence."""
+    example: the nearest miss, as a sentence. nearness: how far these candidates came; the one that came farthest names what
+    really stopped the group."""
 
     cause: str
     count: int
     example: str
+    nearness: int = field(default=0, compare=False)
+
+    @property
+    def order(self) -> tuple[int, int, str, str]:
+        """The sort key of reasons: what came nearest first, then the most frequent."""
+        return (-self.nearness, -self.count, self.cause, self.example)
+
+
+def leading_reason(reasons: Iterable[UnplacedReason]) -> UnplacedReason | None:
+    """What stopped the first chunk that had no place. That the rest of its demand then has none either is no reason by itself."""
+    return min((item for item in reasons if item.cause != ALL_OR_NOTHING), key=lambda item: item.order, default=None)
 
 
 @dataclass(frozen=True, slots=True)

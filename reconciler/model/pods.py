@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import cast
 
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import LabelSelector, Requirement, Toleration
+from reconciler.model.requirements import LabelSelector, Requirement, Taint, Toleration
 
 DEFAULT_SCHEDULER = "default-scheduler"
 """kube-scheduler, as a pod that names no scheduler has it."""
@@ -97,6 +97,7 @@ class PodShape:
     since spread constraints do not look at it; obstacle: why no node whatever can take it. Both
     are placement's own finding, and so is attachment_places: where by claim, for people, so that shapes are alike whatever their
     claims are called.
+    own_taint: nodes that are made for it have this taint, and hold nothing that was not made for the same.
     """
 
     namespace: str
@@ -122,6 +123,7 @@ class PodShape:
     runtime_class: str = ""
     attachment_terms: tuple[NodeSelectorTerm, ...] = ()
     obstacle: str = ""
+    own_taint: Taint | None = None
     attachment_places: tuple[tuple[str, tuple[NodeSelectorTerm, ...]], ...] = field(compare=False, default=())
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     """Kept, since there are many parts to look at, and shapes are looked up again and again."""

@@ -33,6 +33,9 @@ FAILED, BOOKING_EXPIRED, CAPACITY_REVOKED = "Failed", "BookingExpired", "Capacit
 TERMINAL = (FAILED, CAPACITY_REVOKED, BOOKING_EXPIRED)
 """Condition types that end a request: once true they never change back."""
 
+CANCELLED = "Cancelled"
+"""The reason of Failed of a request that was deleted before it had ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
@@ -96,6 +99,11 @@ CONSUME_ANNOTATIONS = (
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
 """On a pod, the newer one first: the name of the request in its namespace whose capacity it uses."""
+CLASS_ANNOTATIONS = (
+    "autoscaling.x-k8s.io/provisioning-class-name",
+    "cluster-autoscaler.kubernetes.io/provisioning-class-name",
+)
+"""Beside it, likewise: the class of that request. The proposal requires both; Cluster Autoscaler goes by the first alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +150,7 @@ class RequestState:
     record: as the inventory has it, or as its conditions tell it. exists: its object is in the cluster. is_same_object: the one that the
     record is about, not one that was made anew. declared: it is in Git, or was.
     valid_until: when it has failed if it is not provisioned by then. no_retry: a check that says no is the last one.
-    ends: set while it is ENDING. status_conditions: as its object has them.
+    ends: set while it is ENDING. status_conditions: as its object has them. ignored: in words, parameters that mean nothing here.
     """
 
     kind: RequestKind
@@ -155,3 +163,4 @@ class RequestState:
     no_retry: bool = False
     ends: Ending | None = None
     status_conditions: tuple[Condition, ...] = ()
+    ignored: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ class RequestRecord:
 
     uid: of the object it is about. spec: a digest of the spec that was run. attempt: the number of the last attempt, 0 for none; under_way:
     it has neither succeeded nor failed yet. retry_at: no attempt before then. provisioned: since when. consumed: by pod set, how many
-    of its pods have come. located: by node, how many chunks of each pod set a booking has there, except on nodes that say so
+    of its pods have come. present: how many of them were there in the last pass; empty where all that have come were. located: by node, how many chunks of each pod set a booking has there, except on nodes that say so
     themselves. outcome: the reason for which it ended, "" while it has not; ended: when.
     """
 
@@ -30,6 +30,7 @@ class RequestRecord:
     retry_at: datetime | None = None
     provisioned: datetime | None = None
     consumed: tuple[int, ...] = ()
+    present: tuple[int, ...] = ()
     located: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     outcome: str = ""
     ended: datetime | None = None
@@ -49,6 +50,8 @@ class RequestRecord:
             values["provisioned"] = self.provisioned.isoformat()
         if any(self.consumed):
             values["consumed"] = list(self.consumed)
+        if self.present:
+            values["present"] = list(self.present)
         if self.located:
             values["located"] = {node: list(counts) for node, counts in sorted(self.located.items())}
         return values
@@ -64,6 +67,7 @@ class RequestRecord:
             retry_at=_time(value.get("retryAt")),
             provisioned=_time(value.get("provisioned")),
             consumed=tuple(map(int, value.get("consumed", ()))),
+            present=tuple(map(int, value.get("present", ()))),
             located={str(node): tuple(map(int, counts)) for node, counts in dict(value.get("located", {})).items()},
             outcome=str(value.get("outcome", "")),
             ended=_time(value.get("ended")),

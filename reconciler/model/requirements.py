@@ -20,6 +20,10 @@ class Operator(StrEnum):
     LTE = "Lte"
 
 
+# A label selector with any other operator is refused by the API server; here it matches nothing.
+_OF_LABEL_SELECTORS = frozenset({Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST})
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """One node selector requirement. min_values is Karpenter's: at least so many different values must stay possible."""
@@ -28,6 +32,35 @@ class Requirement:
     operator: Operator
     values: tuple[str, ...] = ()
     min_values: int | None = None
+
+    def holds(self, value: str | None) -> bool:
+        """Whether a label of this value satisfies it, as kube-scheduler judges a node selector. None: no such label."""
+        match self.operator:
+            case Operator.IN:
+                return value is not None and value in self.values
+            case Operator.NOT_IN:
+                return value is None or value not in self.values
+            case Operator.EXISTS:
+                return value is not None
+            case Operator.DOES_NOT_EXIST:
+                return value is None
+            case _:
+                return self._compares(value)
+
+    def _compares(self, value: str | None) -> bool:
+        try:
+            number, bound = int(value or ""), int(self.values[0])
+        except (ValueError, IndexError):
+            return False
+        match self.operator:
+            case Operator.GT:
+                return number > bound
+            case Operator.LT:
+                return number < bound
+            case Operator.GTE:
+                return number >= bound
+            case _:
+                return number <= bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +73,9 @@ class LabelSelector:
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether these labels satisfy every part of it; an empty selector matches everything."""
         return all(labels.get(key) == value for key, value in self.match_labels) and all(
-            _holds(expression, labels) for expression in self.expressions
+            expression.operator in _OF_LABEL_SELECTORS and expression.holds(labels.get(expression.key))
+            for expression in self.expressions
         )
-
-
-def _holds(expression: Requirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(expression.key)
-    match expression.operator:
-        case Operator.IN:
-            return value is not None and value in expression.values
-        case Operator.NOT_IN:
-            return value is None or value not in expression.values
-        case Operator.EXISTS:
-            return value is not None
-        case Operator.DOES_NOT_EXIST:
-            return value is None
-        case _:
-            return False  # Gt and Lt are node selector operators; a label selector with one matches nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from reconciler.model.placement import UnplacedReason
 from reconciler.model.refs import ObjectRef
+from reconciler.model.service import Service
 
 MONTH = timedelta(days=30)
 """How far costs look ahead."""
@@ -28,13 +28,10 @@ class PoolCost:
 
 @dataclass(frozen=True, slots=True)
 class DemandCost:
-    """One demand in a steady state. per_hour: USD, its share of nodes that are there for chunks alone; chunks: None when it
-    is not ready; reasons: of its unplaced chunks."""
+    """One demand in a steady state. per_hour: USD, its share of nodes that are there for chunks alone, whoever makes them."""
 
-    chunks: int | None = 0
-    unplaced: int = 0
+    service: Service = field(default_factory=Service)
     per_hour: float = 0.0
-    reasons: tuple[UnplacedReason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +102,6 @@ class Spending:
         for span in self.spans:
             for ref, demand in span.state.demands.items():
                 cost, chunk_hours = totals.get(ref, (0.0, 0.0))
-                placed = max(0, (demand.chunks or 0) - demand.unplaced)
-                totals[ref] = (cost + demand.per_hour * span.hours, chunk_hours + placed * span.hours)
+                served = demand.service.served
+                totals[ref] = (cost + demand.per_hour * span.hours, chunk_hours + served * span.hours)
         return totals

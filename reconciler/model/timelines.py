@@ -57,6 +57,17 @@ class BudgetSpan:
     outcome: BudgetOutcome
 
 
+@dataclass(frozen=True, slots=True)
+class BudgetPieces:
+    """What binds of one pool's budget for one reason: outcomes[i] from edges[i] to edges[i + 1], in microseconds since 1970 UTC.
+
+    A year of two hundred pools has millions of pieces, which as spans would take most of the time of a report.
+    """
+
+    edges: list[int]
+    outcomes: list[BudgetOutcome]
+
+
 UNBOUNDED = 2**31 - 1
 """Karpenter's number of nodes where nothing bounds a reason; a budget this large counts as none."""
 
@@ -75,12 +86,12 @@ class BudgetCells:
 
 @dataclass(frozen=True, slots=True)
 class DemandSpan:
-    """What one buffer or static NodePool asks for. replicas: chunks of a buffer, nodes of a pool; why: in words."""
+    """What one buffer or static NodePool asks for. replicas: chunks of a buffer (None: it is not ready), nodes of a pool; why: in words."""
 
     ref: ObjectRef
     start: datetime
     end: datetime
-    replicas: int
+    replicas: int | None
     why: str
 
 

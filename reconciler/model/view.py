@@ -126,6 +126,7 @@ class ClusterView:
     findings: tuple[Finding, ...] = ()
     nominated: tuple[Pod, ...] = ()
     clock_skew: timedelta = timedelta(0)
+    _nodes_in_use: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
     _machines: tuple[Machine, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -135,3 +136,12 @@ class ClusterView:
             object.__setattr__(self, "_machines", joined_machines(self.nodes, self.node_claims))
         assert self._machines is not None
         return self._machines
+
+    @property
+    def nodes_in_use(self) -> frozenset[str]:
+        """Names of nodes that real pods other than daemons are on. Looked for once per view."""
+        if self._nodes_in_use is None:
+            found = (pod.node_name for pod in self.pods if pod.node_name is not None and not pod.is_daemon)
+            object.__setattr__(self, "_nodes_in_use", frozenset(found))
+        assert self._nodes_in_use is not None
+        return self._nodes_in_use

@@ -1,4 +1,4 @@
-"""Bin types: what new nodes can be bought as, each instance type where it costs least.
+"""Bin types: what new nodes can be bought as, each instance type where it costs least. Packing and its bound have the same.
 
 Chunks that ask for labels which only the node has, not the catalogue, share a node only with chunks that ask for the same or
 for none. So each such set of labels has bin types of its own.
@@ -6,28 +6,44 @@ for none. So each such set of labels has bin types of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from reconciler.optimizer.item_types import Domains, Items, PackingProblem, Pattern
-from reconciler.optimizer.solver import Floats
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import ANYWHERE, Requirements
 
+Domains: TypeAlias = tuple[tuple[str, str], ...]
+"""Labels and their values, by label."""
+Items: TypeAlias = tuple[tuple[int, int], ...]
+"""Numbers of item types and how many chunks of each, by number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What one node holds: a column of the master problem. domains: where it stands, by the labels that item types leave open;
+    price: USD an hour."""
+
+    items: Items
+    domains: Domains
+    price: float
+
 
 @dataclass(frozen=True, slots=True)
 class BinTypes:
     """One entry each. capacity: bin types × resources, after daemons; prices: billionths of a USD an hour; admits: bin types ×
-    item types, which of these may be on such a node; domains: where it stands, by the labels that item types leave open."""
+    item types, which of these may be on such a node; pools: numbers of NodePools; domains: where it stands, by the labels that
+    item types leave open."""
 
     capacity: Amounts
     prices: Amounts
     admits: Mask
+    pools: Amounts
     domains: tuple[Domains, ...]
 
     def __len__(self) -> int:
@@ -36,14 +52,10 @@ class BinTypes:
     def pattern(self, number: int, items: Items) -> Pattern:
         return Pattern(items, self.domains[number], int(self.prices[number]) / 1e9)
 
-    def first_dual_prices(self, problem: PackingProblem) -> Floats:
-        """USD an hour of one chunk by item type: its largest share of any resource, of the node where that is cheapest."""
-        shares = (problem.requests[None, :, :] / np.maximum(self.capacity, 1)[:, None, :]).max(axis=2)
-        prices = np.where(self.admits, shares * self.prices[:, None] / 1e9, np.inf)
-        return np.asarray(np.where(self.admits.any(axis=0), prices.min(axis=0), 0.0), dtype=np.float64)
+    def price_of(self, requests: Amounts) -> Callable[[Sequence[Pattern]], int]:
+        """What patterns cost together when each is bought as the cheapest bin type that holds it, in billionths of a USD an hour.
 
-    def price_of(self, problem: PackingProblem) -> Callable[[Sequence[Pattern]], int]:
-        """What patterns cost together when each is bought as the cheapest bin type that holds it, in billionths of a USD an hour."""
+        requests: item types × resources."""
         known: dict[tuple[Items, Domains], int] = {}
         everywhere = np.ones(len(self), dtype=np.bool_)
         at = {place: np.array([item == place for item in self.domains]) for place in set(self.domains)}
@@ -51,9 +63,8 @@ class BinTypes:
         def price(pattern: Pattern) -> int:
             key = (pattern.items, pattern.domains)
             if key not in known:
-                numbers = [number for number, _ in pattern.items]
-                counts = np.array([count for _, count in pattern.items], dtype=np.int64)
-                used = (problem.requests[numbers] * counts[:, None]).sum(axis=0)
+                numbers, counts = np.array(pattern.items, dtype=np.int64).T
+                used = counts @ requests[numbers]
                 able = self.admits[:, numbers].all(axis=1) & (self.capacity >= used).all(axis=1)
                 able &= at.get(pattern.domains, everywhere)
                 known[key] = int(self.prices[able].min()) if able.any() else round(pattern.price * 1e9)
@@ -62,33 +73,42 @@ class BinTypes:
         return lambda patterns: sum(price(pattern) for pattern in patterns)
 
 
-def bin_types_for(state: State, problem: PackingProblem) -> BinTypes:
-    """All that item types can be together on, without those that are no better than another one in any respect."""
-    capacity: list[Amounts] = []
-    prices: list[int] = []
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """What a new node for an item type may be bought as. rows: by number of a NodePool, a mask of its catalogue; labels: those
+    asked for, of which ones only the node has keep others off."""
+
+    rows: Mapping[int, Mask]
+    labels: Requirements = ANYWHERE
+
+
+def bin_types_for(state: State, purchases: Sequence[Purchase], keys: Sequence[str] = ()) -> BinTypes:
+    """All that item types can be together on, without those that are no better than another one in any respect.
+
+    purchases: by item type; keys: labels that item types leave open, of which a bin type has one value.
+    """
+    chosen: list[tuple[int, int]] = []
     admits: list[Mask] = []
     domains: list[Domains] = []
-    keys = sorted({key for item in problem.item_types for key in item.open_keys})
-    for pool in sorted({item.pool for item in problem.item_types}):
-        offers = state.offers[pool]
+    for pool, offers in enumerate(state.offers):
         places = _domains_of_rows(offers, keys)
-        for members in _compartments(state, problem, pool):
-            numbers = np.flatnonzero(members)
-            masks = np.array([problem.item_types[number].compatibility.rows(pool) for number in numbers.tolist()])
+        for numbers in _compartments(offers, purchases, pool):
+            masks = np.array([purchases[number].rows[pool] for number in numbers]) & offers.priced
             for row in _cheapest_rows(offers, masks, places):
-                admitted = np.zeros(len(problem.item_types), dtype=np.bool_)
+                admitted = np.zeros(len(purchases), dtype=np.bool_)
                 admitted[numbers] = masks[:, row]
-                capacity.append(offers.room[offers.offerings.types_of[row]])
-                prices.append(int(offers.prices[row]))
+                chosen.append((pool, row))
                 admits.append(admitted)
                 domains.append(places[row])
-    return _undominated(
-        BinTypes(
-            np.array(capacity, dtype=np.int64).reshape(len(prices), len(state.columns.names)),
-            np.array(prices, dtype=np.int64),
-            np.array(admits, dtype=np.bool_).reshape(len(prices), len(problem.item_types)),
-            tuple(domains),
-        )
+    rooms = [state.offers[pool].room[state.offers[pool].offerings.types_of[row]] for pool, row in chosen]
+    prices = np.array([state.offers[pool].prices[row] for pool, row in chosen], dtype=np.int64)
+    capacity = np.array(rooms, dtype=np.int64).reshape(len(chosen), len(state.columns.names))
+    admitting = np.array(admits, dtype=np.bool_).reshape(len(chosen), len(purchases))
+    numbers_of_pools = np.array([pool for pool, _ in chosen], dtype=np.int64)
+    kept = _undominated(capacity, prices, admitting, numbers_of_pools)
+    return BinTypes(
+        *(capacity[kept], prices[kept], admitting[kept], numbers_of_pools[kept]),
+        domains=tuple(domains[number] for number in kept),
     )
 
 
@@ -102,18 +122,15 @@ def _domains_of_rows(offers: PoolOffers, keys: Sequence[str]) -> list[Domains]:
     return found
 
 
-def _compartments(state: State, problem: PackingProblem, pool: int) -> Iterable[Mask]:
-    """Masks of item types that may share a node of the pool as far as its own labels go."""
-    keys = state.offers[pool].offerings.table.keys
+def _compartments(offers: PoolOffers, purchases: Sequence[Purchase], pool: int) -> Iterable[list[int]]:
+    """Item types that may share a node of the pool as far as its own labels go."""
     by_labels: dict[Requirements, list[int]] = {}
-    for number, item in enumerate(problem.item_types):
-        if item.pool == pool:
-            by_labels.setdefault(item.compatibility.wanted.without(keys), []).append(number)
+    for number, item in enumerate(purchases):
+        if pool in item.rows:
+            by_labels.setdefault(item.labels.without(offers.offerings.table.keys), []).append(number)
     anywhere = by_labels.pop(ANYWHERE, [])
     for members in [*by_labels.values(), []] if anywhere else by_labels.values():
-        mask = np.zeros(len(problem.item_types), dtype=np.bool_)
-        mask[[*anywhere, *members]] = True
-        yield mask
+        yield [*anywhere, *members]
 
 
 def _cheapest_rows(offers: PoolOffers, masks: Mask, places: Sequence[Domains]) -> list[int]:
@@ -127,15 +144,11 @@ def _cheapest_rows(offers: PoolOffers, masks: Mask, places: Sequence[Domains]) -
     return sorted(found.values())
 
 
-def _undominated(bins: BinTypes) -> BinTypes:
-    """Of two that are as good as each other the first stays."""
-    keep = np.ones(len(bins), dtype=np.bool_)
-    order = np.lexsort((np.arange(len(bins)), bins.prices))
-    capacity, admits = bins.capacity[order], bins.admits[order]
-    for place in range(1, len(order)):
-        better = (capacity[:place] >= capacity[place]).all(axis=1) & ~(admits[place] & ~admits[:place]).any(axis=1)
-        keep[place] = not better.any()
-    chosen = np.sort(order[keep])
-    return BinTypes(
-        bins.capacity[chosen], bins.prices[chosen], bins.admits[chosen], tuple(bins.domains[n] for n in chosen.tolist())
-    )
+def _undominated(capacity: Amounts, prices: Amounts, admits: Mask, pools: Amounts) -> list[int]:
+    """Of two that are as good as each other the first stays. Of each NodePool, since another one may be limited."""
+    kept: list[int] = []
+    for number in np.argsort(prices, kind="stable").tolist():
+        as_large = (pools[kept] == pools[number]) & (capacity[kept] >= capacity[number]).all(axis=1)
+        if not (as_large & (admits[kept] >= admits[number]).all(axis=1)).any():
+            kept.append(number)
+    return sorted(kept)

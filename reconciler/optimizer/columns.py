@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.optimizer.item_types import Pattern
+from reconciler.optimizer.bin_types import Pattern
 from reconciler.optimizer.pricing import Pricing
 from reconciler.optimizer.solver import UNBOUNDED, Floats, load_solver, run
 from reconciler.optimizer.work_budget import WorkBudget
@@ -20,10 +20,6 @@ from reconciler.placement.amounts import Amounts
 _PROGRESS = 1e-5
 """Part of the price by which it must fall within `_PATIENCE` rounds for more rounds to be worth it."""
 _PATIENCE = 20
-_SMOOTHING = 0.3
-"""Weight of earlier dual prices: prices that jump lead to patterns that the optimum does not use."""
-_MEANS = (2, 4, 8)
-"""How many of the last dual prices are averaged where the last ones alone lead to no new pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +80,13 @@ class ColumnGeneration:
         self.budget = budget
         self._pricing = pricing
 
-    def solve(self, counts: Amounts, *, rounds: int, start: Floats | None = None) -> MasterSolution | None:
+    def solve(self, counts: Amounts, *, rounds: int) -> MasterSolution | None:
         """Adds columns until pricing finds none, or rounds or budget are used up. None when nothing was solved at all.
 
-        counts: chunks by item type; start: dual prices to begin near, by item type in USD an hour.
+        counts: chunks by item type.
         """
         found: MasterSolution | None = None
         prices: list[float] = []
-        history: list[Floats] = []
-        smoothed = start
         while True:
             solution = self.master.solve(self.budget)
             if solution is None:
@@ -102,14 +96,5 @@ class ColumnGeneration:
             stalled = len(prices) > _PATIENCE and prices[-_PATIENCE - 1] - prices[-1] < _PROGRESS * prices[-1]
             if len(prices) > rounds or stalled or self.budget.exhausted:
                 return found
-            history.append(solution.dual_prices)
-            candidates = [solution.dual_prices]
-            if smoothed is not None:
-                smoothed = _SMOOTHING * smoothed + (1 - _SMOOTHING) * solution.dual_prices
-                candidates = [smoothed, solution.dual_prices, *(_mean(history[-count:]) for count in _MEANS)]
-            if not any(self.master.add(self._pricing.columns(duals, counts, self.budget)) for duals in candidates):
+            if not self.master.add(self._pricing.columns(solution.dual_prices, counts, self.budget)):
                 return found
-
-
-def _mean(history: Sequence[Floats]) -> Floats:
-    return np.asarray(sum(history) / len(history), dtype=np.float64)

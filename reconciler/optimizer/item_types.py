@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.refs import ObjectRef
+from reconciler.optimizer.bin_types import BinTypes, Domains, Items, Pattern, Purchase, bin_types_for
 from reconciler.optimizer.conflicts import conflicts_between
 from reconciler.optimizer.open_domains import OpenDomains
 from reconciler.placement.amounts import PLENTY, Amounts
@@ -29,11 +29,6 @@ from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.requirements import ANYWHERE, Requirements, Values, one_of
-
-Domains: TypeAlias = tuple[tuple[str, str], ...]
-"""Labels and their values, by label."""
-Items: TypeAlias = tuple[tuple[int, int], ...]
-"""Numbers of item types and how many chunks of each, by number."""
 
 
 @dataclass(slots=True)
@@ -64,28 +59,19 @@ class ItemType:
         return sum(count for _, count in self.chunks)
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """What one node holds: a column of the master problem. domains: where it stands, by the labels that item types leave open;
-    price: USD an hour."""
-
-    items: Items
-    domains: Domains
-    price: float
-
-
 @dataclass(frozen=True)
 class PackingProblem:
     """Bin packing with conflicts, bin types that differ in price, and limits on what is counted on a node.
 
     nodes: what the fast placement put on each node that may be changed; kept: indices of planned nodes that stay as they are.
-    requests: item types × resources; counted: item types × limits, 1 where an item type falls under the limit; limits: most
+    bin_types: what nodes may be bought as; requests: item types × resources; counted: item types × limits, 1 where an item type falls under the limit; limits: most
     chunks on a node of those counted; conflicts: item types × item types, see `conflicts_between`.
     """
 
     item_types: tuple[ItemType, ...]
     nodes: tuple[Pattern, ...]
     kept: tuple[int, ...]
+    bin_types: BinTypes
     requests: Amounts
     counted: Amounts
     limits: Amounts
@@ -115,7 +101,7 @@ def entries_by_node(state: State) -> list[list[JournalEntry]]:
 
 
 def packing_problem(state: State) -> PackingProblem:
-    """Nodes of capacity reservations are kept. So are nodes with chunks that have affinity on their host, share volumes, or came
+    """Nodes of capacity reservations are kept, and those for one demand alone. So are nodes with chunks that have affinity on their host, share volumes, or came
     in a way that the node does not show."""
     by_node = entries_by_node(state)
     collected = _Collected(state, _over_limit(by_node, state.per_node))
@@ -129,10 +115,12 @@ def packing_problem(state: State) -> PackingProblem:
             nodes.append(Pattern(held, collected.open.of_node(index), int(state.planned.price[index]) / 1e9))
     found = collected.item_types
     counted, limits = _limits(state, found, collected.over_limit)
+    purchases = [Purchase({item.pool: item.compatibility.rows(item.pool)}, item.compatibility.wanted) for item in found]
     return PackingProblem(
         item_types=tuple(found),
         nodes=tuple(nodes),
         kept=tuple(kept),
+        bin_types=bin_types_for(state, purchases, sorted({key for item in found for key in item.open_keys})),
         requests=np.array([item.request for item in found], dtype=np.int64).reshape(
             len(found), len(state.columns.names)
         ),
@@ -165,8 +153,9 @@ class _Collected:
 
     def items_of(self, index: int, entries: Sequence[JournalEntry]) -> Items | None:
         """What a planned node holds; None where it is to be kept as it is."""
-        pool = self._state.planned.of(index).pool
-        if RESERVATION_MARK in self._state.offers[pool].pool.name:
+        template = self._state.planned.of(index)
+        pool = template.pool
+        if template.own_taint is not None or RESERVATION_MARK in self._state.offers[pool].pool.name:
             return None
         came = [(entry, self._item_type(index, pool, entry)) for entry in entries]
         held: dict[int, int] = {}

@@ -16,6 +16,7 @@ from reconciler.placement.constraints.topology_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
+from reconciler.placement.label_table import distinct
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 
@@ -98,7 +99,7 @@ def _differ_in_price(offers: PoolOffers, key: str) -> bool:
         return False
     codes, cells = table.column(key)
     rows = np.flatnonzero(offers.rows & offers.priced)
-    if not all(isinstance(cells[code], str) for code in np.unique(codes[rows]).tolist()):
+    if not all(isinstance(cells[code], str) for code in distinct(codes[rows])):
         return False
     cheapest: dict[tuple[int, int], int] = {}
     for row in rows.tolist():

@@ -15,6 +15,8 @@ from reconciler.placement.problem import Problem
 
 _ROUNDING = 1e-9
 """USD an hour: prices that differ by less are equal."""
+_SOLVED_TO = 1e-7
+"""Relative: a bound by linear programming is no more exact."""
 _LARGE_GAP = 0.05
 """From here on the gap says more of the bound than of the placement."""
 
@@ -64,11 +66,16 @@ def _objection(packed: Placement, fast: Placement, problem: Problem) -> str:
 
 
 def _gap(placement: Placement, outcome: Outcome) -> str:
-    """The true least price lies between the bound and what was found. Rounded to the safe side."""
+    """The true least price lies between the bound and what was found.
+
+    The price is shown to the nearest cent. The bound is cut to cents and the gap goes up, so that neither claims more than is
+    known, and the bound never looks dearer than the price.
+    """
     if outcome.bound is None or outcome.bound <= 0:
         return ""
-    gap = math.ceil(round(max(0.0, _price(placement) / outcome.bound - 1) * 1000, 3)) / 1000
-    least = math.floor(round(outcome.bound * 100, 3)) / 100
+    bound = outcome.bound * (1 + _SOLVED_TO)
+    gap = math.ceil(max(0.0, _price(placement) / bound - 1) * 1000) / 1000
+    least = math.floor(bound * 100) / 100
     doubt = ", which may be out of reach" if gap > _LARGE_GAP else ""
     return f", at most {gap:.1%} over the least possible (not under ${least:.2f}/h{doubt})"
 

@@ -11,9 +11,9 @@ from itertools import product
 
 import numpy as np
 
-from reconciler.optimizer.bin_types import BinTypes
+from reconciler.optimizer.bin_types import Pattern
 from reconciler.optimizer.greedy_fill import greedy_fill
-from reconciler.optimizer.item_types import PackingProblem, Pattern
+from reconciler.optimizer.item_types import PackingProblem
 from reconciler.optimizer.solver import Floats
 from reconciler.optimizer.work_budget import WorkBudget
 from reconciler.placement.amounts import PLENTY, Amounts
@@ -22,7 +22,7 @@ _GAIN = 1e-7
 """USD an hour that a column must save; less is rounding."""
 _LONGEST_REST = 7
 """Most rounds for which a bin type is left out after it had no column."""
-_FEW_ITEM_TYPES = 16
+FEW_ITEM_TYPES = 16
 """Up to so many, nodes are also begun with part of what they hold of each type."""
 _BEGINNINGS = 128
 """Of one node, over all item types."""
@@ -33,7 +33,8 @@ _STEPS = 6
 class Pricing:
     """Remembers which bin types had no column lately, so as to try the others first."""
 
-    def __init__(self, problem: PackingProblem, bin_types: BinTypes) -> None:
+    def __init__(self, problem: PackingProblem) -> None:
+        bin_types = problem.bin_types
         self._problem = problem
         self._bin_types = bin_types
         self._requests = np.concatenate([problem.requests, problem.counted], axis=1)
@@ -69,7 +70,7 @@ class Pricing:
         if not len(bins):
             return []
         filled = self._filled(bins, chosen, dual_prices, left)
-        if len(chosen) <= _FEW_ITEM_TYPES:
+        if len(chosen) <= FEW_ITEM_TYPES:
             filled = np.concatenate([filled, self._begun(bins, chosen, dual_prices, left)], axis=1)
         budget.charge_filling(filled.size)
         value = filled @ dual_prices[chosen]

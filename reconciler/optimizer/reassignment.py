@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from reconciler.model.quantity import Resources
-from reconciler.optimizer.item_types import ItemType, PackingProblem, Pattern, entries_by_node
+from reconciler.optimizer.bin_types import Pattern
+from reconciler.optimizer.item_types import ItemType, PackingProblem, entries_by_node
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.journal import Saved
 from reconciler.placement.engine.state import State
@@ -90,7 +91,7 @@ class Reassignment:
                 if not rows.any():
                     return None
                 own = offers.own_labels(compatibility.wanted)
-                found = state.templates.get(item.pool, rows, own, compatibility.wanted)
+                found = state.templates.get(item.pool, rows, own, compatibility.wanted, compatibility.own_taint)
                 continue
             joined = int(compatibility.joined()[found.number])
             if joined < 0:

@@ -8,200 +8,144 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from reconciler.optimizer.bin_types import Purchase, bin_types_for
 from reconciler.optimizer.conflicts import conflicts_between
-from reconciler.optimizer.relaxed_bins import RelaxedBin, existing_bins, new_bins
-from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.open import by_weight
+from reconciler.placement.engine.arrays import MINIMUM, RUNNING
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
-from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.requirements import ANYWHERE
-
-_MOST_CELLS = 8000
-"""Item types times bins up to which affinity is looked at: each cell is a row of the program then."""
-
-
-@dataclass(slots=True)
-class RelaxedItemType:
-    """Chunks that ask for the same under the same rules. rows: by NodePool, a mask of what a new node for them may be bought
-    as; most: of them on one new node, by rules."""
-
-    batch: Batch
-    rows: Mapping[int, Mask]
-    most: int
-    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class AffinityGroup:
-    """Item types of which all chunks are in one domain of a label, whichever that is."""
+class RelaxedBin:
+    """A new node of one type and price, or the free room of all existing ones together.
 
-    key: str
-    members: frozenset[int]
+    room: by resource, for all chunks but those of `KeepMinimum`; lean: by resource, for all but pods, without what runs; price:
+    billionths of a USD an hour; fits: by item type, how many alone; pool: of a new node, else -1.
+    """
+
+    room: Amounts
+    lean: Amounts
+    price: int
+    fits: Amounts
+    pool: int
+
+    @property
+    def is_new(self) -> bool:
+        return self.pool >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """requests: item types × resources; conflicts: item types × item types, on the diagonal those of which a node takes one;
-    most_nodes: by NodePool that limits nodes, how many new ones it may have; number_of: item type by batch."""
+    """batches: one of each item type; counts: chunks by item type; requests: item types × resources; conflicts: item types × item
+    types, on the diagonal those of which a node takes one; most_nodes: by NodePool that limits nodes, how many new ones it may have."""
 
-    item_types: tuple[RelaxedItemType, ...]
-    number_of: Mapping[int, int]
+    batches: tuple[Batch, ...]
+    counts: Amounts
     requests: Amounts
     conflicts: Mask
-    affinity_groups: tuple[AffinityGroup, ...]
     bins: tuple[RelaxedBin, ...]
     most_nodes: Mapping[int, int]
 
 
 def relaxation_of(state: State) -> Relaxation:
     """For all chunks that have a place. Pending pods that no node is made for keep theirs."""
-    collected = _Collected(state)
+    placed: Counter[Batch] = Counter()
     for entry in state.entries():
         if not entry.batch.waits:
-            collected.add(entry.batch, entry.count)
-    item_types = collected.item_types
-    requests = np.array([item.batch.needs.request for item in item_types], dtype=np.int64)
-    requests = requests.reshape(len(item_types), len(state.columns.names))
-    rows = [item.rows for item in item_types]
-    batches = [item.batch for item in item_types]
-    pools = _pools(state, item_types)
-    groups = _affinity_groups(state, item_types)
-    keys = sorted({group.key for group in groups})
-    bins = (*new_bins(state, rows, requests, pools, keys), *existing_bins(state, batches, keys))
-    if groups and len(item_types) * len(bins) > _MOST_CELLS:
-        groups = ()
-        bins = (*new_bins(state, rows, requests, pools, ()), *existing_bins(state, batches, ()))
+            placed[entry.batch] += entry.count
+    alike: dict[tuple[object, ...], list[Batch]] = {}
+    for batch in placed:
+        alike.setdefault(_item_type(state, batch), []).append(batch)
+    batches = tuple(members[0] for members in alike.values())
+    counts = np.array([sum(placed[batch] for batch in members) for members in alike.values()], dtype=np.int64)
+    requests = np.array([batch.needs.request for batch in batches], dtype=np.int64)
+    requests = requests.reshape(len(batches), len(state.columns.names))
     return Relaxation(
-        item_types=tuple(item_types),
-        number_of=collected.of_batch,
-        requests=requests,
-        conflicts=conflicts_between(state, batches),
-        affinity_groups=groups if len({tuple(sorted(item.domains.items())) for item in bins}) > 1 else (),
-        bins=bins,
-        most_nodes={pool: most for pool in pools if (most := _most_nodes(state, pool)) is not None},
+        *(batches, counts, requests, conflicts_between(state, batches)),
+        bins=(*_new_bins(state, batches, requests), *_existing_bins(state, batches)),
+        most_nodes={pool: most for pool in range(len(state.offers)) if (most := _most_nodes(state, pool)) is not None},
     )
 
 
-@dataclass(slots=True)
-class _Collected:
-    """Item types as they come up, numbered by what tells them apart."""
+def _item_type(state: State, batch: Batch) -> tuple[object, ...]:
+    """What tells item types apart."""
+    needs = batch.needs
+    limited = None if state.per_node is None or batch.pods else batch.demand
+    asked = (needs.equivalence_class, needs.request.tobytes(), needs.shape.host_ports)
+    return (*asked, batch.part, _opens_nodes(batch), limited, bool(batch.preferences))
 
-    state: State
-    item_types: list[RelaxedItemType] = field(default_factory=list)
-    of_batch: dict[int, int] = field(default_factory=dict)
-    _numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
-    _rows: dict[int, dict[int, Mask]] = field(default_factory=dict)
 
-    def add(self, batch: Batch, count: int) -> None:
-        if batch.number not in self.of_batch:
-            self.of_batch[batch.number] = self._number(batch)
-        self.item_types[self.of_batch[batch.number]].count += count
+def _opens_nodes(batch: Batch) -> bool:
+    return batch.opens_nodes and not batch.needs.shape.resource_claims
 
-    def _number(self, batch: Batch) -> int:
-        needs, per_node = batch.needs, self.state.per_node
-        opens_nodes = batch.opens_nodes and not needs.shape.resource_claims
-        limited = None if per_node is None or batch.pods else batch.demand
-        key = (
-            *(
-                needs.equivalence_class,
-                needs.request.tobytes(),
-                needs.shape.host_ports,
-                batch.part,
-                opens_nodes,
-                limited,
-            ),
-            bool(batch.preferences),
+
+def _new_bins(state: State, batches: Sequence[Batch], requests: Amounts) -> Sequence[RelaxedBin]:
+    rows: dict[int, Mapping[int, Mask]] = {}
+    for batch in batches:
+        if batch.needs.equivalence_class not in rows:
+            rows[batch.needs.equivalence_class] = _rows(state, batch)
+    purchases = [Purchase(rows[batch.needs.equivalence_class] if _opens_nodes(batch) else {}) for batch in batches]
+    most = np.array([_most_on_new(state, batch) for batch in batches], dtype=np.int64)
+    types = bin_types_for(state, purchases)
+    return [
+        RelaxedBin(room, room, price, np.where(admits, np.minimum(_fits(room, requests), most), 0), pool)
+        for room, price, admits, pool in zip(
+            types.capacity, types.prices.tolist(), types.admits, types.pools.tolist(), strict=True
         )
-        if key not in self._numbers:
-            if needs.equivalence_class not in self._rows:
-                self._rows[needs.equivalence_class] = _rows(self.state, batch)
-            self._numbers[key] = len(self.item_types)
-            most = PLENTY if per_node is None or batch.pods else per_node
-            for rule in self.state.constraints(batch).host_spread:
-                if rule.counts_itself:  # beside a new node there may always be an empty host
-                    most = min(most, rule.max_skew)
-            rows = self._rows[needs.equivalence_class] if opens_nodes else {}
-            self.item_types.append(RelaxedItemType(batch, rows, most))
-        return self._numbers[key]
+    ]
 
 
-def _rows(state: State, batch: Batch) -> dict[int, Mask]:
-    """By NodePool, whichever relaxation step is met, in whatever domain."""
+def _rows(state: State, batch: Batch) -> Mapping[int, Mask]:
+    """By NodePool what a new node may be bought as, whichever relaxation step is met, in whatever domain."""
     found: dict[int, Mask] = {}
     for step in batch.needs.relaxations:
         compatibility = state.compatibilities.get(batch.needs, step, ANYWHERE)
         for pool in range(len(state.offers)):
-            rows = compatibility.rows(pool) & state.offers[pool].priced
+            rows = compatibility.rows(pool)
             if rows.any():
                 found[pool] = found[pool] | rows if pool in found else rows
     return found
 
 
-def _affinity_groups(state: State, item_types: Sequence[RelaxedItemType]) -> tuple[AffinityGroup, ...]:
-    """Where all that count have the rule themselves, and nothing that runs counts: else the second chunk may be elsewhere than
-    the first."""
-    counters = state.topology.counters
-    placed: Counter[int] = Counter()
+def _most_on_new(state: State, batch: Batch) -> int:
+    """As far as rules go. Beside a new node there may always be an empty host."""
+    most = PLENTY if state.per_node is None or batch.pods else state.per_node
+    return min([most, *(rule.bound(0) for rule in state.constraints(batch).host_spread if rule.counts_itself)])
+
+
+def _fits(room: Amounts, requests: Amounts) -> Amounts:
+    parts = np.where(requests > 0, np.maximum(room, 0) // np.maximum(requests, 1), PLENTY)
+    return np.asarray(parts.min(axis=1, initial=PLENTY), dtype=np.int64)
+
+
+def _existing_bins(state: State, batches: Sequence[Batch]) -> Sequence[RelaxedBin]:
+    """Free room as it was before these chunks came, added up over the bins that can take any of them."""
+    if not state.base:
+        return ()
+    running = state.resources.running.copy()
     for entry in state.entries():
-        if not entry.batch.waits:
-            for position, _ in entry.counted_in.labels:
-                placed[position] += entry.count
-    wanting: dict[int, set[int]] = {}
-    counting: dict[int, set[int]] = {}
-    for number, item in enumerate(item_types):
-        for rule in state.constraints(item.batch).affinity:
-            wanting.setdefault(rule.counter, set()).add(number)
-        for position in state.topology.counts_of(item.batch.needs):
-            counting.setdefault(position, set()).add(number)
-    found = {
-        AffinityGroup(counters[position].counted.key, frozenset(members)): None
-        for position, members in wanting.items()
-        if counters[position].total == placed[position] and counting.get(position, set()) <= members
-        if counting.get(position)
-    }
-    return tuple(found)
-
-
-def _pools(state: State, item_types: Sequence[RelaxedItemType]) -> list[int]:
-    """NodePools that nodes may be made of: for some chunk one of the heaviest that can make it a node. Lighter ones count where
-    it is not sure that a heavier can."""
-    weights = by_weight(state)
-    found: set[int] = set()
-    seen: set[tuple[object, ...]] = set()
-    for item in item_types:
-        if not item.rows:
-            continue
-        batch = item.batch
-        unsure = bool(batch.preferences or state.constraints(batch).keys or batch.needs.shape.host_ports)
-        key = (batch.needs.equivalence_class, batch.needs.request.tobytes(), unsure)
-        if key not in seen:
-            seen.add(key)
-            for step in batch.needs.relaxations:
-                found |= _pools_for(state, batch, step, weights, unsure=unsure)
-    return sorted(found)
-
-
-def _pools_for(
-    state: State, batch: Batch, step: RelaxationStep, weights: Sequence[tuple[int, ...]], *, unsure: bool
-) -> set[int]:
-    compatibility = state.compatibilities.get(batch.needs, step, ANYWHERE)
-    found: set[int] = set()
-    for pools in weights:
-        able = [
-            pool
-            for pool in pools
-            if (compatibility.rows(pool) & state.offers[pool].rows_holding(batch.needs.request)).any()
-        ]
-        found |= set(able)
-        if not unsure and any(pool not in state.limited and not state.offers[pool].minimums for pool in able):
-            break
-    return found
+        if entry.bin < state.base and entry.batch.part == RUNNING and not entry.batch.waits:
+            running[entry.bin] -= entry.batch.needs.request * entry.count
+    lean = np.maximum(state.bins.room, 0)
+    room = np.maximum(state.bins.room - running, 0)
+    fits = np.zeros(len(batches), dtype=np.int64)
+    useful = np.zeros(state.base, dtype=np.bool_)
+    for number, batch in enumerate(batches):
+        needs = batch.needs
+        tolerated = state.bins.taint_toleration.tolerating(needs.shape.tolerations)
+        able = state.bins.usable & state.bins.node_affinity.meeting(needs.terms) & tolerated
+        if able.any():
+            here = np.where(able, times(lean if batch.part == MINIMUM else room, needs.request), 0)
+            fits[number] = min(float(here.astype(np.float64).sum()), PLENTY / 2)
+            useful |= here > 0
+    return (RelaxedBin(room[useful].sum(axis=0), lean[useful].sum(axis=0), 0, fits, -1),)
 
 
 def _most_nodes(state: State, pool: int) -> int | None:

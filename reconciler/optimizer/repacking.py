@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reconciler.optimizer.bin_types import BinTypes, bin_types_for
-from reconciler.optimizer.bound import LowerBound, lower_bound
+from reconciler.optimizer.bin_types import Pattern
+from reconciler.optimizer.bound import lower_bound
 from reconciler.optimizer.columns import ColumnGeneration, MasterProblem
-from reconciler.optimizer.item_types import PackingProblem, Pattern, packing_problem
-from reconciler.optimizer.pricing import Pricing
+from reconciler.optimizer.item_types import PackingProblem, packing_problem
+from reconciler.optimizer.pricing import FEW_ITEM_TYPES, Pricing
 from reconciler.optimizer.reassignment import Reassignment
 from reconciler.optimizer.relaxation import relaxation_of
-from reconciler.optimizer.rounding import FURTHER_RULES, RULES, rounded
-from reconciler.optimizer.work_budget import CHEAP, MOST_FOR_BOUND, WorkBudget
+from reconciler.optimizer.rounding import FURTHER_THRESHOLDS, THRESHOLDS, rounded
+from reconciler.optimizer.work_budget import MOST_FOR_BOUND, WorkBudget
 from reconciler.placement.engine.state import State
 
 FIRST_ROUNDS = 300
@@ -39,14 +39,13 @@ def repack(state: State, *, seconds_left: Callable[[], float]) -> Outcome:
     """Changes the planned nodes of the state where that makes them cheaper, else leaves it as it is. Raises `Invalid` when the
     solver cannot be loaded."""
     bound = lower_bound(relaxation_of(state), WorkBudget(seconds_left, most=MOST_FOR_BOUND))
-    price = None if bound is None else bound.price
     problem = packing_problem(state)
     if not problem.item_types:
-        return Outcome(price, "no planned node may be packed anew")
+        return Outcome(bound, "no planned node may be packed anew")
     budget = WorkBudget(seconds_left)
-    found = packings(problem, bin_types_for(state, problem), bound, budget)
+    found = packings(problem, budget)
     if not found:
-        return Outcome(price, OUT_OF_TIME if budget.timed_out else "the solver came to no end", budget.timed_out)
+        return Outcome(bound, OUT_OF_TIME if budget.timed_out else "the solver came to no end", budget.timed_out)
     reassignment = Reassignment(state, problem)
     reason = ""
     for patterns in found:
@@ -55,23 +54,18 @@ def repack(state: State, *, seconds_left: Callable[[], float]) -> Outcome:
             break
     if reason and budget.timed_out:
         reason = f"{OUT_OF_TIME} and {reason}"
-    return Outcome(price, reason, budget.timed_out)
+    return Outcome(bound, reason, budget.timed_out)
 
 
-def packings(
-    problem: PackingProblem, bin_types: BinTypes, bound: LowerBound | None, budget: WorkBudget
-) -> list[list[Pattern]]:
+def packings(problem: PackingProblem, budget: WorkBudget) -> list[list[Pattern]]:
     """Those that were found, the cheapest first. Each has a pattern for each node, and together these hold each chunk once."""
-    start = bin_types.first_dual_prices(problem) if bound is None else bound.dual_prices_of(problem)
     master = MasterProblem(problem.counts)
     master.add(problem.nodes)
-    columns = ColumnGeneration(master, Pricing(problem, bin_types), budget)
-    solution = columns.solve(problem.counts, rounds=FIRST_ROUNDS, start=start)
+    columns = ColumnGeneration(master, Pricing(problem), budget)
+    solution = columns.solve(problem.counts, rounds=FIRST_ROUNDS)
     if solution is None:
         return []
-    found = [rounded(columns, solution, problem.counts, None)]
-    for number, rule in enumerate((*RULES, *FURTHER_RULES)):
-        if budget.exhausted or (number >= len(RULES) and budget.spent > CHEAP):
-            break
-        found.append(rounded(columns, solution, problem.counts, rule))
-    return sorted(found, key=bin_types.price_of(problem))
+    few = len(problem.item_types) <= FEW_ITEM_TYPES
+    thresholds = (*THRESHOLDS, *FURTHER_THRESHOLDS) if few else THRESHOLDS
+    found = [rounded(columns, solution, problem.counts, threshold=threshold) for threshold in thresholds]
+    return sorted(found, key=problem.bin_types.price_of(problem.requests))

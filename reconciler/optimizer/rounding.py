@@ -1,18 +1,18 @@
 """From the fractions of nodes that the linear master deals in to whole nodes.
 
-Nodes that the master has nearly whole are taken, the rest is solved again, and so on until every chunk has a node. No share of
-a node is the best one for all inputs, so a few are tried and the cheapest outcome counts.
+Nodes that the master has nearly whole are taken, the rest is solved again, and so on until every chunk has a node. No fraction
+is the best one for all inputs, so a few are tried and the cheapest outcome counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from reconciler.optimizer.bin_types import Pattern
 from reconciler.optimizer.columns import ColumnGeneration, MasterSolution
-from reconciler.optimizer.item_types import Pattern
 from reconciler.optimizer.solver import Floats
 from reconciler.placement.amounts import Amounts
 
@@ -22,46 +22,39 @@ _LEAST_PRICE = 1e-9
 """USD an hour that stands for none, where it is divided by."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoundingRule:
-    """threshold: the fraction of a node from which it is taken whole; rounds: of column generation after each taking."""
-
-    threshold: float
-    rounds: int
-
-
-RULES = (RoundingRule(0.7, 3), RoundingRule(0.8, 3))
-FURTHER_RULES = (
-    *(RoundingRule(0.6, 3), RoundingRule(0.95, 6), RoundingRule(0.5, 6)),
-    *(RoundingRule(1.0, 10), RoundingRule(0.85, 10), RoundingRule(0.65, 10)),
-)
+THRESHOLDS = (None, 0.7, 0.8)
+"""Fractions of a node from which it is taken whole, see `rounded`; one attempt each."""
+FURTHER_THRESHOLDS = (0.95, 0.6, 0.5, 1.0, 0.65)
 """For few item types, of which an attempt takes next to no work."""
+_ROUNDS = 3
+"""Of column generation after each taking."""
 
 
 def rounded(
-    columns: ColumnGeneration, solution: MasterSolution, counts: Amounts, rule: RoundingRule | None
+    columns: ColumnGeneration, solution: MasterSolution, counts: Amounts, *, threshold: float | None
 ) -> list[Pattern]:
     """A pattern for each node; together they hold each chunk once.
 
-    solution: the master's for all chunks; counts: chunks by item type; rule: None to solve nothing again, which is quickest.
+    solution: the master's for all chunks; counts: chunks by item type; threshold: the fraction of a node from
+    which it is taken; None to take whole ones and solve nothing again, which is best where few nodes are left over.
     """
     patterns = columns.master.patterns
     left = counts.copy()
     chosen: list[Pattern] = []
-    while left.any():
-        taken = _taken(patterns, solution, left, rule.threshold if rule else 1.0)
+    while left.any() and not columns.budget.exhausted:
+        taken = _taken(patterns, solution, left, threshold or 1.0)
         chosen += taken
         for pattern in taken:
             _subtract(left, pattern)
-        if rule is None or columns.budget.exhausted:
-            return [*chosen, *_greedy(patterns, solution.dual_prices, left)]
+        if threshold is None:
+            break
         if left.any():
             columns.master.require(left)
-            again = columns.solve(left, rounds=rule.rounds)
+            again = columns.solve(left, rounds=_ROUNDS)
             if again is None:
-                return [*chosen, *_greedy(patterns, solution.dual_prices, left)]
+                break
             solution = again
-    return chosen
+    return [*chosen, *_greedy(patterns, solution.dual_prices, left)]
 
 
 def _taken(patterns: Sequence[Pattern], solution: MasterSolution, left: Amounts, threshold: float) -> list[Pattern]:

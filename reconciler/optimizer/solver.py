@@ -54,57 +54,42 @@ def run(highs: Any, solver: Any, budget: WorkBudget) -> bool:
 class LinearProgram:
     """A program that minimizes cost: variables from zero up, and rows over them. Some variables may be integers."""
 
-    def __init__(self, highs: Any) -> None:
-        self._highs = highs
-        self._costs: list[float] = []
-        self._upper_bounds: list[float] = []
+    def __init__(self) -> None:
+        self._highs, self._solver = load_solver()
+        self._solver.setOptionValue("presolve", "on")
         self._integers: list[int] = []
-        self._row_lower: list[float] = []
-        self._row_upper: list[float] = []
-        self._starts: list[int] = [0]
-        self._columns: list[int] = []
-        self._values: list[float] = []
 
     @property
     def variables(self) -> int:
-        return len(self._costs)
+        return int(self._solver.getNumCol())
 
     def add_variable(self, cost: float, *, most: float = UNBOUNDED, integer: bool = False) -> int:
         """Returns the variable's number."""
-        self._costs.append(cost)
-        self._upper_bounds.append(most)
+        number = self.variables
+        self._solver.addCol(cost, 0.0, most, 0, np.zeros(0, dtype=np.int32), np.zeros(0))
         if integer:
-            self._integers.append(len(self._costs) - 1)
-        return len(self._costs) - 1
+            self._integers.append(number)
+        return number
 
     def add_row(self, lower: float, upper: float, terms: Sequence[tuple[int, float]]) -> None:
         """terms: numbers of variables and their coefficients."""
-        self._row_lower.append(lower)
-        self._row_upper.append(upper)
-        self._columns += [column for column, value in terms if value]
-        self._values += [float(value) for _, value in terms if value]
-        self._starts.append(len(self._columns))
+        columns = np.array([column for column, value in terms if value], dtype=np.int32)
+        values = np.array([value for _, value in terms if value], dtype=np.float64)
+        self._solver.addRow(lower, upper, len(columns), columns, values)
 
-    def pass_to(self, solver: Any) -> None:
-        program = self._highs.HighsLp()
-        program.num_col_, program.num_row_ = len(self._costs), len(self._row_lower)
-        program.col_cost_ = np.array(self._costs)
-        program.col_lower_ = np.zeros(len(self._costs))
-        program.col_upper_ = np.array(self._upper_bounds)
-        program.row_lower_, program.row_upper_ = np.array(self._row_lower), np.array(self._row_upper)
-        program.a_matrix_.format_ = self._highs.MatrixFormat.kRowwise
-        program.a_matrix_.start_ = np.array(self._starts, dtype=np.int32)
-        program.a_matrix_.index_ = np.array(self._columns, dtype=np.int32)
-        program.a_matrix_.value_ = np.array(self._values)
-        solver.passModel(program)
+    def solve(self, budget: WorkBudget) -> tuple[float, Floats] | None:
+        """The least cost and each variable's value; None when no optimum was found within the budget."""
+        if not run(self._highs, self._solver, budget):
+            return None
+        values = np.array(self._solver.getSolution().col_value, dtype=np.float64)
+        return float(self._solver.getInfo().objective_function_value), values
 
-    def integer_bound(self, solver: Any, budget: WorkBudget) -> float:
-        """A lower bound on the cost with integers where they are asked for, of the program that the solver has; 0.0 when none is
-        found within the budget."""
+    def integer_bound(self, budget: WorkBudget) -> float:
+        """A lower bound on the cost with integers where they are asked for; 0.0 when none is found within the budget."""
         integers = np.array(self._integers, dtype=np.int32)
         types = np.full(len(integers), self._highs.HighsVarType.kInteger, dtype=np.uint8)
-        solver.changeColsIntegrality(len(integers), integers, types)
-        solver.setOptionValue("mip_max_nodes", _MOST_BRANCHES)
-        run(self._highs, solver, budget)
-        bound = float(solver.getInfo().mip_dual_bound)
+        self._solver.changeColsIntegrality(len(integers), integers, types)
+        self._solver.setOptionValue("mip_max_nodes", _MOST_BRANCHES)
+        run(self._highs, self._solver, budget)
+        bound = float(self._solver.getInfo().mip_dual_bound)
         return bound if math.isfinite(bound) else 0.0

@@ -13,8 +13,6 @@ MOST_FOR_SEARCH = 30_000_000
 """Units of less than a microsecond: about a third of the guard's default on two idle cores."""
 MOST_FOR_BOUND = 200_000_000
 """A step of the solver goes through few of the many rows of the bound's program."""
-CHEAP = MOST_FOR_SEARCH // 30
-"""Up to here further attempts are made for what is sure to be a small gain."""
 _CELLS_PER_UNIT = 12
 _LEAST_STEPS = 1000
 """Of the solver in one call; with fewer no program comes to its end."""
@@ -25,7 +23,6 @@ class WorkBudget:
 
     def __init__(self, seconds_left: Callable[[], float], *, most: int = MOST_FOR_SEARCH) -> None:
         self._seconds_left = seconds_left
-        self._most = most
         self._left = most
         self.timed_out = False
         """Whether the guard has struck."""
@@ -33,10 +30,6 @@ class WorkBudget:
     @property
     def exhausted(self) -> bool:
         return self._left <= 0 or self.seconds <= 0
-
-    @property
-    def spent(self) -> int:
-        return self._most - self._left
 
     @property
     def seconds(self) -> float:

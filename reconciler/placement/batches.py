@@ -1,7 +1,8 @@
 """Demands as batches: runs of equal chunks that are placed together, in the order in which they are.
 
-Pending pods come first, highest priority first and among equals the largest, so that the small fill the gaps; pods of equal
-shape are one batch. Then demands in their order, each group a batch of its own.
+Pending pods come first, highest priority first. Among equals those come first that have least choice of nodes, and of these the
+largest, so that small pods that may be anywhere fill the gaps. Pods of equal shape are one batch. Then demands in their order,
+each group a batch of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
+from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.model.precedence import Rank, rank_of_pods
 from reconciler.model.quantity import CPU, MEMORY
@@ -127,7 +129,10 @@ def _pending_batches(
     # Of equals the one whose first member comes first by name comes first, as they stand here.
     order = sorted(
         together.items(),
-        key=lambda item: (-item[0][0], -item[0][1].requests.get(CPU), -item[0][1].requests.get(MEMORY)),
+        key=lambda item: (
+            *(-item[0][0], _choice(item[0][1]) if item[0][2] else 0),
+            *(-item[0][1].requests.get(CPU), -item[0][1].requests.get(MEMORY)),
+        ),
     )
     return [
         Batch(
@@ -136,6 +141,16 @@ def _pending_batches(
         )
         for number, ((priority, shape, opens), members) in enumerate(order)
     ]
+
+
+def _choice(shape: PodShape) -> int:
+    """How much choice of new nodes the rules between pods leave, more for more.
+
+    0 with affinity, anti-affinity or spread over zones. 1 with spread over hosts, since one more node meets it. 2 without rules.
+    """
+    if shape.pod_affinity or shape.pod_anti_affinity:
+        return 0
+    return min((int(spread.topology_key == HOSTNAME_LABEL) for spread in shape.topology_spread), default=2)
 
 
 def _preferences(shape: PodShape, needs: Callable[[PodShape], Needs]) -> tuple[Needs, ...]:

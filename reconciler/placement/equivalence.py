@@ -35,5 +35,5 @@ class EquivalenceClasses:
 
 _apart_from_amounts = attrgetter(
     *("namespace", "labels", "node_selector", "required_node_terms", "preferred_node_terms", "tolerations"),
-    *("topology_spread", "pod_affinity", "pod_anti_affinity", "attachment_terms", "obstacle"),
+    *("topology_spread", "pod_affinity", "pod_anti_affinity", "attachment_terms", "obstacle", "own_taint"),
 )

@@ -69,5 +69,11 @@ class LabelTable:
         return mask
 
 
+def distinct(codes: NDArray[np.intp]) -> list[int]:
+    """The codes that occur, ascending. `numpy.unique` would load masked arrays, which takes as long as a small placement."""
+    found: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
+    return found
+
+
 def _possible(cell: Cell) -> tuple[str | None, ...]:
     return cell if isinstance(cell, tuple) else (cell,)

@@ -68,6 +68,11 @@ class BackOff:
     failures: int
     until: datetime
 
+    @property
+    def began(self) -> datetime:
+        """When the last of its failures was seen."""
+        return self.until - _delay(self.failures)
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
@@ -77,11 +82,18 @@ class LaunchRecord:
     back_offs: tuple[BackOff, ...] = ()
     vanished: Mapping[str, Launch] = field(default_factory=dict)
 
-    def avoided(self, now: datetime) -> frozenset[tuple[str, str, str]]:
+    def avoided(self, now: datetime, *, since: datetime | None = None) -> frozenset[tuple[str, str, str]]:
         """Offerings (type, zone, capacity type) to stay away from at this time. They may well be available: Karpenter knows nothing
-        of back-offs, and NodeClaims that are there may become them."""
+        of back-offs, and NodeClaims that are there may become them.
+
+        since: when the attempt of a request began that is under way. What failed in an attempt is not tried again in it, or one whose
+        launches take longer to fail than the back-off lasts would go on for ever.
+        """
         return frozenset(
-            offering for item in self.back_offs if now < item.until for offering in item.offered.combinations()
+            offering
+            for item in self.back_offs
+            if now < item.until or (since is not None and item.began >= since)
+            for offering in item.offered.combinations()
         )
 
     def next_end(self, now: datetime) -> datetime | None:
@@ -144,7 +156,8 @@ def launch_record(view: ClusterView, now: datetime) -> LaunchRecord:
             launches[name] = Launch(_asked_for(claim), claim.created or now, claim.annotation(HOLDS_ANNOTATION) or "")
     # Several that asked for the same and vanish together found out the same thing once.
     for offered in sorted({launch.offered for launch in failed.values()}):
-        back_offs = _lengthened(back_offs, offered, now)
+        since = max(launch.since for launch in failed.values() if launch.offered == offered)
+        back_offs = _lengthened(back_offs, offered, since, now)
     kept = sorted(
         (item for item in back_offs if now < item.until + LONGEST_DELAY),
         key=lambda item: (item.until, item.offered),
@@ -152,11 +165,22 @@ def launch_record(view: ClusterView, now: datetime) -> LaunchRecord:
     return LaunchRecord(launches, tuple(kept), failed)
 
 
-def _lengthened(back_offs: Iterable[BackOff], offered: Offered, now: datetime) -> list[BackOff]:
-    known = [item for item in back_offs if item.offered == offered]
-    failures = 1 + max((item.failures for item in known), default=0)
-    delay = min(FIRST_DELAY * 2 ** min(failures - 1, _MOST_DOUBLINGS), LONGEST_DELAY)
-    return [item for item in back_offs if item.offered != offered] + [BackOff(offered, failures, now + delay)]
+def _lengthened(back_offs: list[BackOff], offered: Offered, since: datetime, now: datetime) -> list[BackOff]:
+    """Not by a launch that was under way when a back-off began that still lasts: it found out nothing new.
+
+    since: when the launch was asked for.
+    """
+    known = next((item for item in back_offs if item.offered == offered), None)
+    if known is not None and since <= known.began and now < known.until:
+        return back_offs
+    failures = 1 if known is None else known.failures + 1
+    others = [item for item in back_offs if item.offered != offered]
+    return [*others, BackOff(offered, failures, now + _delay(failures))]
+
+
+def _delay(failures: int) -> timedelta:
+    delay: timedelta = min(FIRST_DELAY * 2 ** min(failures - 1, _MOST_DOUBLINGS), LONGEST_DELAY)
+    return delay
 
 
 def _is_there(claim: NodeClaim) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.model.demand import POD_KIND
 from reconciler.model.nodes import (
     DISRUPTED_TAINT,
     DO_NOT_DISRUPT,
     HELD_ANNOTATION,
+    HELD_TAINT,
     HOLDS_ANNOTATION,
     INITIALIZED_LABEL,
     NODEPOOL_LABEL,
@@ -19,6 +20,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.placement import Holding, OccupiedBin, read_holdings, words_of_holdings
 from reconciler.model.refs import ObjectRef
+from reconciler.model.reserved_nodes import reserved_taints
 from reconciler.model.view import ClusterView
 
 
@@ -26,7 +28,7 @@ from reconciler.model.view import ClusterView
 class Bin:
     """A node with its NodeClaim, either of which may be missing. chunks: of buffers and requests; pods: pending pods that
     are to run here; in_use: real pods other than daemons run here. watched: chunks of which somebody else keeps the capacity:
-    the node is not held for them."""
+    the node is not held for them. is_served_elsewhere: an autoscaler looks for room for each of its chunks too."""
 
     node: Node | None
     claim: NodeClaim | None
@@ -34,6 +36,7 @@ class Bin:
     pods: tuple[Holding, ...] = ()
     in_use: bool = False
     watched: tuple[Holding, ...] = ()
+    is_served_elsewhere: bool = False
 
     @property
     def name(self) -> str:
@@ -89,6 +92,16 @@ class Bin:
         return all(is_kept(side) and is_marked(side) for side in self.sides)
 
     @property
+    def is_tainted(self) -> bool:
+        """Karpenter plans no pods onto it, as it carries the taint of nodes that are held."""
+        return self.node is not None and HELD_TAINT in self.node.taints
+
+    @property
+    def is_reserved(self) -> bool:
+        """For the pods of one request: a taint keeps all others off."""
+        return self.node is not None and bool(reserved_taints(self.node.taints))
+
+    @property
     def held_before(self) -> dict[tuple[str, int], int]:
         """What its annotation says that it holds, by demand and group. The node's counts, and before there is one the NodeClaim's."""
         return read_holdings(
@@ -118,18 +131,25 @@ def by_node_pool(bins: Iterable[Bin]) -> dict[str, list[Bin]]:
 
 
 def all_bins(
-    view: ClusterView, occupied: Iterable[OccupiedBin] = (), watched: Collection[ObjectRef] = ()
+    view: ClusterView,
+    occupied: Iterable[OccupiedBin] = (),
+    watched: Collection[ObjectRef] = (),
+    served_elsewhere: Collection[ObjectRef] = (),
 ) -> tuple[Bin, ...]:
-    """By name; a NodeClaim and its node are one bin. watched: demands whose capacity somebody else keeps."""
+    """By name; a NodeClaim and its node are one bin. watched: demands whose capacity somebody else keeps; served_elsewhere: those
+    for which somebody else looks for room too."""
     held = {(place.node is not None, place.node or place.node_claim or ""): place.holdings for place in occupied}
-    used = {pod.node_name for pod in view.pods if pod.node_name is not None and not pod.is_daemon}
     bins: list[Bin] = []
     for machine in view.machines:
         node, claim = machine.node, machine.node_claim
         on_node = () if node is None else held.get((True, node.name), ())
         on_claim = () if claim is None else held.get((False, claim.name), ())
         holdings = (*on_node, *on_claim)
-        bins.append(_bin(node, claim, holdings, watched, in_use=node is not None and node.name in used))
+        in_use = node is not None and node.name in view.nodes_in_use
+        made = _bin(node, claim, holdings, watched, in_use=in_use)
+        if made.chunks and all(holding.demand in served_elsewhere for holding in made.chunks):
+            made = replace(made, is_served_elsewhere=True)
+        bins.append(made)
     return tuple(sorted(bins, key=lambda item: (item.name, item.node is None)))
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.local_budgets import BudgetPeriod
 from reconciler.model.nodes import NodePool
-from reconciler.model.timelines import UNBOUNDED, BudgetCells, BudgetSpan
+from reconciler.model.timelines import UNBOUNDED, BudgetCells, BudgetPieces, BudgetSpan
 from reconciler.plan.disruption_budgets import PoolState, Terms, reasons_of, terms_of
 from reconciler.timetable.windows import instant_of, open_edges, ticks
 
@@ -31,8 +31,8 @@ def budget_spans(
     pool: NodePool, reason: str, state: PoolState, start: datetime, end: datetime
 ) -> tuple[BudgetSpan, ...]:
     """Fills [start, end) without gaps; neighbours differ in what binds. Empty when end is not after start."""
-    found = _pool_spans([terms_of(pool, reason, state)], _Windows(ticks(start), ticks(end)))
-    return tuple(span for _, spans in found for span in spans)
+    found = _pool_pieces([terms_of(pool, reason, state)], _Windows(ticks(start), ticks(end)))
+    return tuple(span for _, pieces in found for span in _spans(pieces))
 
 
 def budget_timeline(
@@ -43,26 +43,41 @@ def budget_timeline(
 
 
 def spans_over(periods: Sequence[BudgetPeriod], states: Mapping[str, PoolState]) -> Iterator[BudgetSpan]:
-    """Every pool's spans over all periods, which follow one another and have the same pools; by pool, reason and time.
+    """`pieces_over` as spans."""
+    for pieces in pieces_over(periods, states):
+        yield from _spans(pieces)
 
-    One pool at a time: a year of two hundred pools has a million spans.
+
+def pieces_over(periods: Sequence[BudgetPeriod], states: Mapping[str, PoolState]) -> Iterator[BudgetPieces]:
+    """Every pool and reason over all periods, which follow one another and have the same pools.
+
+    One pool at a time: a year of two hundred pools has millions of pieces.
     """
     opened = [_Windows(ticks(period.start), ticks(period.end)) for period in periods]
     for same in zip(*(period.pools for period in periods), strict=True):
-        by_reason: dict[str, list[BudgetSpan]] = {}
+        by_reason: dict[str, BudgetPieces] = {}
         for pool, windows in zip(same, opened, strict=True):
             state = states.get(pool.name, PoolState())
-            for reason, spans in _pool_spans([terms_of(pool, reason, state) for reason in reasons_of(pool)], windows):
-                _append(by_reason.setdefault(reason, []), spans)
-        for spans in by_reason.values():
-            yield from spans
+            for reason, later in _pool_pieces([terms_of(pool, reason, state) for reason in reasons_of(pool)], windows):
+                if reason in by_reason:
+                    _append(by_reason[reason], later)
+                else:
+                    by_reason[reason] = later
+        yield from by_reason.values()
 
 
-def _append(spans: list[BudgetSpan], later: list[BudgetSpan]) -> None:
-    """Adds the spans of the next period, joined where nothing changes between the two."""
-    if spans and later and spans[-1].outcome == later[0].outcome:
-        later[0] = BudgetSpan(spans.pop().start, later[0].end, later[0].outcome)
-    spans += later
+def _append(pieces: BudgetPieces, later: BudgetPieces) -> None:
+    """Adds the next period, joined where nothing changes between the two."""
+    goes_on = pieces.outcomes[-1] == later.outcomes[0]
+    if goes_on:
+        pieces.edges.pop()
+    pieces.edges.extend(later.edges[1:])
+    pieces.outcomes.extend(later.outcomes[goes_on:])
+
+
+def _spans(pieces: BudgetPieces) -> Iterator[BudgetSpan]:
+    instants = [instant_of(edge) for edge in pieces.edges]
+    return map(BudgetSpan, instants[:-1], instants[1:], pieces.outcomes)
 
 
 def cells_over(
@@ -100,20 +115,19 @@ def budget_cells(
     return tuple(rows)
 
 
-def _pool_spans(reasons: Sequence[Terms], opened: _Windows) -> Iterator[tuple[str, list[BudgetSpan]]]:
-    """The spans of each reason."""
+def _pool_pieces(reasons: Sequence[Terms], opened: _Windows) -> Iterator[tuple[str, BudgetPieces]]:
+    """Of each reason; nothing where the span is empty."""
     if opened.first >= opened.last:
         return
     pieces = _Pieces(reasons, opened)
     for terms in reasons:
         binding = pieces.binding(terms)
         choices = (*terms.terms, None)
-        outcomes = {rank: terms.outcome(choices[rank]) for rank in np.unique(binding).tolist()}
+        outcomes = {rank: terms.outcome(choices[rank]) for rank in set(binding.tolist())}
         binding = _alike(outcomes, len(choices))[binding]
         begins = np.flatnonzero(np.concatenate(([True], binding[1:] != binding[:-1])))
-        instants = [instant_of(edge) for edge in [*pieces.edges[begins].tolist(), opened.last]]
-        found = map(outcomes.__getitem__, binding[begins].tolist())
-        yield terms.reason, list(map(BudgetSpan, instants[:-1], instants[1:], found))
+        found = list(map(outcomes.__getitem__, binding[begins].tolist()))
+        yield terms.reason, BudgetPieces([*pieces.edges[begins].tolist(), opened.last], found)
 
 
 def _alike(outcomes: Mapping[int, BudgetOutcome], count: int) -> npt.NDArray[np.intp]:

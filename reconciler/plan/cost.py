@@ -36,11 +36,11 @@ class Prices:
         kind = _label(item, INSTANCE_TYPE_LABEL)
         if kind is None:
             return self._asked_for(item)
+        zone, capacity_type = _label(item, ZONE_LABEL), _label(item, CAPACITY_TYPE_LABEL)
         prices = {
             offering.price if offering.price_known else None
             for offering in self._offerings.get(kind, ())
-            if _label(item, ZONE_LABEL) in {None, offering.zone}
-            and _label(item, CAPACITY_TYPE_LABEL) in {None, offering.capacity_type}
+            if zone in {None, offering.zone} and capacity_type in {None, offering.capacity_type}
         }
         return prices.pop() if len(prices) == 1 else None
 
@@ -112,7 +112,8 @@ def cost_of(
     ):
         notes.append("spot prices are those of the price source; they change")
     if emptied:
-        notes.append(f"{_nodes(emptied)} released and empty: counted as gone, paid for until Karpenter removes them")
+        them = "it" if emptied == 1 else "them"
+        notes.append(f"{_nodes(emptied)} released and empty: counted as gone, paid for until Karpenter removes {them}")
     if going:
         notes.append(f"{_nodes(going)} already on the way out: counted before, not after")
     if unknown:

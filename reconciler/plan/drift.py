@@ -50,7 +50,7 @@ def drift_finding(item: DeclaredManifest, changes: Sequence[FieldChange], live: 
     return Finding(
         DRIFTED.name,
         DRIFTED.severity,
-        f"{item.ref} was changed in the cluster{by} since it was applied: {fields}",
+        f"was changed in the cluster{by} since it was applied: {fields}",
         item.position,
         item.ref,
         changes[0].path,

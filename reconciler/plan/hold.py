@@ -72,9 +72,15 @@ def holds(
 
 
 def _is_held_well(item: Bin) -> bool:
-    """It is protected, and where that is headroom's doing it also says what for."""
+    """It is protected, and where that is headroom's doing it also says what for, and Karpenter moves no pods in."""
     is_own = all(is_marked(side) for side in item.sides)
-    return item.is_protected and (item.says_what_it_holds or not is_own)
+    is_as_closed = item.is_tainted == _is_to_be_closed(item) or item.is_on_its_way
+    return item.is_protected and (not is_own or (item.says_what_it_holds and is_as_closed))
+
+
+def _is_to_be_closed(item: Bin) -> bool:
+    """On a reserved node the taint of held ones would only keep away the pods that it is for."""
+    return not (item.is_served_elsewhere or item.is_reserved)
 
 
 def _hold(item: Bin, price_of: PriceOf) -> NodeClaimAction:
@@ -87,6 +93,7 @@ def _hold(item: Bin, price_of: PriceOf) -> NodeClaimAction:
         reason=f"holds {chunk_words(item.chunks)}",
         holdings=item.chunks,
         price=price_of(item),
+        closed=_is_to_be_closed(item),
     )
 
 

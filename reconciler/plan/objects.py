@@ -65,7 +65,8 @@ def object_changes(declared: Declared, view: ClusterView, applyset_id: str, drif
         if mode == "Ignore" or (mode == "IfNotPresent" and live is not None):
             continue
         if _is_suspended(item, live):
-            notes.append(f"{item.ref} is suspended: it is left as it is")
+            becomes = "it is not created" if live is None else "it is left as it is"
+            notes.append(f"{item.ref} is suspended: {becomes}")
             continue
         refused = _refusal(item, live)
         if refused is not None:
@@ -108,7 +109,7 @@ def _refusal(item: DeclaredManifest, live: LiveObject | None) -> Finding | None:
     return _finding(
         item,
         STATIC_POOL_CHANGE,
-        f"{item.ref} is {words[0]} and cannot become {words[1]}: Karpenter refuses to add or remove spec.replicas",
+        f"{words[0]}, and cannot become {words[1]}: Karpenter refuses to add or remove spec.replicas",
         "declare a NodePool of another name, and remove this one when its nodes are gone",
     )
 
@@ -118,7 +119,7 @@ def pool_not_there(item: DeclaredManifest) -> Finding:
     return _finding(
         item,
         POOL_NOT_THERE,
-        f"{item.ref} is not in the cluster, and this document has no template to make it of",
+        "not in the cluster, and this document has no template to make it of",
         "add spec.template, or correct the name",
     )
 

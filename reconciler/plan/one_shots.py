@@ -2,51 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.model.changes import DemandOutcome
-from reconciler.model.one_shots import ONE_SHOTS_KEY, FilledOnce, remembered_one_shots
+from reconciler.model.one_shots import ONE_SHOTS_KEY, FilledOnce, OneShotPlace, remembered_one_shots
+from reconciler.model.pods import PodShape
+from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
 
 
 def one_shot_memory(
-    outcomes: Iterable[DemandOutcome], bins: Iterable[Bin], view: ClusterView, now: datetime
+    outcomes: Iterable[DemandOutcome], bins: Collection[Bin], view: ClusterView, now: datetime
 ) -> dict[str, Any]:
     """JSON values, the same bytes as long as nothing happens; as many entries as there are one-shot buffers at most.
 
-    What is left only shrinks. A view with gaps, or a node that is not Ready, says nothing of what was used.
+    What is left only shrinks. A node that is being deleted takes its part with it at once. A view with gaps, or a node that is not Ready, says nothing of what was used.
     """
     known = remembered_one_shots(view.inventory.memory)
     if not view.complete:
         return _memory(known)
-    places = _nodes(bins)
-    ready = {node.name for node in view.nodes if node.ready}
-    there = {node.name for node in view.nodes}
-    entries: dict[str, FilledOnce] = {}
-    for outcome in outcomes:
-        uid = _uid(view, outcome.demand.ref) if outcome.demand.one_shot else ""
-        if not uid:
-            continue
-        before, stands = known.get(uid), outcome.on_existing - outcome.on_its_way
-        nodes = places.get(outcome.demand.ref, ())
-        if before is None:
-            if outcome.demand.desired and stands == outcome.demand.desired:
-                filled = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-                entries[uid] = FilledOnce(stands, nodes, filled)
-        elif any(name in there and name not in ready for name in before.nodes):
+    asked = {uid: outcome for outcome in outcomes if (uid := _uid(view, outcome.demand.ref))}
+    entries = {uid: known[uid] for uid, outcome in asked.items() if outcome.demand.desired is None and uid in known}
+    once = {uid: outcome for uid, outcome in asked.items() if outcome.demand.one_shot}
+    held = _chunks(bins) if once else {}
+    nodes = {item.node.name: item.node for item in bins if item.node is not None and not _is_deleted(item)}
+    unused = _unused(view) if once else {}
+    for uid, outcome in once.items():
+        demand, before = outcome.demand, known.get(uid)
+        if before is not None and any(name in nodes and not nodes[name].ready for name in before.nodes):
             entries[uid] = before
-        else:
-            entries[uid] = FilledOnce(min(before.left, stands), nodes, before.filled)
-    unready = {
-        uid: before
-        for outcome in outcomes
-        if outcome.demand.desired is None and (before := known.get(uid := _uid(view, outcome.demand.ref))) is not None
-    }
-    return _memory(unready | entries)
+            continue
+        chunks = held.get(demand.ref, {})
+        names = {*chunks, *(() if before is None else before.nodes)} & nodes.keys()
+        places = {name: OneShotPlace(name, chunks.get(name, 0), _room(unused[name], demand.shape)) for name in names}
+        stands = outcome.on_existing - outcome.on_its_way
+        if before is not None:
+            entries[uid] = _after(before, places, min(stands, before.left), demand.desired or 0)
+        elif demand.desired and stands == demand.desired:
+            entries[uid] = FilledOnce.on(places.values(), now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    return _memory(entries)
+
+
+def _after(before: FilledOnce, now: Mapping[str, OneShotPlace], stands: int, asked: int) -> FilledOnce:
+    """What is left of it, from where its chunks stand now.
+
+    Lost is what stood where pods came. What gave way to a booking or to another buffer is still its own: that room comes back.
+    """
+    if before.places:
+        kept = [_kept(place, now[place.node]) for place in before.places if place.node in now]
+    else:
+        kept = list(now.values())
+        asked = min(stands, asked)
+    left = min(asked, sum(place.chunks for place in kept))
+    if sum(place.chunks for place in now.values()) == left:
+        return FilledOnce.on(now.values(), before.filled)
+    return FilledOnce.on(_first(kept, left), before.filled)
+
+
+def _kept(before: OneShotPlace, now: OneShotPlace) -> OneShotPlace:
+    gone, taken = before.chunks - now.chunks, before.room - now.room
+    return replace(now, chunks=before.chunks - max(0, min(gone, taken)))
+
+
+def _first(places: Iterable[OneShotPlace], left: int) -> Iterable[OneShotPlace]:
+    """As many chunks as are left, when fewer are asked for than stood."""
+    for place in places:
+        chunks = min(place.chunks, left)
+        left -= chunks
+        yield replace(place, chunks=chunks)
+
+
+def _is_deleted(item: Bin) -> bool:
+    return any(side.deleting for side in item.sides)
+
+
+def _unused(view: ClusterView) -> dict[str, Resources]:
+    """What the pods that run on each node leave of it; chunks are no pods."""
+    used: dict[str, list[Resources]] = {}
+    for pod in view.pods:
+        used.setdefault(pod.node_name or "", []).append(pod.shape.requests)
+    return {node.name: node.allocatable - Resources.total(used.get(node.name, ())) for node in view.nodes}
+
+
+def _room(unused: Resources, shape: PodShape | None) -> int:
+    amounts = () if shape is None else tuple(shape.requests)
+    return max(0, min((unused.get(name) // amount for name, amount in amounts if amount), default=0))
 
 
 def _memory(entries: dict[str, FilledOnce]) -> dict[str, Any]:
@@ -58,11 +103,12 @@ def _uid(view: ClusterView, ref: ObjectRef) -> str:
     return "" if live is None else str((live.body.get("metadata") or {}).get("uid", ""))
 
 
-def _nodes(bins: Iterable[Bin]) -> dict[ObjectRef, tuple[str, ...]]:
-    """The nodes that hold chunks of each demand, by name."""
-    found: dict[ObjectRef, set[str]] = {}
+def _chunks(bins: Iterable[Bin]) -> dict[ObjectRef, dict[str, int]]:
+    """Chunks of each demand, by node."""
+    found: dict[ObjectRef, dict[str, int]] = {}
     for item in bins:
         for holding in item.chunks:
             if item.node is not None:
-                found.setdefault(holding.demand, set()).add(item.node.name)
-    return {ref: tuple(sorted(names)) for ref, names in found.items()}
+                counts = found.setdefault(holding.demand, {})
+                counts[item.node.name] = counts.get(item.node.name, 0) + holding.count
+    return found

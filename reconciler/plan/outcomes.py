@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome
 from reconciler.model.demand import Demand
-from reconciler.model.placement import ALL_OR_NOTHING, PlannedNode, Unplaced, UnplacedReason
+from reconciler.model.placement import PlannedNode, Unplaced, UnplacedReason, leading_reason
 from reconciler.model.refs import ObjectRef
+from reconciler.plan.availability import Availability
 from reconciler.plan.bins import Bin
 from reconciler.plan.limits import Cut
 from reconciler.plan.provisioning import provisioning
-from reconciler.plan.request_decisions import Whereabouts
 from reconciler.plan.stock_outs import NOT_AVAILABLE
 
 MOST_OF_A_REASON = 5
@@ -41,19 +42,20 @@ class _Tally:
             self.unplaced_reasons[key] = reason
 
     def rows(self) -> tuple[UnplacedReason, ...]:
-        """Most frequent first. Of one reason the first sentences only; the last of them has the candidates of the others too."""
+        """What came nearest first. Of one reason the first sentences only; the last of them has the candidates of the others too."""
         rows: dict[str, list[UnplacedReason]] = {}
-        for item in sorted(self.unplaced_reasons.values(), key=_order):
+        for item in sorted(self.unplaced_reasons.values(), key=_ORDER):
             alike = rows.setdefault(item.cause, [])
             if len(alike) < MOST_OF_A_REASON:
                 alike.append(item)
             else:
                 alike[-1] = replace(alike[-1], count=alike[-1].count + item.count)
-        return tuple(sorted((item for alike in rows.values() for item in alike), key=_order))
+        return tuple(sorted((item for alike in rows.values() for item in alike), key=_ORDER))
 
 
-def _order(reason: UnplacedReason) -> tuple[int, str, str]:
-    return (-reason.count, reason.cause, reason.example)
+_ORDER = attrgetter("order")
+_FIRST = 100
+"""Nearer than any reason of the placement."""
 
 
 class Tallies:
@@ -78,11 +80,12 @@ class Tallies:
         self._tallies: dict[ObjectRef, _Tally] = {}
         self._standing = _standing(item for item in bins if item.name in replaced)
         for item in bins:
+            is_on_its_way, is_not_ready = item.is_on_its_way, _is_not_ready(item)
             for holding in (*item.chunks, *item.pods, *item.watched):
                 tally = self._of(holding.demand)
                 tally.existing += holding.count
-                tally.on_its_way += holding.count if item.is_on_its_way else 0
-                tally.not_ready += holding.count if _is_not_ready(item) else 0
+                tally.on_its_way += holding.count if is_on_its_way else 0
+                tally.not_ready += holding.count if is_not_ready else 0
         for planned in (*(creation.planned for creation in created), *later):
             for holding in planned.holdings:
                 self._of(holding.demand).new += holding.count
@@ -106,40 +109,62 @@ class Tallies:
     def _of(self, ref: ObjectRef) -> _Tally:
         return self._tallies.setdefault(ref, _Tally())
 
-    def whereabouts(self, ref: ObjectRef) -> Whereabouts:
+    def availability(self, ref: ObjectRef) -> Availability:
         """Of a provisioning request."""
-        return _whereabouts(self._of(ref), self._retry)
+        return _availability(self._of(ref), self._retry)
 
     def outcome(self, demand: Demand) -> DemandOutcome:
         tally = self._tallies.get(demand.ref, _Tally())
         beyond = (demand.desired or 0) - sum(group.count for group in demand.groups) if demand.groups else 0
         if beyond > 0:
             tally = replace(tally, unplaced=tally.unplaced + beyond)
+        starting = 0
         if demand.fulfilment == Fulfilment.BALLOON:
-            tally = _with_balloons(tally, demand)
+            starting = tally.existing if not demand.holds_nodes else 0
+            tally = self._with_balloons(tally, demand)
         told_elsewhere = demand.is_pending_pod or demand.request is not None
         standing = self._standing.get(str(demand.ref), 0)
+        where = _availability(_moving(tally, standing), self._retry)
+        conditions = demand.conditions if told_elsewhere else provisioning(demand, where, starting)
         return DemandOutcome(
             demand,
             on_existing=tally.existing,
             on_new=tally.new,
             unplaced=tally.unplaced,
-            unplaced_reasons=tally.rows(),
-            conditions=demand.conditions
-            if told_elsewhere
-            else provisioning(demand, _whereabouts(_moving(tally, standing), self._retry)),
+            # Nodes would do for those of a suspended buffer, but it is not to get any: its condition says so.
+            unplaced_reasons=() if demand.suspended else tally.rows(),
+            conditions=conditions,
             on_its_way=tally.on_its_way,
         )
+
+    def _with_balloons(self, tally: _Tally, demand: Demand) -> _Tally:
+        """Chunks become balloon pods: some have a node, others wait for one, and the rest is still to be made. Of those that wait
+        it is said elsewhere where they can go."""
+        waiting = [self._tallies.get(ref, _Tally()) for ref in demand.waiting_balloons]
+        wanted = demand.desired or 0
+        existing = min(wanted, tally.existing + demand.balloons + sum(item.existing for item in waiting))
+        new = min(wanted - existing, tally.new + sum(item.new for item in waiting))
+        missing = wanted - existing - new
+        reasons = dict(tally.unplaced_reasons)
+        for item in waiting:
+            reasons |= item.unplaced_reasons
+        counted = replace(
+            tally, existing=existing, new=new, unplaced=missing, unplaced_reasons=reasons if missing else {}
+        )
+        if missing:
+            pods = "1 balloon pod waits" if missing == 1 else f"{missing:,} balloon pods wait"
+            counted.count_reason(UnplacedReason("balloon pods", missing, f"{pods} for a node", _FIRST))
+        return counted
 
 
 def _is_not_ready(item: Bin) -> bool:
     return item.node is not None and not item.node.ready and not item.is_on_its_way
 
 
-def _whereabouts(tally: _Tally, retry: str) -> Whereabouts:
+def _availability(tally: _Tally, retry: str) -> Availability:
     sold_out = next((row.example for row in tally.rows() if row.cause == NOT_AVAILABLE), "")
-    rows = [row for row in tally.rows() if row.cause != ALL_OR_NOTHING]
-    return Whereabouts(
+    leading = leading_reason(tally.rows())
+    return Availability(
         ready=tally.existing - tally.on_its_way - tally.not_ready,
         coming=tally.on_its_way,
         not_ready=tally.not_ready,
@@ -147,7 +172,7 @@ def _whereabouts(tally: _Tally, retry: str) -> Whereabouts:
         unplaced=tally.unplaced,
         cut=tally.cut,
         sold_out="; ".join(filter(None, (sold_out, retry))) if sold_out else "",
-        why=(rows[0].example or rows[0].cause) if rows else "",
+        why="" if leading is None else leading.example or leading.cause,
     )
 
 
@@ -170,17 +195,6 @@ def _moving(tally: _Tally, standing: int) -> _Tally:
     """Without those that are moving and whose old place still stands."""
     at_rest = min(standing, tally.on_its_way)
     return replace(tally, on_its_way=tally.on_its_way - at_rest, new=max(0, tally.new - (standing - at_rest)))
-
-
-def _with_balloons(tally: _Tally, demand: Demand) -> _Tally:
-    """Balloon pods are what chunks become: those that have a node stand, the others wait for one."""
-    wanted = demand.desired or 0
-    existing = min(wanted, tally.existing + demand.balloons)
-    missing = wanted - existing
-    counted = replace(tally, existing=existing, unplaced=missing, unplaced_reasons={})
-    if missing:
-        counted.count_reason(UnplacedReason("balloon pods", missing, f"{missing:,} balloon pods wait for a node"))
-    return counted
 
 
 def pending_outcome(outcomes: Sequence[DemandOutcome]) -> PendingOutcome:

@@ -42,6 +42,7 @@ from reconciler.plan.hold import Holds, holds
 from reconciler.plan.hostnames import hostname_findings
 from reconciler.plan.keeping_edges import keeping_edges
 from reconciler.plan.limits import Capped, PlanCaps, Standing, cap_notes, within_caps
+from reconciler.plan.makers import made_by_others
 from reconciler.plan.names import creations
 from reconciler.plan.nominated import nominated_notes
 from reconciler.plan.objects import ObjectPlan, object_changes
@@ -49,14 +50,16 @@ from reconciler.plan.one_shots import one_shot_memory
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import Pruning, prune
 from reconciler.plan.prune_hour import PRUNES_KEY
-from reconciler.plan.request_collection import collect, still_to_run
+from reconciler.plan.request_collection import collect, remembered, still_to_run
 from reconciler.plan.requests import RequestPlan, labelled, made_in_attempts, request_plan
 from reconciler.plan.rollback import rolled_back
+from reconciler.plan.served_elsewhere import served_elsewhere
 from reconciler.plan.shortages import with_shortages
 from reconciler.plan.static_nodes import static_pool_changes
 from reconciler.plan.static_pools import static_pool_findings
 from reconciler.plan.stock_outs import retry_words, stock_outs
 from reconciler.plan.unrendered import TEMPLATE_FAILED, without_unrendered
+from reconciler.plan.untaint import untainted
 from reconciler.timetable.capacity_schedule import state_at
 
 
@@ -110,7 +113,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     view, placement = inputs.view, inputs.placement
     blocked = _blocked(inputs)
     watched = frozenset(demand.ref for demand in inputs.demands if not demand.holds_nodes)
-    bins = all_bins(view, placement.occupied, watched)
+    bins = all_bins(view, placement.occupied, watched, served_elsewhere(inputs.demands))
     prices = Prices(inputs.instance_types)
     capped = _capped(inputs, bins, prices)
     created, capped = _created(inputs, capped)
@@ -119,10 +122,11 @@ def make_plan(inputs: PlanInputs) -> Plan:
         *(bins, created, placement.unplaced, capped.cuts), replaced=inputs.replaced, later=capped.later, retry=retry
     )
     requests = _requests(inputs, bins, tallies)
-    created = labelled(created, inputs.demands, requests.decisions)
+    created = made_by_others(labelled(created, inputs.demands, requests.decisions), inputs.demands)
     held = _held(inputs, bins, created, capped, prices, blocked=bool(blocked))
     if not blocked:
         held = held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
+    freed = () if blocked else untainted(bins, inputs.demands, requests.decisions)
     missed = stock_outs(inputs.launches, inputs.demands, created, placement.unplaced, inputs.cluster_now)
     objects, pruning, applied = _objects(inputs, requests, blocked=bool(blocked))
     outcomes = with_shortages(_outcomes(inputs, bins, created, tallies, requests), view)
@@ -133,7 +137,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         revision=inputs.revision,
         now=inputs.now,
         demands=tuple(item for item in outcomes if inputs.include_pending or not item.demand.is_pending_pod),
-        node_claims=NodeClaimChanges(created, held.delete, held.hold, held.release),
+        node_claims=NodeClaimChanges(created, held.delete, held.hold, held.release, freed),
         objects=applied,
         static_pools=resized,
         schedules=tuple(state_at(schedule, inputs.now) for schedule in inputs.schedules),
@@ -155,7 +159,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         blocked=blocked,
         notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped)), missed),
         memory=_memory(inputs, created, held, pruning)
-        | records_memory(requests.records)
+        | records_memory(remembered(requests, applied, inputs.cluster_now))
         | one_shot_memory(outcomes, bins, view, inputs.cluster_now),
         stock_outs=missed,
         edges=_edges(inputs, requests, outcomes),
@@ -219,10 +223,10 @@ def _held(
 
 
 def _requests(inputs: PlanInputs, bins: Sequence[Bin], tallies: Tallies) -> RequestPlan:
-    whereabouts = {demand.ref: tallies.whereabouts(demand.ref) for demand in inputs.demands if demand.request}
+    availability = {demand.ref: tallies.availability(demand.ref) for demand in inputs.demands if demand.request}
     declared = inputs.declared
     return request_plan(
-        *(inputs.demands, whereabouts, bins, inputs.view, inputs.cluster_now),
+        *(inputs.demands, availability, bins, inputs.view, inputs.cluster_now),
         rules=inputs.requests,
         unknown=bool(declared.broken or declared.broken_files),
     )

@@ -9,22 +9,25 @@ from __future__ import annotations
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
-from reconciler.plan.request_decisions import Whereabouts
+from reconciler.plan.availability import Availability
 
 PROVISIONING = "Provisioning"
 FULFILMENT = "Fulfilment"
 
 
-def provisioning(demand: Demand, where: Whereabouts) -> tuple[Condition, ...]:
-    """The demand's conditions, with Provisioning, and with what the placement means for who keeps it."""
+def provisioning(demand: Demand, where: Availability, starting: int = 0) -> tuple[Condition, ...]:
+    """The demand's conditions, with Provisioning, and with what the placement means for who keeps it.
+
+    starting: chunks with room that nobody keeps yet, since their balloon pods do not run.
+    """
     if demand.fulfilment == Fulfilment.NATIVE and not demand.holds_nodes:
         return tuple(_missing(item, demand, where) for item in demand.conditions)
     if any(item.type == PROVISIONING for item in demand.conditions):
         return demand.conditions
-    return (*demand.conditions, _provisioning(demand, where))
+    return (*demand.conditions, _provisioning(demand, where, starting))
 
 
-def _missing(condition: Condition, demand: Demand, where: Whereabouts) -> Condition:
+def _missing(condition: Condition, demand: Demand, where: Availability) -> Condition:
     """Headroom takes back what a silent autoscaler does not keep; until then the condition says that it is missing."""
     if condition.type != FULFILMENT or not demand.silent or not where.unplaced or demand.autoscaler is None:
         return condition
@@ -32,26 +35,30 @@ def _missing(condition: Condition, demand: Demand, where: Whereabouts) -> Condit
     return Condition(FULFILMENT, ConditionStatus.FALSE, "CapacityMissing", message)
 
 
-def _provisioning(demand: Demand, where: Whereabouts) -> Condition:
+def _provisioning(demand: Demand, where: Availability, starting: int) -> Condition:
     if demand.desired is None:
         return _condition(ConditionStatus.FALSE, "NotReadyForProvisioning", "the buffer is not ready")
     if demand.desired == 0:
         return _condition(ConditionStatus.FALSE, "BufferEmpty", "the buffer asks for nothing")
+    chunks, words = f"{demand.desired:,} chunks", f"all {demand.desired:,} chunks have room"
+    if demand.desired == 1:
+        chunks, words = "1 chunk", "the 1 chunk has room"
     missing = [
         f"{count:,} {words}"
         for count, words in (
             # What a pass asks for is on its way once the status is written: another message would be another write.
             (where.coming + where.new, "on nodes that are on their way"),
             (where.not_ready, "on nodes that are not ready"),
+            (starting, "with room for balloon pods that do not run yet"),
             (where.unplaced, "without a place"),
         )
         if count
     ]
     if missing:
-        message = f"of {demand.desired:,} chunks, {', '.join(missing)}"
+        message = f"of {chunks}, {', '.join(missing)}"
         message = "; ".join(filter(None, (message, where.cut, where.sold_out)))
         return _condition(ConditionStatus.FALSE, "RequiresNewCapacity", message)
-    return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"all {demand.desired:,} chunks have room")
+    return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", words)
 
 
 def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:

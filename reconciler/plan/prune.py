@@ -89,7 +89,7 @@ def _kept_pool(ref: ObjectRef) -> Finding:
     return Finding(
         POOL_NOT_PRUNED.name,
         POOL_NOT_PRUNED.severity,
-        f"{ref} is no longer declared, but stays: deleting it would delete its nodes",
+        "no longer declared, but stays: deleting it would delete its nodes",
         ref=ref,
         hint=f'annotate it with {PRUNE_ANNOTATION}: "true" to have it deleted, or delete it by hand',
     )

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from reconciler.model.changes import Annotate
-from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION
+from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HELD_TAINT
 from reconciler.model.refs import ObjectRef
+from reconciler.model.reserved_nodes import reserved_taints
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import is_marked
 
 
 def releases(view: ClusterView) -> tuple[Annotate, ...]:
-    """Takes `do-not-disrupt` away where headroom's own mark is beside it, and the mark; a person's own word stays."""
+    """Takes `do-not-disrupt` away where headroom's own mark is beside it, the mark, and the taints; a person's own word stays."""
     gone = ((DO_NOT_DISRUPT, None), (HELD_ANNOTATION, None))
     reason = "headroom leaves this cluster"
     claims = [ObjectRef("karpenter.sh", "NodeClaim", "", claim.name) for claim in view.node_claims if is_marked(claim)]
     nodes = [ObjectRef("", "Node", "", node.name) for node in view.nodes if is_marked(node)]
-    return tuple(Annotate(ref, gone, reason) for ref in (*claims, *nodes))
+    reserved = {
+        ObjectRef("", "Node", "", node.name): tuple((taint, False) for taint in found)
+        for node in view.nodes
+        if (found := reserved_taints(node.taints))
+    }
+    return (
+        *(Annotate(ref, gone, reason) for ref in claims),
+        *(Annotate(ref, gone, reason, taints=((HELD_TAINT, False), *reserved.pop(ref, ()))) for ref in nodes),
+        *(Annotate(ref, (), reason, taints=taints) for ref, taints in reserved.items()),
+    )

@@ -11,6 +11,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.durations import format_duration
 from reconciler.model.provisioning_requests import (
     ACCEPTED,
+    CANCELLED,
     CAPACITY_AVAILABLE,
     CAPACITY_REVOKED,
     FAILED,
@@ -23,28 +24,13 @@ from reconciler.model.provisioning_requests import (
     RequestState,
 )
 from reconciler.model.request_records import RequestRecord
+from reconciler.plan.availability import Availability
 
 FOUND, NOT_FOUND, MADE = "CapacityIsFound", "CapacityIsNotFound", "CapacityIsProvisioned"
 """Reasons of Provisioned, as Cluster Autoscaler has them."""
 UNDER_WAY, FAILED_ATTEMPT, CAPPED = "AttemptUnderWay", "AttemptFailed", "BeyondACap"
 RAN_BEFORE = "RanBefore"
 _MOST_DOUBLINGS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Whereabouts:
-    """Where the chunks of one request are. ready: on nodes that take pods now. coming: on nodes on their way. not_ready: on nodes that were
-    ready, are not now, and are waited for. new: on nodes that the
-    plan makes. cut: a cap keeps them waiting, in words. sold_out: what cannot be had now and until when. why: what stood in the way of the others."""
-
-    ready: int = 0
-    coming: int = 0
-    not_ready: int = 0
-    new: int = 0
-    unplaced: int = 0
-    cut: str = ""
-    sold_out: str = ""
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +44,10 @@ class Decision:
     @property
     def has_failed(self) -> bool:
         """Nothing of it may stay behind. Whoever cancels a request has his nodes handed back as any other."""
-        return self.record.outcome.startswith(f"{FAILED}/") and not self.record.outcome.endswith("/Cancelled")
+        return self.record.outcome.startswith(f"{FAILED}/") and not self.record.outcome.endswith(f"/{CANCELLED}")
 
 
-def decide(demand: Demand, state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules) -> Decision:
+def decide(demand: Demand, state: RequestState, there: Availability, now: datetime, rules: RequestRules) -> Decision:
     """now: by the cluster's clock."""
     match state.phase:
         case Phase.ENDED:
@@ -69,7 +55,7 @@ def decide(demand: Demand, state: RequestState, there: Whereabouts, now: datetim
         case Phase.LEFT | Phase.NOT_READY:
             return Decision(state.record, _merged(state, demand.conditions))
         case Phase.BACKING_OFF:
-            return Decision(state.record, _merged(state, _accepted(_backing_off(state))))
+            return Decision(state.record, _merged(state, _accepted(state, _backing_off(state))))
         case Phase.BOOKED:
             return _booked(state, there, now, rules)
         case _ if state.ends is not None:
@@ -77,7 +63,7 @@ def decide(demand: Demand, state: RequestState, there: Whereabouts, now: datetim
     return _asked(demand, state, there, now, rules)
 
 
-def _asked(demand: Demand, state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules) -> Decision:
+def _asked(demand: Demand, state: RequestState, there: Availability, now: datetime, rules: RequestRules) -> Decision:
     if there.ready and not (there.coming or there.not_ready or there.new or there.unplaced):
         return _provisioned(demand, state, there, now, rules)
     if state.kind is RequestKind.CHECK:
@@ -92,56 +78,56 @@ def retry_delay(attempt: int, rules: RequestRules) -> timedelta:
 
 
 def _provisioned(
-    demand: Demand, state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules
+    demand: Demand, state: RequestState, there: Availability, now: datetime, rules: RequestRules
 ) -> Decision:
     consumed = tuple(0 for _ in demand.groups)
     record = replace(state.record, under_way=False, retry_at=None, provisioned=now, consumed=consumed)
     return Decision(record, _merged(state, _found(state, there, rules)))
 
 
-def _found(state: RequestState, there: Whereabouts, rules: RequestRules) -> Sequence[Condition]:
+def _found(state: RequestState, there: Availability, rules: RequestRules) -> Sequence[Condition]:
     made = state.record.attempt > 0
     message = f"room for {there.ready:,} pods {'was made' if made else 'was found'}; it is booked for {format_duration(rules.booked_for)}"
     found = [Condition(PROVISIONED, ConditionStatus.TRUE, MADE if made else FOUND, message)]
     if state.kind is RequestKind.CHECK:
         found.append(Condition(CAPACITY_AVAILABLE, ConditionStatus.TRUE, FOUND, message))
-    return _accepted(*found)
+    return _accepted(state, *found)
 
 
-def _no_room(state: RequestState, there: Whereabouts, now: datetime) -> Decision:
+def _no_room(state: RequestState, there: Availability, now: datetime) -> Decision:
     message = there.why or "there is no room for all of it on nodes that are ready"
     available = Condition(CAPACITY_AVAILABLE, ConditionStatus.FALSE, NOT_FOUND, message)
     if state.no_retry:
         return _ended(
-            replace(state, status_conditions=_merged(state, _accepted(available))),
+            replace(state, status_conditions=_merged(state, _accepted(state, available))),
             Ending(FAILED, NOT_FOUND, message),
             now,
         )
     found = (Condition(PROVISIONED, ConditionStatus.FALSE, NOT_FOUND, message), available)
-    return Decision(state.record, _merged(state, _accepted(*found)))
+    return Decision(state.record, _merged(state, _accepted(state, *found)))
 
 
-def _tried(state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules) -> Decision:
+def _tried(state: RequestState, there: Availability, now: datetime, rules: RequestRules) -> Decision:
     """An atomic request that is not all there: its attempt begins, goes on or has failed, or none can begin."""
     record = state.record
     if there.cut:
-        return Decision(record, _merged(state, _accepted(_not_yet(CAPPED, there.cut))))
+        return Decision(record, _merged(state, _accepted(state, _not_yet(CAPPED, there.cut))))
     if not there.unplaced:
         number = record.attempt if record.under_way else record.attempt + 1
         parts = ((there.ready, "ready"), (there.coming, "on nodes on their way"), (there.new, "on nodes to be made"))
         words = ", ".join(f"{count:,} {where}" for count, where in parts if count)
         record = replace(record, attempt=number, under_way=True, retry_at=None)
-        return Decision(record, _merged(state, _accepted(_not_yet(UNDER_WAY, f"attempt {number}: {words}"))))
+        return Decision(record, _merged(state, _accepted(state, _not_yet(UNDER_WAY, f"attempt {number}: {words}"))))
     why = there.why or "there is no room for all of it"
     if not record.under_way:
-        return Decision(record, _merged(state, _accepted(_not_yet(NOT_FOUND, why))))
+        return Decision(record, _merged(state, _accepted(state, _not_yet(NOT_FOUND, why))))
     retry_at = now + retry_delay(record.attempt, rules)
     record = replace(record, under_way=False, retry_at=retry_at)
     message = f"attempt {record.attempt} failed, {_next(record)}: {why}"
-    return Decision(record, _merged(state, _accepted(_not_yet(FAILED_ATTEMPT, message))))
+    return Decision(record, _merged(state, _accepted(state, _not_yet(FAILED_ATTEMPT, message))))
 
 
-def _booked(state: RequestState, there: Whereabouts, now: datetime, rules: RequestRules) -> Decision:
+def _booked(state: RequestState, there: Availability, now: datetime, rules: RequestRules) -> Decision:
     """What a kill kept from being written, after the record and before the status, is made good."""
     if there.unplaced:
         message = f"of {there.unplaced:,} pods the room is gone, and there is no other: {there.why}"
@@ -166,18 +152,24 @@ def _not_yet(reason: str, message: str) -> Condition:
     return Condition(PROVISIONED, ConditionStatus.FALSE, reason, message)
 
 
-def _accepted(*others: Condition) -> Sequence[Condition]:
-    return (
-        Condition(ACCEPTED, ConditionStatus.TRUE, "Accepted", "the request is valid and its pod templates are there"),
-        *others,
-    )
+def _accepted(state: RequestState, *others: Condition) -> Sequence[Condition]:
+    message = "; ".join(("the request is valid and its pod templates are there", *state.ignored))
+    return (Condition(ACCEPTED, ConditionStatus.TRUE, "Accepted", message), *others)
 
 
 def _ended(state: RequestState, ending: Ending, now: datetime) -> Decision:
     last = Condition(ending.condition_type, ConditionStatus.TRUE, ending.reason, ending.message)
-    outcome = f"{ending.condition_type}/{ending.reason}"
-    record = RequestRecord(state.record.uid, state.record.spec, state.record.attempt, outcome=outcome, ended=now)
-    return Decision(record, _merged(state, (last,)), ending)
+    return Decision(_closed(state.record, ending.condition_type, ending.reason, now), _merged(state, (last,)), ending)
+
+
+def cancelled(record: RequestRecord, now: datetime) -> RequestRecord:
+    """Of a request whose object goes with its document, so that no condition tells it. now: by the cluster's clock."""
+    return _closed(record, FAILED, CANCELLED, now)
+
+
+def _closed(record: RequestRecord, condition_type: str, reason: str, now: datetime) -> RequestRecord:
+    outcome = f"{condition_type}/{reason}"
+    return RequestRecord(record.uid, record.spec, record.attempt, outcome=outcome, ended=now)
 
 
 def _as_ended(state: RequestState) -> tuple[Condition, ...]:
@@ -189,7 +181,11 @@ def _as_ended(state: RequestState) -> tuple[Condition, ...]:
     if not state.is_same_object:
         message = f"a request of this name and spec ran before and {ended or 'has ended'}; a new one needs a new name"
         return _merged(state, (Condition(FAILED, ConditionStatus.TRUE, RAN_BEFORE, message),))
-    return _merged(state, (Condition(condition_type, ConditionStatus.TRUE, reason or condition_type, ended),))
+    if reason != NOT_FOUND:
+        return _merged(state, (Condition(condition_type, ConditionStatus.TRUE, reason or condition_type, ended),))
+    message = f"there was no room for all of it; {ended}"
+    available = Condition(CAPACITY_AVAILABLE, ConditionStatus.FALSE, NOT_FOUND, message)
+    return _merged(state, _accepted(state, available, Condition(FAILED, ConditionStatus.TRUE, NOT_FOUND, message)))
 
 
 def _merged(state: RequestState, new: Sequence[Condition]) -> tuple[Condition, ...]:

@@ -15,8 +15,9 @@ from reconciler.model.provisioning_requests import RequestRules, RequestState
 from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import RequestRecord, read_records, record_name
 from reconciler.model.view import ClusterView
+from reconciler.plan.availability import Availability
 from reconciler.plan.bins import Bin
-from reconciler.plan.request_decisions import Decision, Whereabouts, decide
+from reconciler.plan.request_decisions import Decision, decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class RequestPlan:
 
 def request_plan(
     demands: Iterable[Demand],
-    whereabouts: Mapping[ObjectRef, Whereabouts],
+    availability: Mapping[ObjectRef, Availability],
     bins: Sequence[Bin],
     view: ClusterView,
     now: datetime,
@@ -45,7 +46,7 @@ def request_plan(
     edges: list[Edge] = []
     located = _located(bins, {demand.ref: len(demand.groups) for demand, _ in asked})
     for demand, state in asked:
-        decision = decide(demand, state, whereabouts.get(demand.ref, Whereabouts()), now, rules)
+        decision = decide(demand, state, availability.get(demand.ref, Availability()), now, rules)
         if decision.record.provisioned is not None:
             decision = replace(decision, record=replace(decision.record, located=located.get(demand.ref, {})))
         decisions[demand.ref] = decision
@@ -114,6 +115,15 @@ def _edges(
             yield Edge(record.retry_at + skew, f"{ref} is tried again")
         if state.valid_until is not None:
             yield Edge(state.valid_until + skew, f"{ref} is not valid any more")
+
+
+def attempts_since(view: ClusterView) -> datetime | None:
+    """When the first node was asked for that attempts under way have; None where they have none."""
+    attempts = {
+        f"{record.uid}.{record.attempt}" for record in read_records(view.inventory.memory).values() if record.under_way
+    }
+    made = (claim for claim in view.node_claims if not claim.deleting and claim.label(ATTEMPT_LABEL) in attempts)
+    return min((claim.created for claim in made if claim.created is not None), default=None)
 
 
 def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[ObjectRef, int]:

@@ -113,7 +113,7 @@ def cheapest_admitted(pool: NodePool, instance_types: Iterable[InstanceType]) ->
 
 def _is_admitted(kind: InstanceType, offering: Offering, wanted: Sequence[Requirement]) -> bool:
     return any(
-        all(_holds(need, labels.get(need.key)) for need in wanted)
+        all(need.holds(labels.get(need.key)) for need in wanted)
         for labels in (_labels(kind, offering, system) for system in kind.operating_systems)
     )
 
@@ -134,29 +134,3 @@ def _single_valued(requirements: Iterable[Requirement]) -> Iterator[tuple[str, s
     for need in requirements:
         if need.operator is Operator.IN and len(need.values) == 1:
             yield need.key, need.values[0]
-
-
-def _holds(need: Requirement, value: str | None) -> bool:
-    match need.operator:
-        case Operator.IN:
-            return value in need.values
-        case Operator.NOT_IN:
-            return value not in need.values
-        case Operator.EXISTS:
-            return value is not None
-        case Operator.DOES_NOT_EXIST:
-            return value is None
-        case _:
-            return _is_beyond(need, value)
-
-
-def _is_beyond(need: Requirement, value: str | None) -> bool:
-    if value is None or not value.isdecimal():
-        return False
-    number, bound = int(value), int(need.values[0])
-    return {
-        Operator.GT: number > bound,
-        Operator.LT: number < bound,
-        Operator.GTE: number >= bound,
-        Operator.LTE: number <= bound,
-    }[need.operator]

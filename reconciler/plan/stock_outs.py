@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from reconciler.model.changes import NodeClaimCreation, StockOut
 from reconciler.model.demand import Demand
 from reconciler.model.placement import Unplaced, read_holdings
+from reconciler.model.refs import ObjectRef
 from reconciler.plan.back_offs import LaunchRecord, Offered
 
 NOT_AVAILABLE = "offering not available"
@@ -25,15 +26,19 @@ def stock_outs(
     if not launches.vanished:
         return ()
     by_name = {str(demand.ref): demand.ref for demand in demands}
-    short = {item.demand for item in unplaced if any(reason.cause == NOT_AVAILABLE for reason in item.reasons)}
+    missing: dict[ObjectRef, set[str]] = {}
+    for item in unplaced:
+        missing.setdefault(item.demand, set()).update(reason.cause for reason in item.reasons)
     found = []
     for name, launch in sorted(launches.vanished.items()):
         held = sorted({by_name[words] for words, _ in read_holdings(launch.holds) if words in by_name})
         again = [item for item in created if any(holding.demand in held for holding in item.planned.holdings)]
         if again:
             then = f"instead it asks for {_offered_words(_offered(again[0]))}"
-        elif not held or short.intersection(held):
+        elif not held or any(NOT_AVAILABLE in missing.get(demand, ()) for demand in held):
             then = retry_words(launches, now)
+        elif any(demand in missing for demand in held):
+            then = "there is no other place for its chunks now"
         else:
             then = "nothing is needed in its place"
         found.append(

@@ -55,7 +55,7 @@ def node_claim_context(creation: NodeClaimCreation, pool: NodePool) -> dict[str,
         else {"group": node_class.group, "kind": node_class.kind, "name": node_class.name},
         "requirements": [_requirement(requirement) for requirement in _requirements(creation, pool)],
         "requests": planned.requests.quantities(),
-        "taints": [_taint(taint) for taint in template.taints],
+        "taints": [_taint(taint) for taint in (*template.taints, *planned.taints)],
         "startup_taints": [_taint(taint) for taint in template.startup_taints],
         "expire_after": "Never" if template.expire_after is None else format_duration(template.expire_after),
         "termination_grace_period": None

@@ -22,9 +22,18 @@ from reconciler.model.changes import (
 from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.errors import Failure, Invalid
 from reconciler.model.marks import MODE_ANNOTATION
-from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HOLDS_ANNOTATION, Node, NodeClaim, NodePool
+from reconciler.model.nodes import (
+    DO_NOT_DISRUPT,
+    HELD_ANNOTATION,
+    HELD_TAINT,
+    HOLDS_ANNOTATION,
+    Node,
+    NodeClaim,
+    NodePool,
+)
 from reconciler.model.placement import words_of_holdings
 from reconciler.model.refs import ObjectRef
+from reconciler.model.reserved_nodes import reserved_taints
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.render.documents import (
     BALLOON_TEMPLATE,
@@ -88,6 +97,12 @@ def render_writes(
     claims = {claim.name: claim for claim in view.node_claims}
     writes += _marks(plan.node_claims.hold, nodes, claims)
     writes += _marks(plan.node_claims.release, nodes, claims)
+    writes += [
+        Annotate(ObjectRef("", "Node", "", action.node), (), action.reason, ((taint, False),))
+        for action in plan.node_claims.untaint
+        if action.node is not None and action.node in nodes
+        for taint in reserved_taints(nodes[action.node].taints)
+    ]
     writes += [
         Delete(node_claim_ref(action.node_claim), claims[action.node_claim].uid, action.reason)
         for action in plan.node_claims.delete
@@ -173,7 +188,20 @@ def node_claim_document(
     ref = node_claim_ref(creation.name)
     manifest = _read(read_document, ref, render_node_claim(templates, creation, pool))
     _check_identity(ref, manifest, ("", manifest.get("metadata", {}).get("name")), NODE_CLAIM_TEMPLATE)
+    _check_taints(creation, manifest)
     return manifest
+
+
+def _check_taints(creation: NodeClaimCreation, manifest: Manifest) -> None:
+    """A node without the taint would not be the request's own: another would be made in its place, again and again."""
+    written = manifest.get("spec", {}).get("taints") or ()
+    there = {(item.get("key"), item.get("value", ""), item.get("effect")) for item in written}
+    missing = [taint for taint in creation.planned.taints if (taint.key, taint.value, taint.effect) not in there]
+    if missing:
+        raise Invalid(
+            f"the template left out the taint {missing[0].key}, by which the node is reserved",
+            hint=f"keep taints as {NODE_CLAIM_TEMPLATE} has them",
+        )
 
 
 def _read(read_document: ReadDocument, ref: ObjectRef, text: str) -> Manifest:
@@ -192,7 +220,8 @@ def _marks(
     claims: Mapping[str, NodeClaim],
 ) -> Iterator[Write]:
     """Marks both the NodeClaim and its Node, since Karpenter copies annotations only once, at registration. What holds
-    nothing is no longer marked."""
+    nothing is no longer marked. Only a node's taints can change, those of
+    a NodeClaim cannot."""
     for action in actions:
         value = "true" if action.holdings else None
         words = words_of_holdings(action.holdings) or None
@@ -200,4 +229,5 @@ def _marks(
         if action.node_claim is not None and action.node_claim in claims:
             yield Annotate(node_claim_ref(action.node_claim), annotations, action.reason)
         if action.node is not None and action.node in nodes:
-            yield Annotate(ObjectRef("", "Node", "", action.node), annotations, action.reason)
+            taints = ((HELD_TAINT, action.closed),)
+            yield Annotate(ObjectRef("", "Node", "", action.node), annotations, action.reason, taints)

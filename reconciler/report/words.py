@@ -62,6 +62,12 @@ def signed_dollars(amount: float) -> str:
     return text if amount < 0 else f"+{text}"
 
 
+def change_words(before: float, after: float) -> str:
+    """`+$1.20`, `no change`: the difference of the amounts as they are shown, so that a reader who subtracts them gets the same."""
+    delta = round(after, 2) - round(before, 2)
+    return signed_dollars(delta) if round(delta, 2) else "no change"
+
+
 def hourly(price: float) -> str:
     """Four digits, since prices of single nodes differ by fractions of a cent."""
     return f"{dollars(price, 4)}/h"

@@ -7,7 +7,9 @@ import resource
 import selectors
 import signal
 import subprocess
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from time import monotonic
 
 _PIECE = 2**16
@@ -15,12 +17,30 @@ _LAST_WORDS = 2**14
 """Bytes kept of git's messages. About a damaged pack it has one for each object."""
 _GONE_WITHIN = 5.0
 """Seconds to wait for killed processes. One that hangs in the kernel, on a lost file system, takes longer."""
+SILENCE = 90.0
+"""Seconds without a byte read or written after which git is ended, whatever its time limit: a transfer tells of its progress."""
 MEMORY = 512 * 2**20
 """Bytes of its own that git may take; files that it maps do not count."""
 
 
+_heard: ContextVar[Callable[[], None] | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def heard_by(listener: Callable[[], None]) -> Iterator[None]:
+    """In this block, and this thread, the listener is called whenever git has been started, has read or has written something.
+
+    What takes long is many commands, from many places: whoever watches them all need not be known to each.
+    """
+    token = _heard.set(listener)
+    try:
+        yield
+    finally:
+        _heard.reset(token)
+
+
 class OutOfTimeError(Exception):
-    """Git did not finish within the time limit."""
+    """Git did not finish within the time limit, or was silent for too long."""
 
 
 class OutputTooLongError(Exception):
@@ -40,6 +60,7 @@ class Child:
         self._output = bytearray()
         self._errors = bytearray()
         _bind_memory(process.pid)
+        _tell()
         for pipe in (process.stdout, process.stderr):
             assert pipe is not None
             os.set_blocking(pipe.fileno(), False)
@@ -85,7 +106,7 @@ class Child:
     def status(self, deadline: float) -> int:
         """Its exit status, once it has ended by itself."""
         try:
-            return self._process.wait(max(0.0, deadline - monotonic()))
+            return self._process.wait(_wait(deadline))
         except subprocess.TimeoutExpired as error:
             raise OutOfTimeError from error
 
@@ -119,9 +140,10 @@ class Child:
         """Moves what can be moved; False once its output has ended."""
         if not self._is_writing():
             return False
-        ready = self._selector.select(max(0.0, deadline - monotonic()))
+        ready = self._selector.select(_wait(deadline))
         if not ready:
             raise OutOfTimeError
+        _tell()
         for key, _ in ready:
             if key.fileobj is self._process.stdin:
                 self._send()
@@ -153,6 +175,17 @@ class Child:
     def _finish_input_when_sent(self) -> None:
         if self._process.stdin is not None and not self._input and not self._process.stdin.closed:
             self._process.stdin.close()
+
+
+def _tell() -> None:
+    listener = _heard.get()
+    if listener is not None:
+        listener()
+
+
+def _wait(deadline: float) -> float:
+    """Seconds to wait for the next sign of life."""
+    return min(max(0.0, deadline - monotonic()), SILENCE)
 
 
 def _bind_memory(pid: int) -> None:

@@ -17,7 +17,7 @@ from time import monotonic
 from types import ModuleType
 
 from reconciler.model.errors import Stalled
-from reconciler.source.child import Child, OutOfTimeError, OutputTooLongError
+from reconciler.source.child import SILENCE, Child, OutOfTimeError, OutputTooLongError
 
 _CONFIG = (
     ("core.hooksPath", os.devnull),
@@ -41,7 +41,7 @@ MOST_OUTPUT = 128 * 2**20
 
 
 class CommandFailedError(Exception):
-    """A git command failed. stderr: its messages without secrets; timeout: the limit in seconds, if it exceeded that; output:
+    """A git command failed. stderr: its messages without secrets; timeout: the limit in seconds, if it exceeded one; output:
     what it wrote before it ended by itself."""
 
     def __init__(
@@ -74,7 +74,7 @@ def plain(line: str) -> str:
 
 class Commands:
     """Git on one repository. environment, config: added to what is set here for every command. secrets: removed from
-    messages. timeout: seconds for one command. network: whether anything may be fetched; without it not even a blob that
+    messages. timeout: seconds for one command, which is ended before if it is silent (`SILENCE`). network: whether anything may be fetched; without it not even a blob that
     a partial clone lacks."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Commands:
                 output = child.rest(deadline, MOST_OUTPUT)
                 status = child.status(deadline)
             except OutOfTimeError as error:
-                raise CommandFailedError(arguments[0], -1, "", timeout=self.timeout) from error
+                raise CommandFailedError(arguments[0], -1, "", timeout=self.exceeded(deadline)) from error
             except OutputTooLongError as error:
                 raise CommandFailedError(
                     arguments[0], -1, f"fatal: it writes more than {MOST_OUTPUT // 2**20} MiB"
@@ -123,6 +123,10 @@ class Commands:
         if status != 0:
             raise CommandFailedError(arguments[0], status, self._clean(child.errors), output=output)
         return output
+
+    def exceeded(self, deadline: float) -> float:
+        """The limit in seconds that a command which had until the deadline was just ended for."""
+        return self.timeout if monotonic() >= deadline else SILENCE
 
     @contextmanager
     def started(self, *arguments: str, feed: bool) -> Iterator[Child]:

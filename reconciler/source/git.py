@@ -23,6 +23,7 @@ from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
 from reconciler.source.backoff import Backoff, after_failure, may_try
+from reconciler.source.child import SILENCE
 from reconciler.source.commands import CommandFailedError, Commands
 from reconciler.source.credentials import Credentials, parse_address
 from reconciler.source.failures import OPERATION_FAILED, stalled
@@ -139,7 +140,7 @@ class GitSource:
 
     def _wait_for(self, lock: TextIO) -> None:
         """Takes the lock, but gives up after a while: another process that hangs must not make this one hang too."""
-        deadline = monotonic() + self._timeout.total_seconds()
+        deadline = monotonic() + min(self._timeout.total_seconds(), SILENCE)
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,16 +6,20 @@ A poll may take a minute on a slow network; a pass that the cluster asked for mu
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from reconciler.model.source import SourceTree
 from reconciler.ports import Source
+from reconciler.source.child import heard_by
 
 
 class LatestTree:
-    """A `Source` whose `read` answers at once with what the last `poll` brought. Thread-safe."""
+    """A `Source` whose `read` answers at once with what the last `poll` brought. progress: told of all that Git does meanwhile.
+    Thread-safe."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, progress: Callable[[], None] = lambda: None) -> None:
         self._source = source
+        self._progress = progress
         self._tree: SourceTree | None = None
         self._lock = threading.Lock()
         self._hastened = threading.Event()
@@ -26,7 +30,7 @@ class LatestTree:
             if self._hastened.is_set():
                 self._hastened.clear()
                 self._source.hasten()
-            before, self._tree = self._tree, self._source.read()
+            before, self._tree = self._tree, self._read()
             return before is not None and self._tree != before
 
     def read(self) -> SourceTree:
@@ -35,8 +39,12 @@ class LatestTree:
             return tree
         with self._lock:
             if self._tree is None:
-                self._tree = self._source.read()
+                self._tree = self._read()
             return self._tree
+
+    def _read(self) -> SourceTree:
+        with heard_by(self._progress):
+            return self._source.read()
 
     def hasten(self) -> None:
         """Answers at once, also while a poll is under way: the next one waits for no back-off."""

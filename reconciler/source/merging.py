@@ -92,9 +92,7 @@ def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", opti
                 head = copy.commit_of_working_tree(head)
         copy.verify(base, *(() if working else (head,)))
         root = str(path)
-        if revisions.since_merge_base:
-            base = copy.merge_base(base, head)
-        before = copy.tree(base, revisions.base, base, scope, root)
+        before = copy.base_tree(base, head, revisions, scope, root)
         if revisions.since_merge_base or copy.descends(head, base):
             after = tree if working else copy.tree(head, revisions.head or "HEAD", head, scope, root)
             return Sides(before, after)
@@ -137,9 +135,7 @@ def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, 
     copy = _RemoteCopy(repository, folder, revisions, options)
     base, head = copy.commits
     copy.verify(base, head)
-    if revisions.since_merge_base:
-        base = copy.merge_base(base, head)
-    before = copy.tree(base, revisions.base, base, scope, "")
+    before = copy.base_tree(base, head, revisions, scope, "")
     if revisions.since_merge_base or copy.descends(head, base):
         return Sides(before, copy.tree(head, revisions.head, head, scope, ""))
     merged, conflicts = copy.merge(base, head)
@@ -167,6 +163,14 @@ class _Copy(ABC):
         files, skipped = self.load(name, scope)
         shown = "HEAD" if commit.startswith(revision) else revision
         return SourceTree(f"{shown}@sha1:{commit}", files, root, skipped=skipped)
+
+    def base_tree(self, base: str, head: str, revisions: Revisions, scope: Scope, root: str) -> SourceTree:
+        """base, head: commits. A merge base that is no branch's tip is not shown under a branch's name."""
+        if not revisions.since_merge_base:
+            return self.tree(base, revisions.base, base, scope, root)
+        shared = self.merge_base(base, head)
+        shown = revisions.base if shared == base else f"merge-base({revisions.base})"
+        return self.tree(shared, shown, shared, scope, root)
 
     def verify(self, *commits: str) -> None:
         """Raises `Stalled` unless each is signed by somebody who may, where that is asked for."""
@@ -223,7 +227,7 @@ class _LocalCopy(_Copy):
     """A repository of the user's. scratch: a folder for the new objects."""
 
     def __init__(self, path: Path, scratch: Path, options: GitOptions) -> None:
-        git_dir, self._prefix = find_repository(path)
+        git_dir, self._prefix = find_repository(path, hint="name a Git repository with --repo, or compare two folders")
         super().__init__(str(path), git_dir, options)
         folder = path.resolve()
         self._top = folder.parents[len(Path(self._prefix).parts) - 1] if self._prefix else folder

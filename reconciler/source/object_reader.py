@@ -71,10 +71,11 @@ class ObjectReader:
 
     def _answer(self, mode: str, read: _Read) -> bytes:
         child = self._children[mode]
+        deadline = monotonic() + self._commands.timeout
         try:
-            answer = read(child, monotonic() + self._commands.timeout)
+            answer = read(child, deadline)
         except OutOfTimeError as error:
-            raise CommandFailedError("cat-file", -1, "", timeout=self._commands.timeout) from error
+            raise CommandFailedError("cat-file", -1, "", timeout=self._commands.exceeded(deadline)) from error
         except OutputTooLongError as error:
             raise CommandFailedError("cat-file", -1, "fatal: its answer is too long") from error
         if answer is None:

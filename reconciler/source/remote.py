@@ -104,6 +104,10 @@ class Remote:
                 )
         return found, default
 
+    def prepare(self) -> None:
+        """An empty copy, where nothing was fetched yet."""
+        self._prepare(self._folder)
+
     def fetch(self, head: Head) -> str:
         """Fetches what the head's reference points to by now, and returns the commit's name."""
         self._prepare(self._folder)
@@ -251,7 +255,7 @@ class Remote:
         self, folder: Path, *arguments: str, feed: bytes | None = None, config: tuple[tuple[str, str], ...] = ()
     ) -> None:
         try:
-            self._network(folder, config).run("fetch", *_QUIET, *arguments, feed=feed)
+            self._network(folder, config).run("fetch", *_OPTIONS, *arguments, feed=feed)
         except CommandFailedError as error:
             raise stalled(error, self._address.url, "fetch from") from error
 
@@ -261,7 +265,8 @@ def _told(failure: Stalled) -> str:
     return "".join(cause.stderr for cause in failure.causes if isinstance(cause, CommandFailedError))
 
 
-_QUIET = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
+# Progress is for nobody to read: it tells a long transfer from one that hangs.
+_OPTIONS = ("--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
 
 
 def _spellings(revision: str) -> tuple[str, ...]:

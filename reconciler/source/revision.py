@@ -111,8 +111,10 @@ def is_repository(path: Path) -> bool:
     return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
 
 
-def find_repository(path: Path) -> tuple[Path, str]:
-    """The repository around a folder, and the folder's path inside it. Raises `Invalid` when there is none."""
+def find_repository(
+    path: Path, *, hint: str = "leave --revision out to read the folder as it stands"
+) -> tuple[Path, str]:
+    """The repository around a folder, and the folder's path inside it. Raises `Invalid` with this hint when there is none."""
     git = load_git()
     try:
         with git.Repo(path, search_parent_directories=True) as repository:
@@ -122,5 +124,5 @@ def find_repository(path: Path) -> tuple[Path, str]:
     except (git.InvalidGitRepositoryError, git.NoSuchPathError, ValueError, configparser.Error) as error:
         raise Invalid(
             f"{path} is in no Git repository, so it has no revisions",
-            hint="leave --revision out to read the folder as it stands",
+            hint=hint,
         ) from error

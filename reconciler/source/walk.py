@@ -231,7 +231,9 @@ class _Walk:
 
 
 def _unreadable_rules(path: str, why: str) -> Stalled:
-    return Stalled(f"{path} cannot be read: {why}", reason="SourceIgnoreInvalid")
+    """Folders may have names that no terminal should be sent, or that are not UTF-8."""
+    shown = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in path)
+    return Stalled(f"{shown} cannot be read: {why}", reason="SourceIgnoreInvalid")
 
 
 def _ignored(rules: Sequence[_Rules], path: str, *, folder: bool) -> bool:

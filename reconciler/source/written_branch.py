@@ -1,10 +1,11 @@
-"""A branch that headroom writes: one commit on top of another branch, replaced as a whole each time."""
+"""A branch that headroom writes: one commit, on top of another branch or of none, replaced as a whole each time."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -46,6 +47,41 @@ class WrittenBranch:
 
         Raises `Stalled` where the base is not there or the push is refused.
         """
+        with self._copy() as (remote, git, scratch):
+            parent = remote.fetch(remote.head(f"refs/heads/{base}"))
+            tree = _tree(git, parent, folder, scratch / "files")
+            earlier = self._earlier(remote)
+            if tree == git.line("rev-parse", f"{parent}^{{tree}}"):
+                if earlier:
+                    remote.push(self._branch, None, earlier=earlier)
+                return None
+            if earlier and _is(git, earlier, tree, parent, message):
+                return False
+            commit = git.line("commit-tree", tree, "-p", parent, "-m", message)
+            remote.push(self._branch, commit, earlier=earlier)
+            return True
+
+    def replace(self, files: Mapping[str, bytes], *, message: str, is_current: Callable[[str], bool]) -> bool:
+        """Makes these files all that the branch has, in a commit without parents. False: it has them already.
+
+        is_current: whether a branch whose commit says this may stay where the files are the same; it raises where the branch
+        is somebody else's, and nothing is written. Raises `Stalled` too.
+        """
+        with self._copy() as (remote, git, scratch):
+            remote.prepare()
+            names = sorted(files)
+            objects = _stored(git, [files[name] for name in names], scratch / "files")
+            listed = "".join(f"100644 blob {found}\t{name}\0" for name, found in zip(names, objects, strict=True))
+            tree = git.run("mktree", "-z", feed=listed.encode()).decode().strip()
+            earlier = self._earlier(remote)
+            if earlier and is_current(_message(git, earlier)) and tree == git.line("rev-parse", f"{earlier}^{{tree}}"):
+                return False
+            remote.push(self._branch, git.line("commit-tree", tree, "-m", message), earlier=earlier)
+            return True
+
+    @contextmanager
+    def _copy(self) -> Iterator[tuple[Remote, Commands, Path]]:
+        """A copy of the remote for one write, git on it, and a folder for files."""
         scratch = Path(tempfile.mkdtemp(prefix="headroom-git-"))
         try:
             remote = Remote(
@@ -54,30 +90,16 @@ class WrittenBranch:
                 credentials=self._options.credentials,
                 timeout=self._options.timeout,
             )
-            return self._write(remote, scratch, folder, base, message)
+            git = Commands(
+                remote.folder,
+                timeout=self._options.timeout.total_seconds(),
+                environment={**_PERSON, "GIT_INDEX_FILE": str(scratch / "index")},
+            )
+            yield remote, git, scratch
         except CommandFailedError as error:
             raise stalled(error, self._address.url, "write a branch of") from error
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-
-    def _write(self, remote: Remote, scratch: Path, folder: Folder, base: str, message: str) -> bool | None:
-        parent = remote.fetch(remote.head(f"refs/heads/{base}"))
-        git = Commands(
-            remote.folder,
-            timeout=self._options.timeout.total_seconds(),
-            environment={**_PERSON, "GIT_INDEX_FILE": str(scratch / "index")},
-        )
-        tree = _tree(git, parent, folder, scratch / "files")
-        earlier = self._earlier(remote)
-        if tree == git.line("rev-parse", f"{parent}^{{tree}}"):
-            if earlier:
-                remote.push(self._branch, None, earlier=earlier)
-            return None
-        if earlier and _is(git, earlier, tree, parent, message):
-            return False
-        commit = git.line("commit-tree", tree, "-p", parent, "-m", message)
-        remote.push(self._branch, commit, earlier=earlier)
-        return True
 
     def _earlier(self, remote: Remote) -> str:
         """The commit that the branch is at; "" where there is none."""
@@ -100,16 +122,25 @@ def _tree(git: Commands, parent: str, folder: Folder, scratch: Path) -> str:
         name = str(PurePosixPath(path).relative_to(root))
         if name not in folder.files and not folder.keep(name):
             lines.append(f"{_GONE}\t{path}")
-    scratch.mkdir()
     names = sorted(folder.files)
-    for number, name in enumerate(names):
-        (scratch / str(number)).write_text(folder.files[name], encoding="utf-8")
-    paths = "".join(f"{scratch / str(number)}\n" for number in range(len(names)))
-    objects = git.run("hash-object", "-w", "--no-filters", "--stdin-paths", feed=paths.encode()).decode().split()
+    objects = _stored(git, [folder.files[name].encode() for name in names], scratch)
     lines += [f"100644 {found}\t{root / name}" for name, found in zip(names, objects, strict=True)]
     git.run("update-index", "-z", "--index-info", feed="".join(f"{line}\0" for line in lines).encode())
     # The copy has no contents of the files that stay as they are.
     return git.line("write-tree", "--missing-ok")
+
+
+def _stored(git: Commands, contents: Sequence[bytes], scratch: Path) -> list[str]:
+    """The names of their objects. scratch: a folder that is not there yet."""
+    scratch.mkdir()
+    for number, content in enumerate(contents):
+        (scratch / str(number)).write_bytes(content)
+    paths = "".join(f"{scratch / str(number)}\n" for number in range(len(contents)))
+    return git.run("hash-object", "-w", "--no-filters", "--stdin-paths", feed=paths.encode()).decode().split()
+
+
+def _message(git: Commands, commit: str) -> str:
+    return git.run("cat-file", "commit", commit).decode("utf-8", "replace").partition("\n\n")[2]
 
 
 def _is(git: Commands, commit: str, tree: str, parent: str, message: str) -> bool:

@@ -11,9 +11,12 @@ from datetime import datetime, timedelta
 
 from reconciler.demand.combine import demands
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.schedules import pool_ref
+from reconciler.demand.settled import settled
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
 from reconciler.model.durations import format_duration
+from reconciler.model.following import following_of
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
@@ -47,6 +50,16 @@ class Basis:
     """How long capacity is set aside for a provisioning request."""
 
 
+def is_steady(basis: Basis) -> bool:
+    """Whether what the pass has placed is what stands for all of the time to come, so that nothing has to be placed anew."""
+    booked = any(demand.ref.kind == REQUEST_KIND for demand in basis.demands)
+    declared = basis.declared
+    marks = [(buffer.ref, buffer.annotations) for buffer in declared.buffers]
+    marks += [(pool_ref(pool), pool.annotations) for pool in declared.node_pools]
+    followed = any(following_of(ref, own) is not None for ref, own in marks)
+    return not (booked or followed) and settled(basis.demands, basis.view) is basis.demands
+
+
 def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
     """Percentages, quotas and the nodes of pods stay as they are now: what they will be cannot be foreseen."""
     start, end = basis.now, basis.now + span
@@ -54,7 +67,7 @@ def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
     lasting = _lasting(states)
     accountant = Accountant(basis.view, basis.instance_types)
     first = states.intervals[0].key
-    present = accountant.steady_state(states.at(first), basis.demands, basis.placement)
+    present = _present(basis, states.at(first), accountant)
     booked = sum(cost.per_hour for ref, cost in present.demands.items() if ref.kind == REQUEST_KIND)
     is_booked = any(ref.kind == REQUEST_KIND for ref in present.demands)
     known: dict[Key, SteadyState] = {} if is_booked else {first: present}
@@ -97,6 +110,18 @@ def _lasting(states: States) -> dict[Key, float]:
 
 def _placed(basis: Basis, declared: Declared, accountant: Accountant) -> SteadyState:
     found, _ = demands(declared, basis.view, dialect=basis.dialect, instance_types=basis.instance_types)
+    return _with_room(basis, declared, settled(found, basis.view), accountant)
+
+
+def _present(basis: Basis, declared: Declared, accountant: Accountant) -> SteadyState:
+    """The pass has placed it already, unless somebody else is to make nodes for some of it."""
+    found = settled(basis.demands, basis.view)
+    if found is basis.demands:
+        return accountant.steady_state(declared, found, basis.placement)
+    return _with_room(basis, declared, found, accountant)
+
+
+def _with_room(basis: Basis, declared: Declared, found: tuple[Demand, ...], accountant: Accountant) -> SteadyState:
     problem = Problem(
         basis.view,
         node_pools=declared.node_pools,

@@ -5,8 +5,10 @@ Caps on what one pass may make do not count, since later passes make the rest.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from reconciler.model.changes import StaticPoolChange
 from reconciler.model.declared import Declared
@@ -15,6 +17,7 @@ from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import Holding, Placement, UnplacedReason
 from reconciler.model.quantity import PODS
 from reconciler.model.refs import ObjectRef
+from reconciler.model.service import service_of
 from reconciler.model.spending import DemandCost, PoolCost, SteadyState
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins
@@ -142,18 +145,16 @@ def _share(
 def _demand_costs(
     asked: Mapping[ObjectRef, Demand], placement: Placement, shares: Mapping[ObjectRef, float]
 ) -> dict[ObjectRef, DemandCost]:
-    unplaced: dict[ObjectRef, int] = {}
+    placed: Counter[ObjectRef] = Counter()
+    bins = chain((item.holdings for item in placement.occupied), (item.holdings for item in placement.planned))
+    for holding in chain.from_iterable(bins):
+        placed[holding.demand] += holding.count
     reasons: dict[ObjectRef, list[UnplacedReason]] = {}
     for rest in placement.unplaced:
-        unplaced[rest.demand] = unplaced.get(rest.demand, 0) + rest.count
         reasons.setdefault(rest.demand, []).extend(rest.reasons)
     found = {}
     for ref, demand in sorted(asked.items()):
-        beyond = (demand.desired or 0) - sum(group.count for group in demand.groups) if demand.groups else 0
-        found[ref] = DemandCost(
-            demand.desired,
-            unplaced.get(ref, 0) + max(0, beyond),
-            shares.get(ref, 0.0),
-            tuple(dict.fromkeys(reasons.get(ref, ()))),
-        )
+        standing = demand.balloons + sum(placed[pod] for pod in demand.waiting_balloons)
+        service = service_of(demand, placed[ref] + standing, reasons.get(ref, ()))
+        found[ref] = DemandCost(service, shares.get(ref, 0.0))
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from reconciler.manifests.declared import live_declared
@@ -10,6 +10,7 @@ from reconciler.manifests.in_force import in_force
 from reconciler.manifests.local_budgets import in_utc, named_as_written
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.balloons import DEPLOYMENT_KIND
+from reconciler.model.pass_memory import PassMemory
 from reconciler.ports import Catalog, Cluster
 from reconciler.stages.manifests import emptied
 from reconciler.stages.state import PassState
@@ -22,10 +23,11 @@ class ReadCluster:
     cluster: Cluster
     catalog: Catalog
     allow_empty: bool
+    memory: PassMemory = field(default_factory=PassMemory)
 
     def run(self, state: PassState) -> PassState:
         view = self.cluster.view()
-        live = live_declared(view)
+        live = live_declared(view, self.memory)
         local = in_utc(state.repository, state.now)
         forms = in_force(local.declared, live, view.objects, view.apis)
         # After a restart nothing tells what was declared before but the inventory. Balloon pods may be of buffers that the

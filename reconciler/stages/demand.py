@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from reconciler.demand.balloons import leaving_balloons, without_balloons, without_waiting_balloons
-from reconciler.demand.combine import demands
+from reconciler.demand.combine import demands, with_leaving
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.fulfilment import with_default_fulfilment
 from reconciler.demand.schedules import follow_schedules
+from reconciler.demand.settled import settled
 from reconciler.model.buffers import Fulfilment
+from reconciler.model.pass_memory import PassMemory
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.outlook import Outlook
 from reconciler.stages.state import PassState
@@ -23,6 +25,7 @@ class FindDemand:
     dialect: Dialect
     requests: RequestRules
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
+    memory: PassMemory = field(default_factory=PassMemory)
 
     def run(self, state: PassState) -> PassState:
         followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
@@ -32,11 +35,14 @@ class FindDemand:
             state.view,
             dialect=self.dialect,
             include_pending=state.include_pending,
-            leaving=state.prepared.leaving,
             instance_types=state.instance_types,
             now=state.now - state.view.clock_skew,
             requests=self.requests,
+            memory=self.memory,
         )
+        found = with_leaving(found, state.prepared.leaving)
+        if state.settled:
+            found = settled(found, state.view)
         leaving = leaving_balloons(found)
         prepared = replace(state.prepared, room=without_balloons(state.prepared.room, leaving))
         return replace(

@@ -24,6 +24,7 @@ from reconciler.plan.bins import all_bins
 from reconciler.plan.bookings import booked_places
 from reconciler.plan.not_ready import briefly_not_ready
 from reconciler.plan.replacement import unavailable_bins
+from reconciler.plan.requests import attempts_since
 from reconciler.stages.state import PassState, Prepared
 
 
@@ -48,7 +49,7 @@ class Prepare:
         options = replace(
             self.options,
             include_pending=state.include_pending,
-            back_offs=launches.avoided(now),
+            back_offs=launches.avoided(now, since=attempts_since(view)),
             leaving=unavailable_bins(view, state.effective.node_pools, now) - places.kept,
             booked=places.held,
             keeping=waiting.names,

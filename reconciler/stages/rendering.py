@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from reconciler.manifests.rendered import read_rendered
@@ -10,7 +10,7 @@ from reconciler.model.errors import Stalled
 from reconciler.render.templates import TemplateSource
 from reconciler.render.writes import render_writes
 from reconciler.stages.state import PassState
-from reconciler.summary.statuses import status_writes
+from reconciler.summary.statuses import SettledStatuses, status_writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class Render:
     phase: ClassVar[str] = "render"
 
     templates: TemplateSource
+    settled: SettledStatuses = field(default_factory=SettledStatuses)
 
     def run(self, state: PassState) -> PassState:
         """Raises `Stalled` when the checker rejects the placement: nothing of it may be written."""
@@ -35,5 +36,5 @@ class Render:
             templates=state.templates or self.templates.of(state.tree.files),
             read_document=read_rendered,
         )
-        statuses = status_writes(plan, state.view, state.now)
+        statuses = status_writes(plan, state.view, state.now, self.settled)
         return replace(state, writes=(*rendered.writes, *statuses), unrendered=(*state.unrendered, *rendered.failures))

@@ -42,13 +42,14 @@ class PassState:
     """trigger: why the pass is made, in one word. written: the repository's documents as they are written. repository: its own documents, with the manifests as they are to be
     applied. live: the cluster's documents. effective: the repository's over the cluster's. local_budgets: compiled into UTC.
 
-    suspended: nothing is to be written. broken_rules: what the checker rejects, in sentences. edges: when time alone will change what comes out. unrendered: writes that no template could be rendered for.
+    suspended: nothing is to be written. settled: what is foreseen is the cluster once all has settled, so that nothing is to be written either. broken_rules: what the checker rejects, in sentences. edges: when time alone will change what comes out. unrendered: writes that no template could be rendered for.
     """
 
     now: datetime
     trigger: str = ""
     include_pending: bool = False
     suspended: bool = False
+    settled: bool = False
     tree: SourceTree = field(default_factory=lambda: SourceTree(None))
     written: tuple[DeclaredManifest, ...] = ()
     repository: Declared = field(default_factory=Declared)

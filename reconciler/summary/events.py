@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, WriteResult
+from reconciler.model.changes import (
+    Annotate,
+    Apply,
+    ApplyStatus,
+    ChangeSet,
+    Delete,
+    Outcome,
+    Plan,
+    WriteResult,
+)
 from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.view import ClusterView
 from reconciler.ports import Event
@@ -56,9 +65,10 @@ def _event(result: WriteResult) -> Event | None:
     match write:
         case Delete():
             return Event(write.ref, NORMAL, "Deleted", write.reason)
-        case Annotate(ref=ref, annotations=annotations) if ref.kind == "NodeClaim":
+        case Annotate(ref=ref, annotations=annotations) if ref.kind == "NodeClaim" or not annotations:
             released = all(value is None for _, value in annotations)
-            return Event(ref, NORMAL, "Released" if released else "Held", write.reason)
+            reason = ("Released" if released else "Held") if annotations else "Untainted"
+            return Event(ref, NORMAL, reason, write.reason)
         case Apply(ref=ref) if ref.kind not in {"ConfigMap", "Namespace"}:
             return Event(ref, NORMAL, "Applied", write.reason)
         case _:

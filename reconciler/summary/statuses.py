@@ -4,17 +4,46 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from reconciler.model.changes import Action, ApplyStatus, Plan
+from reconciler.model.changes import Action, ApplyStatus, DemandOutcome, Plan
 from reconciler.model.following import schedule_ref_of
 from reconciler.model.provisioning_requests import Phase
-from reconciler.model.view import ClusterView
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView, LiveObject
 from reconciler.summary.buffers import buffer_status
 from reconciler.summary.requests import request_status
 from reconciler.summary.schedules import schedule_status
 
 
-def status_writes(plan: Plan, view: ClusterView, now: datetime) -> tuple[ApplyStatus, ...]:
+class SettledStatuses:
+    """Outcomes of buffers whose objects said them already in the pass before: they still do for as long as both are the same."""
+
+    def __init__(self) -> None:
+        self._before: dict[ObjectRef, tuple[DemandOutcome, LiveObject]] = {}
+        self._now: dict[ObjectRef, tuple[DemandOutcome, LiveObject]] = {}
+
+    def begin(self) -> None:
+        """Another pass begins."""
+        self._before, self._now = self._now, {}
+
+    def status(self, outcome: DemandOutcome, live: LiveObject, now: datetime) -> ApplyStatus | None:
+        """As `buffer_status`."""
+        said = (outcome, live)
+        if self._before.get(live.ref) != said:
+            write = buffer_status(outcome, live, now)
+            if (
+                write is not None or outcome.demand.autoscaler is not None
+            ):  # beside an autoscaler it depends on the time
+                return write
+        self._now[live.ref] = said
+        return None
+
+
+def status_writes(
+    plan: Plan, view: ClusterView, now: datetime, settled: SettledStatuses | None = None
+) -> tuple[ApplyStatus, ...]:
     """The status of every demand and schedule whose object is in the cluster, stays there, and says something else."""
+    settled = settled or SettledStatuses()
+    settled.begin()
     leaving = {change.ref for change in plan.objects if change.action is Action.DELETE}
     writes = []
     for outcome in plan.demands:
@@ -23,7 +52,7 @@ def status_writes(plan: Plan, view: ClusterView, now: datetime) -> tuple[ApplySt
             continue
         live = view.objects.get(outcome.demand.ref)
         if live is not None and live.ref not in leaving:
-            status = buffer_status if request is None else request_status
+            status = settled.status if request is None else request_status
             writes.append(status(outcome, live, now))
     for schedule in plan.schedules:
         live = view.objects.get(schedule_ref_of(schedule.namespace, schedule.name))

@@ -46,9 +46,12 @@ def buffers_of(outcomes: Iterable[DemandOutcome]) -> list[DemandOutcome]:
 
 
 def is_short(outcome: DemandOutcome) -> bool:
-    """It asks for chunks that do not all have room on nodes that are ready."""
-    return bool(outcome.demand.desired) and any(
-        item.type == "Provisioning" and item.status is not ConditionStatus.TRUE for item in outcome.conditions
+    """It asks for chunks that do not all have room on nodes that are ready. Suspended, it is not to get any."""
+    demand = outcome.demand
+    return (
+        bool(demand.desired)
+        and not demand.suspended
+        and any(item.type == "Provisioning" and item.status is not ConditionStatus.TRUE for item in outcome.conditions)
     )
 
 
@@ -64,7 +67,9 @@ def buffer_gauges(
         "headroom_buffer_chunks", "Chunks of a buffer by where they are", labels=(*_LABELS, "place")
     )
     ages = GaugeMetricFamily(
-        "headroom_buffer_shortage_age_seconds", "For how long a buffer has not been full; 0 while it is", labels=_LABELS
+        "headroom_buffer_shortage_age_seconds",
+        "For how long a buffer has not been full; 0 while it is, or is suspended",
+        labels=_LABELS,
     )
     for outcome in buffers:
         labels = labels_of(outcome)

@@ -15,7 +15,7 @@ from reconciler.model.errors import Failure, Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.source import SourceTree
 from reconciler.telemetry.buffers import Shortages, buffer_gauges, proposal_gauges
-from reconciler.telemetry.requests import is_left, request_gauges
+from reconciler.telemetry.requests import has_ended, is_left, request_gauges
 
 _DEMAND = ("kind", "namespace", "name")
 
@@ -124,6 +124,7 @@ def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
             (("delete",), len(claims.delete)),
             (("hold",), len(claims.hold)),
             (("release",), len(claims.release)),
+            (("untaint",), len(claims.untaint)),
         ],
     )
     actions = Counter(change.action.value for change in plan.objects)
@@ -164,7 +165,8 @@ def _held_bins(plan: Plan) -> int:
 
 
 def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
-    """A provisioning request is answered: that there is no room for it now is no lack of something promised."""
+    """A provisioning request is answered: that there is no room for it now is no lack of something promised.
+    Nor does a suspended buffer lack what it is not to get."""
     own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod and not is_left(outcome)]
     yield _labelled(
         "headroom_plan_desired_chunks",
@@ -176,13 +178,13 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
         "headroom_plan_unplaced_chunks",
         "Chunks with no place, neither on what exists nor on what could be made",
         _DEMAND,
-        [(_name(outcome), outcome.unplaced) for outcome in own if outcome.demand.request is None],
+        [(_name(item), 0 if item.demand.suspended else item.unplaced) for item in own if item.demand.request is None],
     )
     yield _labelled(
         "headroom_demand_ready",
-        "1 when it is known what the demand asks for",
+        "1 when it is known what the demand asks for; absent for a provisioning request that has ended",
         _DEMAND,
-        [(_name(outcome), outcome.demand.desired is not None) for outcome in own],
+        [(_name(outcome), outcome.demand.desired is not None) for outcome in own if not has_ended(outcome)],
     )
 
 

@@ -7,13 +7,14 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from reconciler.model.changes import ApplyStatus, Outcome
+from reconciler.model.changes import ApplyStatus, Outcome, Plan
 from reconciler.model.errors import Waiting
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.redaction import redacted
 from reconciler.ports import Clock, PassResult
 from reconciler.report.plan.words import summary
 from reconciler.report.status.document import daemon_status_document
+from reconciler.report.words import counted, listed
 from reconciler.telemetry.logs import Log
 from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.passes import result_of
@@ -21,6 +22,8 @@ from reconciler.telemetry.passes import result_of
 MOST_HISTORY = 20
 MOST_WRITES = 20
 """Of one pass in the history."""
+MOST_NAMED = 3
+"""Demands without their capacity in one line of the log."""
 
 
 class LastPass:
@@ -159,5 +162,28 @@ class LastPass:
                 reason, message = self._stalled
                 self._log.warning("stalled: the last good commit stays in force", reason=reason, message=message)
         if result.settled and not self._settled:
-            self._log.info("settled: the cluster is as declared")
+            without = [] if result.plan is None else _without_capacity(result.plan)
+            if without:
+                more = len(without) - MOST_NAMED
+                named = [*without[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]
+                self._log.info(
+                    "settled: nothing is left that can be changed now, but not all capacity is there",
+                    without=listed(named),
+                )
+            else:
+                self._log.info("settled: the cluster is as declared")
         self._settled = result.settled
+
+
+def _without_capacity(plan: Plan) -> list[str]:
+    """`2 of 5 chunks of CapacityBuffer/shop/web`: buffers and requests whose chunks have no place, and those that are not ready."""
+    found = []
+    for outcome in plan.demands:
+        service, ref = outcome.service, outcome.demand.ref
+        if outcome.demand.is_pending_pod:
+            continue
+        if not service.ready:
+            found.append(f"{ref} (not ready)")
+        elif service.missing:
+            found.append(f"{service.missing:,} of {counted(service.wanted or 0, 'chunk')} of {ref}")
+    return found

@@ -67,6 +67,7 @@ class Metrics:
         )
         self._webhooks = self._counter("headroom_webhooks", "Webhooks by result", "result")
         self._reviews = self._counter("headroom_reports", "Reports on pull requests by result", "result")
+        self._snapshots = self._counter("headroom_snapshots", "Snapshots for CI by result", "result")
         self._leader = Gauge("headroom_leader", "1 while this replica is the one that writes", registry=self.registry)
         for word in WORDS:
             self._passes.labels(word)
@@ -116,7 +117,8 @@ class Metrics:
                 self._node_claims.labels(kind).inc()
                 self._blocked.labels(kind).inc()
         for action in plan.node_claims.hold:
-            if ("NodeClaim", action.node_claim) in applied or ("Node", action.node) in applied:
+            # The node alone is written where only its taint, or what it says that it holds, is another one.
+            if ("NodeClaim", action.node_claim) in applied:
                 self._blocked.labels(_kind_of(action.holdings)).inc()
 
     def observe_poll(self, result: str, seconds: float) -> None:
@@ -135,6 +137,10 @@ class Metrics:
     def count_report(self, result: str) -> None:
         """result: what became of the comment, or a failure's type in lower case."""
         self._reviews.labels(result).inc()
+
+    def count_snapshot(self, result: str) -> None:
+        """result: `published`, `unchanged`, or a failure's type in lower case."""
+        self._snapshots.labels(result).inc()
 
     def set_leader(self, leads: bool) -> None:  # noqa: FBT001 - the one value this metric has
         self._leader.set(1 if leads else 0)

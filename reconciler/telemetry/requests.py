@@ -26,6 +26,13 @@ def is_left(outcome: DemandOutcome) -> bool:
     return outcome.demand.request is not None and outcome.demand.request.phase is Phase.LEFT
 
 
+def has_ended(outcome: DemandOutcome) -> bool:
+    """A request that asks for nothing any more, whether it failed or was used."""
+    return outcome.demand.request is not None and any(
+        item.type in _ENDS and item.status is ConditionStatus.TRUE for item in outcome.conditions
+    )
+
+
 def request_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFamily]:
     states = dict.fromkeys(("waiting", "booked", "not_ready", "left", *_ENDS.values()), 0)
     booked = 0

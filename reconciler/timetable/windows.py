@@ -89,8 +89,12 @@ def is_within(inner: Edges, outer: Edges) -> bool:
         return True
     if not len(outer):
         return False
-    places = np.searchsorted(outer[::2], inner[::2], side="right") - 1
-    return bool((places >= 0).all() and (outer[1::2][places] >= inner[1::2]).all())
+    begins, ends = outer[::2], outer[1::2]
+    first = int(begins.searchsorted(inner[0], side="right")) - 1
+    if first < 0 or ends[first] < inner[1]:
+        return False  # most that differ do so at once
+    places = begins.searchsorted(inner[::2], side="right") - 1
+    return bool((ends[places] >= inner[1::2]).all())
 
 
 def _joined(spans: Iterable[Ticks]) -> list[Ticks]:

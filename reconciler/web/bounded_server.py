@@ -18,6 +18,8 @@ from typing import Any
 from reconciler.model.errors import Invalid
 
 MOST_CONNECTIONS = 32
+MOST_WAITING = 128
+"""Connections that the kernel keeps until they are taken. What comes beyond is only tried again by its sender after a second."""
 DEADLINE = 10.0
 """Seconds that a connection may last, from its first byte to the last of the answer."""
 SILENCE = 5.0
@@ -44,6 +46,7 @@ class BoundedServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
+    request_queue_size = MOST_WAITING
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], limits: Limits) -> None:
         self.slots = threading.BoundedSemaphore(limits.pages)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from reconciler.model.errors import Invalid, Misused
+from reconciler.model.errors import Invalid, Misused, Stalled
 from reconciler.ports import Clock, Cluster
 from reconciler.settings import Settings
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from reconciler.cluster.inventory import InventoryParent
 
 
-CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH or embedded[:SNAPSHOT]"
+CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]"
 Count = Callable[[str, str, str], None]
 
 
@@ -37,6 +37,8 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) ->
         from reconciler.cluster.snapshot.cluster import SnapshotCluster  # noqa: PLC0415 - only where it is used
 
         return SnapshotCluster(rest, inventory_parent(settings))
+    if kind == "published":
+        return _published_cluster(settings, rest)
     if kind == "embedded":
         return _embedded_cluster(settings, clock, rest)
     if choice != "in-cluster" and kind != "kubeconfig":
@@ -46,6 +48,34 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) ->
     if choice == "in-cluster":
         return in_cluster(inventory=inventory_parent(settings), count=count)
     return kubeconfig_cluster(rest or None, inventory=inventory_parent(settings), count=count)
+
+
+def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:
+    """As `open_cluster`; where no cluster is named and none is there, the snapshot that the daemon has published."""
+    try:
+        return open_cluster(settings, clock)
+    except NoClusterHere as error:
+        from reconciler.wiring.published_snapshot import published_cluster  # noqa: PLC0415 - only where it is used
+
+        try:
+            found = published_cluster(settings, inventory_parent(settings))
+        except Stalled as failure:
+            raise NoClusterHere(error.message, hint=error.hint, causes=(failure,)) from error
+        if found is None:
+            raise
+        return found
+
+
+def _published_cluster(settings: Settings, branch: str) -> Cluster:
+    from reconciler.wiring.published_snapshot import published_cluster  # noqa: PLC0415 - only where it is used
+
+    found = published_cluster(settings, inventory_parent(settings), branch)
+    if found is None:
+        raise Invalid(
+            f"no snapshot is published: the repository has no branch {branch or settings.snapshot.branch!r}",
+            hint="set snapshot.publish for the daemon, and name the branch as it does: --cluster published:BRANCH",
+        )
+    return found
 
 
 def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluster:

@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from reconciler.clocks import ShiftedClock, SystemClock
 from reconciler.daemon.daemon import Daemon
 from reconciler.daemon.reviews import Reviews
+from reconciler.daemon.snapshots import Snapshots
 from reconciler.daemon.state import Timing
-from reconciler.daemon.watchdog import Watchdog
+from reconciler.daemon.watchdog import GIT, Watchdog
 from reconciler.ports import Clock, PassResult
 from reconciler.report.plan.text import pass_text
 from reconciler.settings import Settings
@@ -31,7 +32,11 @@ from reconciler.wiring.leadership import election_of, guard, leadership, on_chan
 from reconciler.wiring.proposals import proposals_of
 from reconciler.wiring.repository import open_source
 from reconciler.wiring.reviews import reporter_of, reviews_by
+from reconciler.wiring.snapshot_publisher import snapshots_by
 from reconciler.wiring.webhooks import Announced, receive_webhooks
+
+_AFTER_SILENCE = 20.0
+"""Seconds that a Git which was ended for its silence leaves to say so: only what hangs beside Git is left to the watchdog."""
 
 
 def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
@@ -41,11 +46,11 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
     clock: Clock = SystemClock() if now is None else ShiftedClock(now)
     metrics = Metrics()
     with ExitStack() as stack:
-        source = LatestTree(open_source(settings, clock))
+        watchdog = _watchdog(settings)
+        source = LatestTree(open_source(settings, clock), progress=watchdog.git_progress)
         stack.callback(source.close)
         cluster = open_cluster(settings, clock, metrics.count_request)
         stack.callback(cluster.close)
-        watchdog = _watchdog(settings)
         cycle = make_cycle(
             settings,
             source=source,
@@ -61,6 +66,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         leads = leadership(election, metrics.set_leader)
         reporter = reporter_of(settings, source, cluster, clock)
         reviews = reviews_by(reporter, settings, leads, metrics.count_report)
+        snapshots = snapshots_by(settings, cluster, clock, leads, metrics.count_snapshot)
         daemon = Daemon(
             run_pass=lambda trigger: cycle.run(trigger.value),
             poll_source=_polling(source, reviews),
@@ -86,13 +92,19 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         stack.callback(server.close)
         server.start()
         cluster.start(on_change(cluster, daemon))
-        if reviews is not None:
-            reviews.start(stack)
+        _start(stack, reviews, snapshots)
         look = f"http://{server.address}/status, /metrics, /readyz"
         log.info("started", cluster=cluster.name, repository=settings.repository or ".", look=look)
         code = daemon.run(until_settled=until_settled, at_most=None if at_most is None else timedelta(seconds=at_most))
         log.info("ended", exit_code=code)
         return code
+
+
+def _start(stack: ExitStack, *threads: Reviews | Snapshots | None) -> None:
+    """Those that the settings ask for, until the stack is left."""
+    for thread in threads:
+        if thread is not None:
+            thread.start(stack)
 
 
 def _timing(settings: Settings) -> Timing:
@@ -114,12 +126,10 @@ def _polling(source: LatestTree, reviews: Reviews | None) -> Callable[[], bool]:
 
 
 def _watchdog(settings: Settings) -> Watchdog:
-    """Git and the optimizing placement have time limits of their own, which count on top."""
+    """The optimizing placement has a time limit of its own, which counts on top."""
     placement = settings.placement
     optimal_within = placement.optimal_within if placement.mode == "optimal" else timedelta(0)
-    git = settings.git.timeout.total_seconds()
-    # A poll runs some ten commands of Git at most, but for signatures, which are verified without the network.
-    more = {"git": 3 * git, "poll": 10 * git, "placement": optimal_within.total_seconds()}
+    more = {GIT: _AFTER_SILENCE, "placement": optimal_within.total_seconds()}
     return Watchdog(more=more, ends_process=True)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.comparison import Comparison
-from reconciler.forge.opening import Surroundings, forge_token, open_forge, surroundings
+from reconciler.forge.opening import NUMBER_VARIABLES, Surroundings, check_forge, forge_token, open_forge, surroundings
 from reconciler.forge.publishing import Publication
 from reconciler.forge.sticky_comment import Report
 from reconciler.model.errors import Failure, Invalid
@@ -20,19 +20,24 @@ from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.page import difference_page
 from reconciler.settings import Settings
 from reconciler.wiring.pages import rendered_page
+from reconciler.wiring.reported_cluster import ReportedCluster
 
 _CONTEXT = "headroom/plan"
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The pull request that is posted to. head_commit: "" where only the plan tells it; url: of the CI job, "" outside of one."""
+    """The pull request that is posted to. head_commit: "" where only the plan tells it; url: of the CI job, "" outside of one.
+
+    refusal: why nothing can be posted, None where something can. Then it counts as one of a fork, which nobody trusts.
+    """
 
     forge: Forge
     number: int
     head_commit: str = ""
     url: str = ""
     from_fork: bool = False
+    refusal: Failure | None = None
 
 
 @contextmanager
@@ -43,17 +48,30 @@ def destination(kind: str, number: int | None, settings: Settings) -> Iterator[D
     if number is None:
         raise Invalid(
             "the pull request's number is not known",
-            hint="run in the CI of a pull request, or name it with --pull-request",
+            hint=f"name it with --pull-request; in the CI of a pull request {NUMBER_VARIABLES[kind]} tells it",
         )
     forge = forge_of(kind, settings, around)
     try:
         # A number that was named may be of another pull request than the one that CI runs for.
         own = around.number in (None, number)
-        # Asked before anything is planned, which takes longer: a token that is not valid is told at once.
-        from_fork = forge.pull_request(number).from_fork
-        yield Destination(forge, number, around.head_commit if own else "", around.url, from_fork)
+        refusal, from_fork = _asked(forge, number)
+        yield Destination(forge, number, around.head_commit if own else "", around.url, from_fork, refusal)
     finally:
         forge.close()
+
+
+def _asked(forge: Forge, number: int) -> tuple[Failure | None, bool]:
+    """Why nothing can be posted, and whether it is the pull request of a fork."""
+    try:
+        return None, forge.pull_request(number).from_fork
+    except Failure as failure:
+        return failure, True
+
+
+def check_forge_of(settings: Settings) -> None:
+    """Raises `Invalid` where the settings name no forge. The token may come later: it is read anew each time."""
+    chosen = settings.forge
+    check_forge(chosen.kind, repository=chosen.repository, api=chosen.api, plain_http=settings.git.plain_http)
 
 
 def forge_of(kind: str, settings: Settings, around: Surroundings | None = None) -> Forge:
@@ -70,11 +88,17 @@ def forge_of(kind: str, settings: Settings, around: Surroundings | None = None) 
 
 
 def publication(
-    comparison: Comparison, settings: Settings, *, cluster: str, at: datetime, commit: str = "", url: str = ""
+    comparison: Comparison,
+    settings: Settings,
+    *,
+    cluster: ReportedCluster,
+    at: datetime,
+    commit: str = "",
+    url: str = "",
 ) -> Publication:
     """commit: the pull request's head, where that is not what was planned."""
     change = comparison.change
-    page = difference_page(change, cluster=cluster, timelines=comparison.timelines)
+    page = difference_page(change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=comparison.timelines)
     commit = commit or _commit_of(change.head.revision)
     words = change.failed_gates[0] if change.failed_gates else str(page["summary"])
     return Publication(

@@ -13,7 +13,7 @@ from reconciler.report.words import short_revision
 from reconciler.settings import Settings
 from reconciler.telemetry.logs import logger
 from reconciler.wiring.pages import rendered_page
-from reconciler.wiring.posting import forge_of
+from reconciler.wiring.posting import check_forge_of, forge_of
 from reconciler.wiring.repository import git_options
 
 _MOST_BODY = 60_000
@@ -29,6 +29,7 @@ def proposals_of(settings: Settings, cluster: str) -> Proposals | None:
         raise Invalid("proposal.branch needs a forge", hint="set forge.kind to github, gitlab or gitea")
     if not is_remote(settings.repository):
         raise Invalid("proposal.branch needs a repository on a forge", hint="set repository to its URL")
+    check_forge_of(settings)
     return PullRequestProposals(settings, cluster)
 
 

@@ -15,7 +15,8 @@ from reconciler.ports import Clock, Cluster, Forge, Source
 from reconciler.settings import Settings
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cycle import caps_of, make_cycle
-from reconciler.wiring.posting import failed, forge_of, publication
+from reconciler.wiring.posting import check_forge_of, failed, forge_of, publication
+from reconciler.wiring.reported_cluster import reported_cluster
 from reconciler.wiring.repository import git_options
 
 
@@ -51,6 +52,7 @@ class Reporter:
             raise Invalid("forge.reports needs a forge", hint="set forge.kind to github, gitlab or gitea")
         if not is_remote(settings.repository):
             raise Invalid("forge.reports needs a repository on a forge", hint="set repository to its URL")
+        check_forge_of(settings)
         self._settings = settings
         self._source = source
         self._cluster = cluster
@@ -79,7 +81,8 @@ class Reporter:
                 if not isinstance(failure, Transient | Waiting):
                     forge.set_status(pull.head_commit, failed(failure, self._settings))
                 raise
-            said = publication(comparison, self._settings, cluster=self._cluster.name, at=now)
+            cluster = reported_cluster(self._cluster, self._settings)
+            said = publication(comparison, self._settings, cluster=cluster, at=now)
             silent = not comparison.change.has_changes and not said.annotations
             return publish(forge, pull.number, said, only_if_there=silent).value
 

@@ -12,7 +12,7 @@ from reconciler.cycle import Cycle
 from reconciler.ports import Clock, Cluster
 from reconciler.settings import Settings
 from reconciler.wiring.catalog import open_catalog
-from reconciler.wiring.cluster import open_cluster
+from reconciler.wiring.cluster import open_cluster, open_cluster_or_published
 from reconciler.wiring.cycle import make_cycle
 from reconciler.wiring.repository import open_source
 
@@ -34,12 +34,16 @@ def open_session(
     now: datetime | None,
     progress: Callable[[str], None],
     capped: bool = True,
+    published: bool = False,
 ) -> Iterator[Session]:
-    """Adapters for one command: opened, and closed whatever happens. capped: as for `make_cycle`."""
+    """Adapters for one command: opened, and closed whatever happens. capped: as for `make_cycle`.
+
+    published: whether the snapshot that the daemon publishes will do where no cluster is named and none is there.
+    """
     clock: Clock = SystemClock() if now is None else FixedClock(now)
     source = open_source(settings, clock)
     try:
-        cluster = open_cluster(settings, clock)
+        cluster = (open_cluster_or_published if published else open_cluster)(settings, clock)
         try:
             progress("view")
             cluster.start(lambda: None)

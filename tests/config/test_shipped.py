@@ -105,6 +105,37 @@ def test_an_overlay_moves_everything_into_its_namespace(tmp_path: Path) -> None:
     assert {document["kind"] for document in documents} >= {"Deployment", "Role", "RoleBinding", "ConfigMap"}
 
 
+def test_the_component_for_webhooks_adds_a_port_of_its_own(tmp_path: Path) -> None:
+    """Built into an overlay, as its first lines say; what the daemon then reads are settings that exist."""
+    kubectl = program("kubectl", install="kubectl")
+    shutil.copytree(CONFIG, tmp_path / "config")
+    (tmp_path / "overlay").mkdir()
+    (tmp_path / "overlay" / "kustomization.yaml").write_text(
+        "namespace: capacity\nresources: [../config/deploy]\ncomponents: [../config/deploy/webhooks]\n"
+    )
+    done = subprocess.run([kubectl, "kustomize", str(tmp_path / "overlay")], capture_output=True, text=True, check=True)
+    documents = {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(done.stdout)}
+    assert "headroom-system" not in done.stdout
+    service = documents["Service", "headroom-webhooks"]
+    pod = documents["Deployment", "headroom"]["spec"]["template"]
+    (daemon,) = pod["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in daemon["ports"]}
+    (served,) = service["spec"]["ports"]
+    assert ports[served["targetPort"]] == served["port"]
+    assert len(ports) > 1  # the port of metrics and probes is there still
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    environment = {each["name"]: each["value"] for each in daemon["env"] if "value" in each}
+    settings = load_settings(None, environment=environment)
+    assert settings.webhooks.listen.endswith(f":{served['port']}")
+    mounted = mount(daemon, "webhooks")
+    assert settings.webhooks.secret_file.startswith(f"{mounted['mountPath']}/")
+    volume = next(each for each in pod["spec"]["volumes"] if each["name"] == "webhooks")
+    comments = (CONFIG / "deploy" / "webhooks" / "kustomization.yaml").read_text()
+    assert f"create secret generic {volume['secret']['secretName']} " in comments
+    assert f"--from-literal={settings.webhooks.secret_file.rpartition('/')[2]}=" in comments
+    assert {each["name"] for each in daemon["env"]} >= {variable_of("inventory.namespace")}  # the patch takes none away
+
+
 def test_an_alert_fires_when_no_daemon_is_left_to_be_scraped() -> None:
     """Every other rule is silent without series; this one must be about a metric that each replica always has."""
     document = yaml.safe_load((CONFIG / "alerts" / "headroom.rules.yaml").read_text())

@@ -40,7 +40,14 @@ def scheduler(folder: Path, lifeline: Lifeline, *, kubeconfig: Path) -> Process:
             }
         )
     )
-    command = [str(find_program("kube-scheduler")), f"--config={config}", "--secure-port=0"]
+    command = [
+        str(find_program("kube-scheduler")),
+        f"--config={config}",
+        "--secure-port=0",
+        # Preemption beside the scheduling cycle now and then leaves a pod waiting for five minutes for room that is free
+        # (kubernetes/kubernetes#141694).
+        "--feature-gates=SchedulerAsyncPreemption=false",
+    ]
     return Process("kube-scheduler", command, folder=folder, lifeline=lifeline)
 
 

@@ -11,12 +11,13 @@ import pytest
 
 from reconciler.demand import codes as demand_codes
 from reconciler.manifests import codes as manifest_codes
-from reconciler.manifests.annotations import _KNOWN, PREFIX
+from reconciler.manifests.annotations import _KNOWN
 from reconciler.manifests.declared import read
 from reconciler.manifests.kinds import KINDS
 from reconciler.manifests.schema import schema_of
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity
+from reconciler.model.marks import ANNOTATION_PREFIX
 from reconciler.plan import codes as plan_codes
 from reconciler.render import codes as render_codes
 
@@ -173,7 +174,7 @@ def test_every_annotation_that_the_code_names_is_on_its_page() -> None:
     text = text_of("annotations")
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "reconciler").rglob("*.py"))
     named = set(re.findall(r"\"(headroom\.dev/[A-Za-z-]+)\"", sources))
-    named |= {PREFIX + name for name in _KNOWN}
+    named |= {ANNOTATION_PREFIX + name for name in _KNOWN}
     assert len(named) > 10
     assert sorted(name for name in named if f"`{name}" not in text) == []
 

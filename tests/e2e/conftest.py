@@ -9,12 +9,18 @@ import pytest
 from tests.controlplane import ControlPlane
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import install_rbac
+from tests.e2e.research import Research
 from tests.e2e.shop import Shop
 
 
 @pytest.fixture
 def shop(empty_control_plane: ControlPlane) -> Shop:
     return Shop(empty_control_plane)
+
+
+@pytest.fixture
+def research(empty_control_plane: ControlPlane) -> Research:
+    return Research(empty_control_plane)
 
 
 @pytest.fixture

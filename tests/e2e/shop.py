@@ -80,6 +80,18 @@ def deployment(replicas: int = 10) -> Document:
     }
 
 
+def buffer_of(chunks: int) -> str:
+    """A CapacityBuffer of that many web pods."""
+    return f"""\
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {{name: web, namespace: shop}}
+spec:
+  scalableRef: {{apiGroup: apps, kind: Deployment, name: web}}
+  replicas: {chunks}
+"""
+
+
 class Shop:
     """The shop on a real control plane: what a test asks about it."""
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import eventually
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.fault_proxy import FaultProxy
+from tests.e2e.kill import Kill
 from tests.e2e.shop import NODE_POOL, Shop
 
 pytestmark = pytest.mark.e2e
@@ -78,18 +78,9 @@ def test_killed_at_a_write(
     repository.push(MANIFESTS)
     with FaultProxy(kubeconfig, tmp_path) as proxy:
         daemon = DaemonProcess(repository.folder, proxy.kubeconfig, tmp_path)
-        killed: list[int] = []
-
-        def kill(write: int, when: str) -> int | None:
-            if (write, when) != (number, moment) or killed:
-                return None
-            killed.append(daemon.pid)
-            daemon.kill()
-            return 503
-
-        proxy.fault = kill
+        kill = Kill(proxy, daemon, number, moment)
         with daemon:
-            eventually(lambda: killed, within=90, what=f"write {number} is reached")
+            kill.wait()
             daemon.start()
             check_end_state(shop)
 

@@ -51,10 +51,13 @@ class Batch:
         for document in QUEUE:
             self.api.apply(document)
 
-    def submit(self, name: str, *, pods: int = 3, **annotations: str) -> None:
+    def submit(self, name: str, *, pods: int = 3, gate: str = "", **annotations: str) -> None:
+        """gate: what its pods wait for before they are scheduled."""
         job = copy.deepcopy(JOB)
         job["metadata"] |= {"name": name, "annotations": annotations}
         job["spec"] |= {"parallelism": pods, "completions": pods}
+        if gate:
+            job["spec"]["template"]["spec"]["schedulingGates"] = [{"name": gate}]
         self.api.apply(job)
 
     def job(self, name: str) -> Document:
@@ -88,6 +91,15 @@ class Batch:
             return found
 
         return eventually(done, within=120, what=f"{job} is done")
+
+    def wait_until_given_up(self, job: str) -> None:
+        def given_up() -> bool:
+            (workload,) = self.api.list(*WORKLOAD, namespace="research")
+            assert workload["spec"]["active"] is False
+            assert condition(workload, "Evicted") == "True", workload["status"]
+            return bool(self.job(job)["spec"]["suspend"])
+
+        eventually(given_up, within=60, what=f"Kueue gives {job} up")
 
     def wait_until_nothing_is_left(self) -> None:
         eventually(lambda: self.api.list(*CLAIM) == [], within=120, what="all nodes have gone", every=0.5)
@@ -140,13 +152,16 @@ def test_a_job_that_cannot_be_had_is_tried_as_often_as_kueue_has_it(batch: Batch
     batch.submit("large", pods=4, **dict.fromkeys(PATIENT["metadata"]["annotations"], "5"))
     batch.wait_for_condition("large", "Failed")
     batch.wait_for_condition("large", "Failed", attempt=2)
-
-    def given_up() -> Document:
-        (workload,) = batch.api.list(*WORKLOAD, namespace="research")
-        assert workload["spec"]["active"] is False
-        assert condition(workload, "Evicted") == "True", workload["status"]
-        return workload
-
-    eventually(given_up, within=60, what="Kueue gives the Job up")
-    assert batch.job("large")["spec"]["suspend"] is True
+    batch.wait_until_given_up("large")
     assert batch.api.list(*CLAIM) == []
+
+
+def test_a_job_whose_nodes_go_before_its_pods_came_is_given_up(batch: Batch) -> None:
+    batch.submit("train", gate="example.com/data-is-there")
+    batch.wait_for_condition("train", "Provisioned")
+    eventually(lambda: batch.pods("train"), within=60, what="its pods are there, behind the gate")
+    for claim in batch.api.list(*CLAIM):
+        batch.api.delete(*CLAIM, claim["metadata"]["name"])
+    batch.wait_for_condition("train", "CapacityRevoked")
+    batch.wait_until_given_up("train")
+    batch.wait_until_nothing_is_left()

@@ -6,66 +6,28 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.rest import Document, condition
 from tests.controlplane.waiting import moments
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import USER, DaemonProcess
-from tests.e2e.shop import NODE_POOL, Shop, deployment
+from tests.e2e.shop import Shop, buffer_of
+from tests.e2e.warm_nodes import HOLD, POOL, held_nodes, is_full, web
 
 pytestmark = pytest.mark.e2e
-
-HOLD = "karpenter.sh/do-not-disrupt"
-POOL = (
-    NODE_POOL.replace('values: ["4", "8"]', 'values: ["4"]')
-    .replace("consolidateAfter: 0s", "consolidateAfter: 10s")
-    .replace('nodes: "100%"', 'nodes: "1"')
-)
-"""A node holds one chunk of three cores, and one node may go at a time."""
-BUFFER_OF_FOUR = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {name: web, namespace: shop}
-spec:
-  scalableRef: {apiGroup: apps, kind: Deployment, name: web}
-  replicas: 4
-"""
-
-
-def web(replicas: int) -> Document:
-    """Pods of three cores."""
-    document = deployment(replicas)
-    document["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
-    return document
 
 
 @pytest.fixture
 def kept(shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
     """The daemon keeps four nodes, each of which holds one chunk."""
-    repository.push({"nodepool.yaml": POOL, "buffers/web.yaml": BUFFER_OF_FOUR})
+    repository.push({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(4)})
     shop.api.apply(web(0))
     with DaemonProcess(repository.folder, kubeconfig, tmp_path) as daemon:
         shop.wait_for_buffer("FitsExistingCapacity")
         assert len(held_nodes(shop)) == 4
         yield daemon
-
-
-def held_nodes(shop: Shop) -> dict[str, Document]:
-    """Ready nodes that are protected, by uid."""
-    return {
-        node["metadata"]["uid"]: node
-        for node in shop.api.list("v1", "Node")
-        if node["metadata"].get("annotations", {}).get(HOLD) and condition(node, "Ready") == "True"
-    }
-
-
-def is_full(shop: Shop) -> bool:
-    conditions: list[dict[str, Any]] = shop.buffer()["status"]["conditions"]
-    return any(item["type"] == "Provisioning" and item["status"] == "True" for item in conditions)
 
 
 def test_four_held_nodes_that_drift_are_replaced_one_at_a_time_and_the_buffer_is_never_short(

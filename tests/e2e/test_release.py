@@ -25,9 +25,12 @@ BUFFER: dict[str, str | None] = {"buffers/web.yaml": BUFFER_OF_FOUR.replace("per
 
 
 def marked(documents: list[Document]) -> set[str]:
-    """The names of those that carry a hold or headroom's mark beside it."""
+    """The names of those that carry a hold, headroom's mark beside it, or its taint."""
     return {
-        item["metadata"]["name"] for item in documents if {HOLD, MARK} & item["metadata"].get("annotations", {}).keys()
+        item["metadata"]["name"]
+        for item in documents
+        if {HOLD, MARK} & item["metadata"].get("annotations", {}).keys()
+        or MARK in {taint["key"] for taint in item["spec"].get("taints", ())}
     }
 
 

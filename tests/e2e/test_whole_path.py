@@ -117,6 +117,7 @@ def test_a_pass_over_an_unchanged_cluster_writes_nothing(
     # nodes, and what it moves into the buffer's capacity must be made ready anew.
     repository.push({"nodepool.yaml": NODE_POOL.replace("consolidateAfter: 0s", "consolidateAfter: Never")})
     with warm:
+        eventually(lambda: len(shop.running()) == 10, within=120, what="the ten web pods run", every=0.5)
         shop.wait_for_buffer("FitsExistingCapacity")
         eventually(lambda: warm.status()["settled"], within=60, what="the daemon says that it has settled", every=0.5)
         passes = warm.status()["passes"]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import headroom_command
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples-repo"
 NOW = "--now=2026-11-21T08:00:00Z"
@@ -19,15 +21,11 @@ SNAPSHOT = "--cluster=snapshot:snapshots/production"
 PATH = "--path=clusters/production"
 
 
+BERLIN = {**os.environ, "TZ": "Europe/Berlin"}
+
+
 def headroom(*words: str, folder: Path = EXAMPLES) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "reconciler", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TZ": "Europe/Berlin"},
-    )
+    return headroom_command.headroom(*words, folder=folder, environment=BERLIN)
 
 
 @pytest.mark.parametrize("cluster", ["production", "staging"])
@@ -43,8 +41,14 @@ def test_the_plan_is_the_one_beside_it(cluster: str, output: str, ending: str) -
 
 
 def test_equal_input_gives_equal_bytes() -> None:
-    first = headroom("plan", PATH, SNAPSHOT, NOW, "--output", "json")
-    assert first.stdout == headroom("plan", PATH, SNAPSHOT, NOW, "--output", "json").stdout
+    """Of processes that hash differently."""
+    words = [sys.executable, "-m", "reconciler", "plan", PATH, SNAPSHOT, NOW, "--output", "json"]
+    first, second = (
+        subprocess.run(words, cwd=EXAMPLES, env={**BERLIN, "PYTHONHASHSEED": seed}, capture_output=True, check=False)
+        for seed in ("1", "2")
+    )
+    assert first.returncode == 1, first.stderr
+    assert first.stdout == second.stdout
 
 
 def test_every_stage_is_timed(tmp_path: Path) -> None:

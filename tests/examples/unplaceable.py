@@ -26,7 +26,7 @@ _FILES = {
 @cache
 def cases() -> dict[str, Mapping[str, Any]]:
     """By name; what a case does not say is as in the world of the file."""
-    document = yaml.safe_load(CASES.read_text(encoding="utf-8"))
+    document = yaml.load(CASES.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     return {case["name"]: {**document["world"], **case} for case in document["cases"]}
 
 

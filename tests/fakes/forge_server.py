@@ -1,8 +1,8 @@
 """GitHub and GitLab over HTTP as far as headroom uses them: what is sent is checked against what they publish.
 
-The schemas are small excerpts, written by hand, of GitHub's OpenAPI description and GitLab's REST documentation: required
-and known parameters, their types and their limits. A request that does not fit them is answered as the forge would, and kept
-in `mistakes`, which every test finds empty.
+The schemas say of each request which parameters are required and known, with their types and limits; the files with them
+name what they were read from. A request that does not fit is answered as the forge would, and kept in `mistakes`, which
+every test finds empty. Parameters that are not published are refused too, where the forges would ignore most of them.
 """
 
 from __future__ import annotations

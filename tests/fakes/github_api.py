@@ -1,4 +1,8 @@
-"""What GitHub publishes of the endpoints that headroom uses, with a little state behind."""
+"""What GitHub publishes of the endpoints that headroom uses, with a little state behind.
+
+Read from GitHub's OpenAPI description of its REST API, version 2022-11-28, as of October 2026. It tells some limits in
+words alone (of annotations), and two not at all: 65,536 characters of a comment and 140 of a status' description.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,8 @@ _STATUS = {
     "required": ["state"],
     "properties": {
         "state": {"enum": ["error", "failure", "pending", "success"]},
-        "target_url": {"type": "string", "format": "uri", "pattern": "^https?://"},
-        "description": {"type": "string", "maxLength": 140},
+        "target_url": {"type": ["string", "null"], "format": "uri", "pattern": "^https?://"},
+        "description": {"type": ["string", "null"], "maxLength": 140},
         "context": TEXT,
     },
 }
@@ -32,7 +36,7 @@ _ANNOTATION = {
         "annotation_level": {"enum": ["notice", "warning", "failure"]},
         "message": {"type": "string", "maxLength": 65536},
         "title": {"type": "string", "maxLength": 255},
-        "raw_details": TEXT,
+        "raw_details": {"type": "string", "maxLength": 65536},
     },
 }
 _OUTPUT = {
@@ -42,19 +46,49 @@ _OUTPUT = {
     "properties": {
         "title": TEXT,
         "summary": {"type": "string", "maxLength": 65535},
-        "text": TEXT,
+        "text": {"type": "string", "maxLength": 65535},
+        "images": {"type": "array"},
         "annotations": {"type": "array", "maxItems": 50, "items": _ANNOTATION},
     },
 }
+_CONCLUSIONS = ["action_required", "cancelled", "failure", "neutral", "success", "skipped", "stale", "timed_out"]
 _CHECK = {
     "name": TEXT,
-    "head_sha": {"type": "string", "pattern": "^[0-9a-f]{40}$"},
     "details_url": TEXT,
-    "status": {"enum": ["queued", "in_progress", "completed"]},
-    "conclusion": {"enum": ["action_required", "cancelled", "failure", "neutral", "success", "skipped", "timed_out"]},
-    "output": _OUTPUT,
+    "external_id": TEXT,
+    "started_at": {"type": "string", "format": "date-time"},
+    "completed_at": {"type": "string", "format": "date-time"},
+    "conclusion": {"enum": _CONCLUSIONS},
+    "actions": {"type": "array", "maxItems": 3},
 }
-_PULL = {"title": TEXT, "body": TEXT, "base": TEXT, "state": {"enum": ["open", "closed"]}}
+_NEW_CHECK = {
+    "required": ["name", "head_sha"],
+    "properties": {
+        **_CHECK,
+        "head_sha": {"type": "string", "pattern": "^[0-9a-f]{40}$"},
+        "status": {"enum": ["queued", "in_progress", "completed", "waiting", "requested", "pending"]},
+        "output": {**_OUTPUT, "required": ["title", "summary"]},
+    },
+    "if": {"properties": {"status": {"const": "completed"}}, "required": ["status"]},
+    "then": {"required": ["conclusion"]},
+}
+_MORE_OF_A_CHECK = {
+    "properties": {**_CHECK, "status": {"enum": ["queued", "in_progress", "completed"]}, "output": _OUTPUT},
+    "if": {"properties": {"status": {"const": "completed"}}, "required": ["status"]},
+    "then": {"required": ["conclusion"]},
+}
+_PULL = {"title": TEXT, "body": TEXT, "base": TEXT, "maintainer_can_modify": {"type": "boolean"}}
+_NEW_PULL = {
+    "required": ["head", "base"],
+    "anyOf": [{"required": ["title"]}, {"required": ["issue"]}],
+    "properties": {
+        **_PULL,
+        "head": TEXT,
+        "head_repo": TEXT,
+        "draft": {"type": "boolean"},
+        "issue": {"type": "integer"},
+    },
+}
 _LISTED = {
     "state": {"enum": ["open", "closed", "all"]},
     "head": {"type": "string", "pattern": "^[^:]+:.+$"},
@@ -87,30 +121,25 @@ class GitHubState:
             Endpoint("GET", "/user", lambda _m, _b: (200, self.author()) if self.login else (403, {"message": "no"})),
             Endpoint("GET", f"{_REPOSITORY}/pulls/(\\d+)", self._pull),
             Endpoint("GET", f"{_REPOSITORY}/pulls", lambda _m, _b: (200, self.pulls), query={"properties": _LISTED}),
+            Endpoint("POST", f"{_REPOSITORY}/pulls", self._open, body=_NEW_PULL),
             Endpoint(
-                "POST",
-                f"{_REPOSITORY}/pulls",
-                self._open,
-                body={"required": ["head", "base"], "properties": {**_PULL, "head": TEXT}},
+                "PATCH",
+                f"{_REPOSITORY}/pulls/(\\d+)",
+                self._pull,
+                body={"properties": {**_PULL, "state": {"enum": ["open", "closed"]}}},
             ),
-            Endpoint("PATCH", f"{_REPOSITORY}/pulls/(\\d+)", self._pull, body={"properties": _PULL}),
             Endpoint(
                 "GET",
                 f"{_REPOSITORY}/issues/7/comments",
                 lambda _m, _b: (200, self.comments),
-                query={"properties": _PER_PAGE},
+                query={"properties": {"since": {"type": "string", "format": "date-time"}, **_PER_PAGE}},
             ),
             Endpoint("POST", f"{_REPOSITORY}/issues/7/comments", self._comment, body=_COMMENT),
             Endpoint("PATCH", f"{_REPOSITORY}/issues/comments/(\\d+)", self._edit, body=_COMMENT),
             Endpoint("DELETE", f"{_REPOSITORY}/issues/comments/(\\d+)", self._delete),
             Endpoint("POST", f"{_REPOSITORY}/statuses/[0-9a-f]{{40}}", self._status, body=_STATUS),
-            Endpoint(
-                "POST",
-                f"{_REPOSITORY}/check-runs",
-                self._run,
-                body={"required": ["name", "head_sha"], "properties": _CHECK},
-            ),
-            Endpoint("PATCH", f"{_REPOSITORY}/check-runs/1", self._run, body={"properties": _CHECK}),
+            Endpoint("POST", f"{_REPOSITORY}/check-runs", self._run, body=_NEW_CHECK),
+            Endpoint("PATCH", f"{_REPOSITORY}/check-runs/1", self._run, body=_MORE_OF_A_CHECK),
             Endpoint(
                 "POST",
                 "(/api)?/graphql",

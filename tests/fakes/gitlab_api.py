@@ -1,4 +1,9 @@
-"""What GitLab publishes of the endpoints that headroom uses, with a little state behind."""
+"""What GitLab publishes of the endpoints that headroom uses, with a little state behind.
+
+Merge requests were read from GitLab's OpenAPI description (doc/api/openapi/openapi_v2.yaml at 0338625c of its repository, 2026),
+notes and the parameters of lists from what the endpoints declare (lib/api/notes.rb and
+lib/api/helpers/merge_requests_helpers.rb at 017a6c12, 2025), and commit statuses from the page on the commits API.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,17 @@ from tests.fakes.forge_server import Endpoint, ForgeServer
 
 TEXT = {"type": "string"}
 _PER_PAGE = {"per_page": {"type": "string", "pattern": "^([1-9][0-9]?|100)$"}}
-_NOTE = {
+_BODY = {"type": "string", "minLength": 1, "maxLength": 1_000_000}
+_NEW_NOTE = {
     "required": ["body"],
-    "properties": {"body": {"type": "string", "minLength": 1, "maxLength": 1_000_000}, "internal": {"type": "boolean"}},
+    "properties": {
+        "body": _BODY,
+        "internal": {"type": "boolean"},
+        "created_at": TEXT,
+        "merge_request_diff_head_sha": TEXT,
+    },
 }
+_CHANGED_NOTE = {"properties": {"body": _BODY}, "minProperties": 1}
 _STATUS = {
     "required": ["state"],
     "properties": {
@@ -26,8 +38,46 @@ _STATUS = {
         "pipeline_id": {"type": "integer"},
     },
 }
-_MERGE_REQUEST = {"title": TEXT, "description": TEXT, "target_branch": TEXT, "source_branch": TEXT}
-_ORDER = {"order_by": {"enum": ["created_at", "updated_at"]}, "sort": {"enum": ["asc", "desc"]}}
+_FLAG = {"type": "boolean"}
+_NAMES = {"type": "array", "items": TEXT}
+_NUMBERS = {"type": "array", "items": {"type": "integer"}}
+_MERGE_REQUEST = {
+    "title": {"type": "string", "minLength": 1},
+    "target_branch": {"type": "string", "minLength": 1},
+    "description": {"type": "string", "maxLength": 1_048_576},
+    "assignee_id": {"type": "integer"},
+    "assignee_ids": _NUMBERS,
+    "reviewer_ids": _NUMBERS,
+    "labels": _NAMES,
+    "add_labels": _NAMES,
+    "remove_labels": _NAMES,
+    "milestone_id": {"type": "integer"},
+    "remove_source_branch": _FLAG,
+    "allow_collaboration": _FLAG,
+    "squash": _FLAG,
+    "merge_after": TEXT,
+    "approvals_before_merge": {"type": "integer"},
+}
+_NEW_MERGE_REQUEST = {
+    "required": ["title", "source_branch", "target_branch"],
+    "properties": {**_MERGE_REQUEST, "source_branch": TEXT, "target_project_id": {"type": "integer"}},
+}
+_CHANGED_MERGE_REQUEST = {
+    "properties": {**_MERGE_REQUEST, "state_event": {"enum": ["close", "reopen"]}, "discussion_locked": _FLAG},
+    "minProperties": 1,
+}
+_SORT = {"sort": {"enum": ["asc", "desc"]}}
+_NOTE_ORDER = {"order_by": {"enum": ["created_at", "updated_at"]}, **_SORT}
+_REQUEST_ORDERS = [
+    "created_at",
+    "label_priority",
+    "milestone_due",
+    "popularity",
+    "priority",
+    "title",
+    "updated_at",
+    "merged_at",
+]
 _PROJECT = "/projects/platform%2Fcapacity"
 ME = 11
 
@@ -42,7 +92,13 @@ class GitLabState:
         self.unchanged = False
 
     def endpoints(self, _server: ForgeServer) -> list[Endpoint]:
-        listed = {"state": {"enum": ["opened", "closed", "locked", "merged", "all"]}, "source_branch": TEXT, **_ORDER}
+        listed = {
+            "state": {"enum": ["opened", "closed", "locked", "merged", "all"]},
+            "source_branch": TEXT,
+            "target_branch": TEXT,
+            "order_by": {"enum": _REQUEST_ORDERS},
+            **_SORT,
+        }
         notes = f"{_PROJECT}/merge_requests/7/notes"
         return [
             Endpoint("GET", "/user", lambda _m, _b: (200, {"id": ME, "username": "project_1_bot"})),
@@ -53,21 +109,13 @@ class GitLabState:
                 lambda _m, _b: (200, self.requests),
                 query={"properties": {**listed, **_PER_PAGE}},
             ),
+            Endpoint("POST", f"{_PROJECT}/merge_requests", self._open, body=_NEW_MERGE_REQUEST),
+            Endpoint("PUT", f"{_PROJECT}/merge_requests/(\\d+)", self._request, body=_CHANGED_MERGE_REQUEST),
             Endpoint(
-                "POST",
-                f"{_PROJECT}/merge_requests",
-                self._open,
-                body={"required": ["source_branch", "target_branch", "title"], "properties": _MERGE_REQUEST},
+                "GET", notes, lambda _m, _b: (200, self.notes), query={"properties": {**_NOTE_ORDER, **_PER_PAGE}}
             ),
-            Endpoint(
-                "PUT",
-                f"{_PROJECT}/merge_requests/(\\d+)",
-                self._request,
-                body={"properties": {**_MERGE_REQUEST, "state_event": {"enum": ["close", "reopen"]}}},
-            ),
-            Endpoint("GET", notes, lambda _m, _b: (200, self.notes), query={"properties": {**_ORDER, **_PER_PAGE}}),
-            Endpoint("POST", notes, self._note, body=_NOTE),
-            Endpoint("PUT", f"{notes}/(\\d+)", self._edit, body=_NOTE),
+            Endpoint("POST", notes, self._note, body=_NEW_NOTE),
+            Endpoint("PUT", f"{notes}/(\\d+)", self._edit, body=_CHANGED_NOTE),
             Endpoint("DELETE", f"{notes}/(\\d+)", self._delete),
             Endpoint("POST", f"{_PROJECT}/statuses/[0-9a-f]{{40}}", self._status, body=_STATUS),
         ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.model.changes import Annotate, Plan, Write
+from reconciler.model.changes import Annotate, Apply, Plan, Write
 from reconciler.model.nodes import HELD_ANNOTATION, InstanceType
 from reconciler.settings import PlacementSettings, Settings
 from reconciler.wiring.cycle import make_cycle
@@ -93,12 +93,18 @@ class KeptCluster(Sandbox):
             missing += (outcome.demand.desired or 0) - outcome.on_existing
         return missing
 
+    def running_pods(self) -> set[str]:
+        """Names of those that have a node."""
+        return {pod.name for pod in self.cluster.view().pods if pod.node_name is not None}
+
     def hold_changes(self) -> dict[str, int]:
-        """By object, how often headroom's mark was put on or taken away."""
+        """By object, how often headroom's mark was put on or taken away. A placeholder is made with it, and so is its node."""
         changes: dict[str, int] = {}
         marked: dict[str, str | None] = {}
         for made in self.passes:
             for write in made.writes:
+                if isinstance(write, Apply) and write.ref.kind == "NodeClaim":
+                    marked |= dict.fromkeys((f"NodeClaim/{write.ref.name}", f"Node/node-{write.ref.name}"), "true")
                 if isinstance(write, Annotate):
                     value = dict(write.annotations).get(HELD_ANNOTATION)
                     name = f"{write.ref.kind}/{write.ref.name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from reconciler.model.source import SourceTree
 from reconciler.ports import Source
@@ -16,6 +17,10 @@ class FakeSource(Source):
 
     def commit(self, files: Mapping[str, str]) -> None:
         self._tree = SourceTree(None, {name: text.encode() for name, text in files.items()})
+
+    def stall(self, why: str) -> None:
+        """The newest state cannot be read: this is the last good one."""
+        self._tree = replace(self._tree, stalled=("Stalled", why))
 
     def read(self) -> SourceTree:
         return self._tree

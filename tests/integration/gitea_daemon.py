@@ -77,6 +77,10 @@ class GiteaDaemon:
     def metric(self, line: str) -> bool:
         return line in self.fetch("/metrics").splitlines()
 
+    def metric_above(self, name: str, result: str) -> bool:
+        """Whether a counter has counted this result at all."""
+        return any(line.startswith(f'{name}{{result="{result}"}}') for line in self.fetch("/metrics").splitlines())
+
     def passes(self) -> float:
         lines = self.fetch("/metrics").splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("headroom_reconcile_total{"))

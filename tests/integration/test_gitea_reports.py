@@ -114,11 +114,37 @@ def test_where_nothing_changes_no_comment_need_be_made(repository: GiteaReposito
     assert repository.statuses(commit)["headroom/plan"]["status"] == "success"
 
 
-def test_a_token_that_is_not_valid_is_told_before_anything_is_planned(repository: GiteaRepository) -> None:
+def test_five_hundred_changed_buffers_fit_into_a_comment_whose_summary_is_complete(repository: GiteaRepository) -> None:
+    """With long names, each of another size, so that no two share a row."""
+    names = [f"team-{number:03}-{'x' * 150}" for number in range(500)]
+    many = "---\n".join(buffer(name, number + 1) for number, name in enumerate(names))
+    commit = repository.push("many", {"many.yaml": many}, start="main")
+    number = repository.open_pull_request("many")
+    assert "a comment was made" in post(repository, number)
+    (comment,) = repository.comments(number)
+    body = comment["body"]
+    assert len(body.encode()) < 65_536
+    lacking, changed = re.findall(r"([\d,]+) (?:new chunks find no place|objects changed)", body)
+    asked, room = sum(range(501)), 40  # chunks and CPUs: the NodePool has a limit
+    assert asked - room <= int(lacking.replace(",", "")) < asked
+    assert changed == "1,000"
+    summary = body.partition("<details>")[0]
+    rows = len(re.findall(r"^\| CapacityBuffer/default/", summary, re.MULTILINE))
+    left_out = re.search(r"^… and (\d+) more\.$", summary, re.MULTILINE)
+    assert left_out is not None
+    assert rows
+    assert rows + int(left_out[1]) == 501  # with the one of main, whose chunks lose their place to these
+    assert body.count("<details>") == body.count("</details>")
+    status = repository.statuses(commit)["headroom/plan"]
+    assert status["description"].split(":")[0] in body
+
+
+def test_a_token_that_is_not_valid_is_told_with_the_report_printed_all_the_same(repository: GiteaRepository) -> None:
     repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
     number = repository.open_pull_request("more")
     done = repository.headroom(*DIFF, "--pull-request", str(number), GITEA_TOKEN="f" * 40)
-    _, errors = done.communicate(timeout=120)
+    printed, errors = done.communicate(timeout=120)
     assert done.returncode == 2
+    assert "absent → 5" in printed
     assert "check that the token is valid and may do this" in errors
     assert "f" * 40 not in errors

@@ -16,7 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.perf import provisioning_requests
 from tests.perf.large_cluster import write_buffers, write_documents, write_snapshot
+from tests.perf.many_buffers import held_buffers
 from tests.perf.measure import Figures, measure
 from tests.perf.placement_limits import held_placement
 
@@ -94,6 +96,18 @@ def _budget_year(_work: Path) -> Figures:
     return measure([sys.executable, "-m", "tests.perf.budget_year"], runs=3)
 
 
+def _burst_of_requests(_work: Path) -> Figures:
+    return provisioning_requests.measured("burst")
+
+
+def _large_request(_work: Path) -> Figures:
+    return provisioning_requests.measured("large")
+
+
+def _budget_year_as_json(_work: Path) -> Figures:
+    return measure([sys.executable, "-m", "tests.perf.budget_year", "json"], runs=1)
+
+
 BENCHMARKS = (
     Benchmark("headroom --help", _help, limit=0.25, of="least_wall"),
     Benchmark(f"headroom validate, {DOCUMENTS:,} documents", _validate, limit=1.5, of="least_cpu"),
@@ -111,8 +125,13 @@ BENCHMARKS = (
         limit=4.0,
         of="least_cpu",
     ),
+    Benchmark("the same as JSON, every change", _budget_year_as_json, limit=12.0, of="least_cpu", memory=200),
     Benchmark(
         "200 NodePools with budgets in local time, compiled for a month", _local_budgets, limit=3.0, of="least_cpu"
+    ),
+    Benchmark("a pass that decides 1,000 provisioning requests", _burst_of_requests, limit=4.0, of="least_cpu"),
+    Benchmark(
+        "a pass that plans a request of 4 × 16,384 pods, 500 nodes at a time", _large_request, limit=9.0, of="least_cpu"
     ),
     Benchmark("1,000 schedules of three behaviors, every change of a year", _schedules, limit=2.0, of="least_cpu"),
 )
@@ -147,7 +166,7 @@ def held_commands() -> int:
             f"{benchmark.name:78} {figures.wall:6.3f} s {figures.cpu:6.3f} s {figures.peak:5.0f} MiB  "
             f"{held}{memory}{'  EXCEEDED' if over else ''}",
         )
-    return failed
+    return failed + held_buffers()
 
 
 if __name__ == "__main__":

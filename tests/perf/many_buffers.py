@@ -6,6 +6,7 @@ import sys
 import time
 from statistics import median
 
+from reconciler.__main__ import collect_rarely
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.settings import Settings
 from reconciler.wiring.cycle import make_cycle
@@ -14,10 +15,13 @@ from tests.fakes.source import FakeSource
 
 BUFFERS, WORKLOADS, NODES = 500, 300, 60
 TURNS = 10
+LEAST_SECONDS = 0.2
+"""Of CPU, that the quickest pass may take: more than twice what was measured."""
 
 
 def seconds_of_a_pass(turns: int = TURNS) -> list[tuple[float, dict[str, float]]]:
     """CPU seconds of each pass after one workload of many was scaled, with wall seconds by phase."""
+    collect_rarely()
     sandbox = Sandbox(instance_types=(SMALL, LARGE))
     sandbox.cluster.apply(node_pool())
     for number in range(NODES):
@@ -53,16 +57,20 @@ def node_claim_of(number: int) -> dict[str, object]:
     return node_claim(f"n-{number}", "m-8x", cpu="7")
 
 
-def main() -> None:
+def held_buffers() -> bool:
+    """Prints what a pass takes; whether that is more than it may."""
     found = seconds_of_a_pass()
     phases = {name: median(timings.get(name, 0.0) for _, timings in found) for name in found[0][1]}
     words = ", ".join(f"{name} {seconds * 1000:.0f}" for name, seconds in phases.items())
     times = [seconds for seconds, _ in found]
-    sys.stdout.write(
-        f"{BUFFERS} buffers over {WORKLOADS} workloads, one of them scaled: {median(times) * 1000:.0f} ms of CPU a pass at the "
-        f"median, {max(times) * 1000:.0f} ms at most (ms by phase: {words})\n"
+    over = min(times) > LEAST_SECONDS
+    print(
+        f"{BUFFERS} buffers over {WORKLOADS} workloads, one of them scaled: {min(times) * 1000:.0f} ms of CPU a pass at least, "
+        f"{median(times) * 1000:.0f} at the median (ms by phase: {words}); held {LEAST_SECONDS * 1000:.0f} ms"
+        f"{'  EXCEEDED' if over else ''}"
     )
+    return over
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(held_buffers())

@@ -1,7 +1,7 @@
 """How fast and how cheaply chunks are placed, on inputs that are always the same. Part of `python -m tests.perf`.
 
 python -m tests.perf.placement mix 5000 --karpenter
-python -m tests.perf.placement mix 1000 --optimal --runs 1
+python -m tests.perf.placement mix 1000 --optimal --runs 1 --column-bound
 python -m tests.perf.placement limited 5000
 python -m tests.perf.placement buffers
 python -m tests.perf.placement cluster
@@ -33,6 +33,7 @@ from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.problem import PlacementOptions, Problem
+from tests.perf.column_bound import column_bound
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
 from tests.perf.karpenter_solver import solve, solver
 from tests.perf.lower_bound import NodeKind, lower_bound, node_kinds
@@ -62,10 +63,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class MixFigures:
-    """price, bound: USD an hour; of Karpenter None where it did not run."""
+    """price, bound: USD an hour; of Karpenter None where it did not run; column_bound: the stronger one, None where not asked for."""
 
     run: Run
     bound: float
+    column_bound: float | None
     karpenter_seconds: float | None
     karpenter_nodes: int | None
     karpenter_price: float | None
@@ -98,7 +100,9 @@ class ClusterFigures:
     unplaced: int
 
 
-def mix(count: int, *, runs: int, with_karpenter: bool, optimal: bool = False) -> MixFigures:
+def mix(
+    count: int, *, runs: int, with_karpenter: bool, optimal: bool = False, with_columns: bool = False
+) -> MixFigures:
     """Pods of Karpenter's benchmark mix on an empty cluster, pending, with new nodes planned for them."""
     manifests = pod_manifests(count)
     program = solver() if with_karpenter else None
@@ -114,6 +118,7 @@ def mix(count: int, *, runs: int, with_karpenter: bool, optimal: bool = False) -
     return MixFigures(
         replace(run, cold=min(item.cold for item in found), first=found[0].first),
         lower_bound((demand.groups[0].shape for demand in inputs[0]), _kinds()),
+        column_bound((demand.groups[0].shape for demand in inputs[0]), _kinds()) if with_columns else None,
         their_best.seconds if their_best else None,
         their_best.nodes if their_best else None,
         their_best.price if their_best else None,
@@ -209,6 +214,9 @@ def main(arguments: Sequence[str]) -> int:
     of_mix.add_argument("--karpenter", action="store_true", help="run Karpenter's scheduler too; needs Go")
     of_mix.add_argument("--runs", type=int, default=5)
     of_mix.add_argument("--optimal", action="store_true", help="in the optimising mode")
+    of_mix.add_argument(
+        "--column-bound", action="store_true", help="work out the stronger bound too, which takes a while"
+    )
     of_buffers = cases.add_parser("buffers")
     of_buffers.add_argument("--optimal", action="store_true", help="in the optimising mode")
     of_limited = cases.add_parser("limited", help="the mix in a NodePool with limits, beside one without")
@@ -219,7 +227,13 @@ def main(arguments: Sequence[str]) -> int:
     figures: MixFigures | LimitedFigures | BufferFigures | ClusterFigures
     match asked.case:
         case "mix":
-            figures = mix(asked.pods, runs=asked.runs, with_karpenter=asked.karpenter, optimal=asked.optimal)
+            figures = mix(
+                asked.pods,
+                runs=asked.runs,
+                with_karpenter=asked.karpenter,
+                optimal=asked.optimal,
+                with_columns=asked.column_bound,
+            )
         case "limited":
             figures = mix_in_limited_pool(asked.pods)
         case "buffers":

@@ -28,9 +28,9 @@ class MixLimit:
 # About half of the speed and a little over the price that were measured, on a machine with other work. What the product is
 # after: 20, 30 and 50 times as fast at 1,000, 5,000 and 20,000 pods, and 1.15 of the bound.
 MIXES = (
-    MixLimit(1000, faster=8, dearer=1.12),
-    MixLimit(5000, faster=15, dearer=1.1),
-    MixLimit(20_000, faster=20, dearer=1.15, large=True),
+    MixLimit(1000, faster=8, dearer=1.08),
+    MixLimit(5000, faster=15, dearer=1.06),
+    MixLimit(20_000, faster=20, dearer=1.06, large=True),
     MixLimit(50_000, faster=20, dearer=1.15, large=True),
 )
 

@@ -17,14 +17,15 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.problem import PlacementOptions
 from tests.builders import demand, node, node_pool, pod, shape
 from tests.properties import wide_devices, wide_volumes
+from tests.properties.sampling import sampled_from
 from tests.properties.wide_worlds import attaching
 from tests.unit.placement.worlds import ZONES, World, catalogue
 
 
 @st.composite
 def _shape(draw: st.DrawFn, kinds: str, uid: str) -> PodShape:
-    selector = draw(st.sampled_from([{}, {}, {}, {ZONE_LABEL: "zone-b"}]))
-    found = shape(draw(st.sampled_from(["100m", "100m", "2"])), "128Mi", node_selector=selector)
+    selector = draw(sampled_from([{}, {}, {}, {ZONE_LABEL: "zone-b"}]))
+    found = shape(draw(sampled_from(["100m", "100m", "2"])), "128Mi", node_selector=selector)
     return draw(attaching(found, kinds, uid))
 
 
@@ -41,14 +42,14 @@ def _running(draw: st.DrawFn, name: str, node_name: str, kinds: str) -> Pod:
 
 @st.composite
 def attaching_worlds(draw: st.DrawFn) -> World:
-    kinds = draw(st.sampled_from(["volumes", "devices", "both"]))
+    kinds = draw(sampled_from(["volumes", "devices", "both"]))
     nodes = tuple(
-        node(f"node-{number}", zone=draw(st.sampled_from(ZONES)), instance_type="medium")
+        node(f"node-{number}", zone=draw(sampled_from(ZONES)), instance_type="medium")
         for number in range(draw(st.integers(1, 4)))
     )
     names = tuple(item.name for item in nodes)
     pods = tuple(
-        draw(_running(f"running-{number}", draw(st.sampled_from(names)), kinds))
+        draw(_running(f"running-{number}", draw(sampled_from(names)), kinds))
         for number in range(draw(st.integers(0, 3)))
     )
     view = ClusterView(nodes=nodes, pods=pods, storage=draw(wide_volumes.storages(names)))

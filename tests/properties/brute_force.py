@@ -64,6 +64,7 @@ def cheapest_way(
 
 def _ways(pods: tuple[PodShape, ...], there: tuple[Spot, ...], types: Sequence[InstanceType]) -> Iterator[Way]:
     zones = sorted({offering.zone for kind in types for offering in kind.offerings})
+    shop = _Shop(types)
     for where in groupings(len(pods), len(there)):
         new = max((*where, len(there) - 1)) + 1 - len(there)
         held = [
@@ -74,7 +75,7 @@ def _ways(pods: tuple[PodShape, ...], there: tuple[Spot, ...], types: Sequence[I
         ]
         for chosen in product(zones, repeat=new):
             made = [
-                _cheapest_spot(number, zone, requests, types)
+                shop.cheapest_spot(number, zone, requests)
                 for number, (zone, requests) in enumerate(zip(chosen, held, strict=True))
             ]
             spots = [spot for spot in made if spot is not None]
@@ -95,14 +96,27 @@ def groupings(pods: int, there: int) -> Iterator[tuple[int, ...]]:
     yield from extend((), there)
 
 
-def _cheapest_spot(number: int, zone: str, requests: Resources, types: Sequence[InstanceType]) -> Spot | None:
-    offers = [
-        Spot(f"new-{number}", zone, kind.allocatable, price=offering.price)
-        for kind in types
-        for offering in kind.offerings
-        if offering.zone == zone and offering.available and requests.fits(kind.allocatable)
-    ]
-    return min(offers, key=lambda spot: spot.price, default=None)
+class _Shop:
+    """What can be bought, cheapest first. The same is asked for in thousands of ways, so it is looked up once."""
+
+    def __init__(self, types: Sequence[InstanceType]) -> None:
+        offers = [
+            (offering.price, offering.zone, room)
+            for kind in types
+            for room in (kind.allocatable,)
+            for offering in kind.offerings
+            if offering.available
+        ]
+        self._offers = sorted(offers, key=lambda offer: offer[0])
+        self._known: dict[tuple[int, str, Resources], Spot | None] = {}
+
+    def cheapest_spot(self, number: int, zone: str, requests: Resources) -> Spot | None:
+        key = (number, zone, requests)
+        if key not in self._known:
+            fitting = ((price, room) for price, where, room in self._offers if where == zone and requests.fits(room))
+            price, room = next(fitting, (0.0, None))
+            self._known[key] = None if room is None else Spot(f"new-{number}", zone, room, price=price)
+        return self._known[key]
 
 
 def can_be_bound(way: Way) -> bool:
@@ -123,14 +137,15 @@ def can_be_bound(way: Way) -> bool:
 
 def _accepts(way: Way, bound: frozenset[int], number: int) -> bool:
     pod, spot = way.pods[number], way.spots[way.where[number]]
+    beside = [way.pods[other] for other in bound if way.where[other] == way.where[number]]
+    used = Resources.total(item.requests for item in (*spot.bound, *beside, pod))
+    if not used.fits(spot.room) or not _selects(pod, spot):
+        return False
     on: list[list[PodShape]] = [list(item.bound) for item in way.spots]
     for other in bound:
         on[way.where[other]].append(way.pods[other])
-    used = Resources.total(item.requests for item in on[way.where[number]])
     return (
-        (used + pod.requests).fits(spot.room)
-        and _selects(pod, spot)
-        and _is_apart(pod, spot, way.spots, on)
+        _is_apart(pod, spot, way.spots, on)
         and _has_company(pod, spot, way.spots, on)
         and _is_balanced(number, spot, way, on)
     )
@@ -147,6 +162,8 @@ def _matches(term: PodAffinityTerm, pod: PodShape) -> bool:
 def _is_apart(pod: PodShape, spot: Spot, spots: Sequence[Spot], on: Sequence[Sequence[PodShape]]) -> bool:
     for other_spot, others in zip(spots, on, strict=True):
         for other in others:
+            if not (pod.pod_anti_affinity or other.pod_anti_affinity):
+                continue
             for owner, met in ((pod, other), (other, pod)):
                 for term in owner.pod_anti_affinity:
                     near = spot.label(term.topology_key) == other_spot.label(term.topology_key)
@@ -158,6 +175,8 @@ def _is_apart(pod: PodShape, spot: Spot, spots: Sequence[Spot], on: Sequence[Seq
 def _has_company(pod: PodShape, spot: Spot, spots: Sequence[Spot], on: Sequence[Sequence[PodShape]]) -> bool:
     """The first pod of its like needs none: nobody matches anywhere, and it matches all of its own terms. Nodes must have the labels."""
     terms = pod.pod_affinity
+    if not terms:
+        return True
     if any(spot.label(term.topology_key) is None for term in terms):
         return False
     company = [

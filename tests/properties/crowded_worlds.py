@@ -12,6 +12,7 @@ from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from tests.builders import buffer_ref, node, node_pool, pod, shape
+from tests.properties.sampling import sampled_from
 from tests.unit.placement.worlds import APPS, ZONES, World, catalogue
 
 KEYS = (HOSTNAME_LABEL, HOSTNAME_LABEL, HOSTNAME_LABEL, ZONE_LABEL, CAPACITY_TYPE_LABEL)
@@ -21,14 +22,14 @@ KEYS = (HOSTNAME_LABEL, HOSTNAME_LABEL, HOSTNAME_LABEL, ZONE_LABEL, CAPACITY_TYP
 def _constraints(draw: st.DrawFn, app: str, *, chooses: bool) -> tuple[TopologySpread, ...]:
     """Mostly over the chunks' own kind, as it is written; none, one, or one for each of two keys. chooses: the chunks select nodes:
     then those constraints look at all nodes, since a node that may or may not come to be selected is a thing of its own."""
-    keys = draw(st.lists(st.sampled_from(KEYS), min_size=0, max_size=2, unique=True))
+    keys = draw(st.lists(sampled_from(KEYS), min_size=0, max_size=2, unique=True))
     return tuple(
         TopologySpread(
             key,
-            draw(st.sampled_from([1, 1, 1, 2])),
+            draw(sampled_from([1, 1, 1, 2])),
             "DoNotSchedule",
-            LabelSelector((("app", draw(st.sampled_from([app, app, app, *APPS]))),)),
-            min_domains=draw(st.sampled_from([None, None, None, 2, 3])),
+            LabelSelector((("app", draw(sampled_from([app, app, app, *APPS]))),)),
+            min_domains=draw(sampled_from([None, None, None, 2, 3])),
             node_affinity_policy="Ignore" if chooses else "Honor",
         )
         for key in keys
@@ -37,16 +38,16 @@ def _constraints(draw: st.DrawFn, app: str, *, chooses: bool) -> tuple[TopologyS
 
 @st.composite
 def _shapes(draw: st.DrawFn) -> PodShape:
-    app = draw(st.sampled_from(APPS))
+    app = draw(sampled_from(APPS))
     plain = shape(
-        draw(st.sampled_from(["100m", "500m", "1", "1500m", "3"])),
-        draw(st.sampled_from(["128Mi", "1Gi"])),
+        draw(sampled_from(["100m", "500m", "1", "1500m", "3"])),
+        draw(sampled_from(["128Mi", "1Gi"])),
         labels={"app": app},
-        node_selector=draw(st.sampled_from([{}, {}, {}, {}, {ZONE_LABEL: "zone-a"}, {"team": "red"}])),
+        node_selector=draw(sampled_from([{}, {}, {}, {}, {ZONE_LABEL: "zone-a"}, {"team": "red"}])),
     )
     if draw(st.integers(0, 7)) == 0:
-        selector = LabelSelector((("app", draw(st.sampled_from(APPS))),))
-        apart = PodAffinityTerm(draw(st.sampled_from([HOSTNAME_LABEL, ZONE_LABEL])), selector)
+        selector = LabelSelector((("app", draw(sampled_from(APPS))),))
+        apart = PodAffinityTerm(draw(sampled_from([HOSTNAME_LABEL, ZONE_LABEL])), selector)
         plain = replace(plain, pod_anti_affinity=(apart,))
     return replace(plain, topology_spread=draw(_constraints(app, chooses=bool(plain.node_selector))))
 
@@ -54,17 +55,17 @@ def _shapes(draw: st.DrawFn) -> PodShape:
 @st.composite
 def _pools(draw: st.DrawFn) -> tuple[NodePool, ...]:
     nodes = st.integers(0, 4).map(lambda number: {"nodes": str(number)})
-    cpu = st.sampled_from([4, 6, 8, 12, 20, 32]).map(lambda number: {"cpu": str(number)})
+    cpu = sampled_from([4, 6, 8, 12, 20, 32]).map(lambda number: {"cpu": str(number)})
     found = []
-    for name in draw(st.sampled_from([("general",), ("general",), ("general", "other")])):
+    for name in draw(sampled_from([("general",), ("general",), ("general", "other")])):
         team = Requirement("team", Operator.IN, ("blue", "red"))
-        zones = Requirement(ZONE_LABEL, Operator.IN, draw(st.sampled_from([ZONES[:1], ZONES[:2], ZONES[1:]])))
+        zones = Requirement(ZONE_LABEL, Operator.IN, draw(sampled_from([ZONES[:1], ZONES[:2], ZONES[1:]])))
         found.append(
             node_pool(
                 name,
-                weight=draw(st.sampled_from([0, 0, 10])),
+                weight=draw(sampled_from([0, 0, 10])),
                 limits=draw(st.one_of(nodes, nodes, cpu)),
-                requirements=draw(st.sampled_from([(), (), (team,), (zones,)])),
+                requirements=draw(sampled_from([(), (), (team,), (zones,)])),
             )
         )
     return tuple(found)
@@ -75,14 +76,14 @@ def _demands(draw: st.DrawFn) -> tuple[Demand, ...]:
     """Those that may open nodes: of others a node that comes for somebody else is the second pass's news."""
     found = []
     for number in range(draw(st.integers(1, 4))):
-        counts = draw(st.sampled_from([(1,), (3,), (5,), (7,), (12,), (30,), (2, 3)]))
+        counts = draw(sampled_from([(1,), (3,), (5,), (7,), (12,), (30,), (2, 3)]))
         groups = tuple(ChunkGroup(draw(_shapes()), count) for count in counts)
         found.append(
             Demand(
                 ref=buffer_ref(f"demand-{number}"),
                 groups=groups,
                 desired=sum(counts),
-                priority=draw(st.sampled_from([0, 0, 0, 5])),
+                priority=draw(sampled_from([0, 0, 0, 5])),
                 opens_nodes=True,
                 whole=draw(st.integers(0, 5)) == 0,
             )
@@ -93,13 +94,13 @@ def _demands(draw: st.DrawFn) -> tuple[Demand, ...]:
 @st.composite
 def crowded_worlds(draw: st.DrawFn) -> World:
     nodes = tuple(
-        node(f"node-{number}", zone=draw(st.sampled_from(ZONES)), instance_type="medium", pool="general")
-        for number in range(draw(st.sampled_from([0, 0, 0, 1, 2, 3])))
+        node(f"node-{number}", zone=draw(sampled_from(ZONES)), instance_type="medium", pool="general")
+        for number in range(draw(sampled_from([0, 0, 0, 1, 2, 3])))
     )
     pods = tuple(
         pod(f"{item.name}-{index}", node=item.name, pod_shape=draw(_shapes()))
         for item in nodes
         for index in range(draw(st.integers(0, 2)))
     )
-    types = catalogue(draw(st.sampled_from([ZONES, ZONES[:2], ZONES[:1]])))
+    types = catalogue(draw(sampled_from([ZONES, ZONES[:2], ZONES[:1]])))
     return World(ClusterView(nodes=nodes, pods=pods), draw(_pools()), types, draw(_demands()))

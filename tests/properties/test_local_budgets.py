@@ -47,7 +47,7 @@ UTC_MINUTES: Counts = np.arange(ORIGIN, ORIGIN + MINUTES, dtype=np.int32)
 NAMES = {name: str(number) for number, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=len(ZONES))
 def local_minutes(zone: str) -> Counts:
     """What the clocks of a zone show at each minute: no change of clocks is off the quarter of an hour."""
     place = time_zone(zone)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.placement.worlds import World, carried_out, worlds
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(world=worlds())
 def test_breaks_no_rule(world: World) -> None:
     assert world.broken_rules(world.placed()) == ()
@@ -37,7 +37,7 @@ def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, seed: in
     assert shuffled.placed() == world.placed()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(world=worlds())
 def test_placing_again_over_what_came_of_it_changes_nothing(world: World) -> None:
     # Pending pods and demands that open no nodes may well use a node that came for another demand.

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from reconciler.model.changes import Write, WriteResult
 from reconciler.model.nodes import ATTEMPT_LABEL
+from reconciler.model.reserved_nodes import RESERVED_TAINT, reserved_taints
 from reconciler.ports import Cluster
-from tests.fakes.embedded import node_pool, workload
+from tests.fakes.embedded import Document, node_pool, workload
 from tests.fakes.requests import ATOMIC, CHECK, BatchShop, pod_template, request, request_ref
 
 WRITES = 9
@@ -90,7 +91,37 @@ def test_a_kill_while_an_attempt_is_rolled_back_leaves_nothing(number: int) -> N
     assert shop.conditions()["Failed"] == ("True", "Expired")
 
 
-STEP = st.sampled_from(["pass", "pass", "wait", "stock", "stranger", "restart", "request", "check"])
+RESERVE: Document = {"annotations": {"headroom.dev/reserve": "true"}}
+OWN = pod_template("own", tolerations=[{"key": RESERVED_TAINT, "operator": "Exists"}])
+
+
+def reserved(shop: BatchShop) -> set[str]:
+    """Nodes that are for the pods of one request alone."""
+    return {node.name for node in shop.cluster.view().nodes if reserved_taints(node.taints)}
+
+
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_kill_while_a_reserved_booking_ends_leaves_no_node_reserved(number: int, *, sent: bool) -> None:
+    shop = BatchShop(pool=node_pool(consolidate_after="1h"))
+    shop.cluster.apply(OWN)
+    shop.cluster.apply(request(count=6, class_name=ATOMIC, template="own", **RESERVE))
+    shop.settle()
+    assert len(reserved(shop)) == 2
+    shop.wait(timedelta(minutes=10))
+    alive = shop.cluster
+    shop.cluster = Mortal(alive, number, sent=sent)  # type: ignore[assignment]
+    shop.restart()
+    with pytest.raises(KilledError):
+        shop.settle(passes=1)
+    shop.cluster = alive
+    shop.restart()
+    shop.settle()
+    assert reserved(shop) == set()
+    assert shop.conditions()["BookingExpired"][0] == "True"
+
+
+STEP = st.sampled_from(["pass", "pass", "wait", "stock", "stranger", "restart", "request", "check", "reserve"])
 
 
 def take(shop: BatchShop, step: str, number: int, seed: int) -> None:
@@ -106,6 +137,9 @@ def take(shop: BatchShop, step: str, number: int, seed: int) -> None:
         shop.cluster.apply(workload(f"stranger-{number}", cpu="2"))
     elif step == "restart":
         shop.restart()
+    elif step == "reserve":
+        document = request(f"reserve-{number}", 1 + (number + seed) % 7, class_name=ATOMIC, template="own", **RESERVE)
+        shop.cluster.apply(document)
     else:
         kind = ATOMIC if step == "request" else CHECK
         shop.cluster.apply(request(f"{step}-{number}", count=1 + (number + seed) % 7, class_name=kind))
@@ -116,6 +150,7 @@ def take(shop: BatchShop, step: str, number: int, seed: int) -> None:
 def test_all_or_nothing_whatever_happens(steps: list[str], seed: int) -> None:
     """Each placement is checked by independent code, so that no room counts twice. In the end nothing is left of what failed."""
     shop = BatchShop(pool=node_pool(limits={"cpu": "28"}, consolidate_after="1h"))
+    shop.cluster.apply(OWN)
     for number, step in enumerate(steps):
         take(shop, step, number, seed)
     shop.settle(passes=3, seconds=10)
@@ -126,15 +161,16 @@ def test_all_or_nothing_whatever_happens(steps: list[str], seed: int) -> None:
     shop.wait(timedelta(minutes=12))
     shop.settle(passes=5)
     failed = set()
-    for name in (f"{step}-{number}" for number, step in enumerate(steps) if step in {"request", "check"}):
+    for name in (f"{step}-{number}" for number, step in enumerate(steps) if step in {"request", "check", "reserve"}):
         conditions = shop.conditions(name)
         ends = [kind for kind in ENDS if conditions.get(kind, ("",))[0] == "True"]
         assert len(ends) <= 1, conditions
-        assert (ends == ["Failed"]) == (name.startswith("request") and conditions["Provisioned"][0] == "False"), (
-            conditions
-        )
+        assert (ends == ["Failed"]) == (
+            name.startswith(("request", "reserve")) and conditions["Provisioned"][0] == "False"
+        ), conditions
         failed |= {uid_of(shop, name)} if ends == ["Failed"] else set()
     assert not failed & left_over
+    assert reserved(shop) == set()
     before = shop.claims()
     shop.run()
     assert shop.claims() == before

@@ -19,9 +19,10 @@ from reconciler.cluster.resources import PODS
 from reconciler.cluster.snapshot.pods import pod_status
 from reconciler.cluster.view import ViewStore
 from reconciler.model.quantity import Resources
+from tests.properties.sampling import sampled_from
 from tests.unit.cluster.documents import Document
 
-EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "150"))
 Amounts = Mapping[str, int]
 """By resource: CPUs in thousandths, others as they are."""
 GPU = "example.com/gpu"
@@ -82,8 +83,8 @@ def _sum(every: Sequence[Amounts]) -> Counter[str]:
 
 
 def _amounts(*names: str, least: int = 0) -> st.SearchStrategy[Amounts]:
-    parts = {name: st.sampled_from(range(0, MOST[name] + 1, STEPS[name])) for name in names}
-    return st.lists(st.sampled_from(names), unique=True, min_size=least).flatmap(
+    parts = {name: sampled_from(range(0, MOST[name] + 1, STEPS[name])) for name in names}
+    return st.lists(sampled_from(names), unique=True, min_size=least).flatmap(
         lambda drawn: st.fixed_dictionaries({name: parts[name] for name in drawn})
     )
 
@@ -104,8 +105,8 @@ def resized_pods(draw: st.DrawFn) -> Resized:
         tuple(replace(draw(every), is_sidecar=False) for _ in range(draw(st.integers(1, 2)))),
         tuple(draw(st.lists(every, max_size=3))),
         draw(st.one_of(st.none(), _containers("cpu", "memory", least=1))),
-        draw(st.sampled_from([{}, {}, {"cpu": 500}])),
-        tuple(draw(st.lists(st.sampled_from(["Infeasible", "Deferred"]), max_size=2))),
+        draw(sampled_from([{}, {}, {"cpu": 500}])),
+        tuple(draw(st.lists(sampled_from(["Infeasible", "Deferred"]), max_size=2))),
     )
 
 
@@ -116,7 +117,7 @@ def _document(name: str, pod: Resized, spelling: st.DataObject) -> Document:
         for resource, amount in amounts.items():
             choices: list[Any] = [f"{amount}m", str(amount / 1000)] if resource == "cpu" else [str(amount), amount]
             choices += [f"{amount // 2**30}Gi"] if resource == "memory" else []
-            words[resource] = spelling.draw(st.sampled_from(choices))
+            words[resource] = spelling.draw(sampled_from(choices))
         return words
 
     def spec(number: int, item: Container) -> Document:

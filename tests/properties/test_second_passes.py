@@ -15,7 +15,7 @@ from reconciler.placement.engine.kernel import Kernel
 from tests.properties.crowded_worlds import crowded_worlds
 from tests.unit.placement.worlds import World, carried_out
 
-EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "40"))
 """3,000 take four minutes for each of the loops."""
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -23,6 +23,7 @@ from reconciler.placement.engine.kernel import Kernel
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node, node_pool, pod, shape
+from tests.properties.sampling import sampled_from
 from tests.properties.wide_volumes import waits_for_the_first, with_own_volumes
 
 DRIVER = "disk.example.com"
@@ -36,36 +37,34 @@ POOLS, TYPES = (node_pool(),), (instance_type("m-4x", zones=ZONES), instance_typ
 def storages(draw: st.DrawFn, nodes: tuple[Node, ...]) -> Storage:
     volumes, claims = [], []
     for name in NAMES:
-        mode = draw(st.sampled_from(("ReadWriteMany", "ReadWriteMany", "ReadWriteOncePod")))
+        mode = draw(sampled_from(("ReadWriteMany", "ReadWriteMany", "ReadWriteOncePod")))
         if name.startswith("w"):
             claims.append(VolumeClaim("shop", name, storage_class="waits", access_modes=(mode,)))
             continue
-        zones = draw(st.sampled_from(((), (), *((zone,) for zone in ZONES))))
+        zones = draw(sampled_from(((), (), *((zone,) for zone in ZONES))))
         terms = (NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, zones),)),) if zones else ()
-        handle = draw(st.sampled_from(("", "", "one-and-the-same")))
+        handle = draw(sampled_from(("", "", "one-and-the-same")))
         volumes.append(PersistentVolume(name, terms, driver=DRIVER, handle=handle))
         claims.append(VolumeClaim("shop", name, name, bound=True, access_modes=(mode,)))
-    keys = draw(st.sampled_from(((), (ZONE_LABEL,))))
+    keys = draw(sampled_from(((), (ZONE_LABEL,))))
     limits = [VolumeLimits(item.name, ((DRIVER, draw(st.integers(0, 3))),), ((DRIVER, keys),)) for item in nodes]
     return Storage(tuple(volumes), tuple(claims), (StorageClass("waits", DRIVER, waits=True),), tuple(limits))
 
 
 def shapes() -> st.SearchStrategy[PodShape]:
-    claims = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True).map(
-        lambda names: tuple(sorted(names))
-    )
-    cpus = st.sampled_from(("100m", "500m", "1"))
+    claims = st.lists(sampled_from(NAMES), min_size=1, max_size=3, unique=True).map(lambda names: tuple(sorted(names)))
+    cpus = sampled_from(("100m", "500m", "1"))
     return st.builds(lambda names, cpu: replace(shape(cpu), volume_claims=names), claims, cpus)
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[ClusterView, tuple[Demand, ...]]:
     nodes = tuple(
-        node(f"node-{number}", zone=draw(st.sampled_from(ZONES)), cpu=draw(st.sampled_from(("1", "2", "4"))))
+        node(f"node-{number}", zone=draw(sampled_from(ZONES)), cpu=draw(sampled_from(("1", "2", "4"))))
         for number in range(draw(st.integers(1, 4)))
     )
     there = tuple(
-        pod(f"old-{number}", node=draw(st.sampled_from(nodes)).name, pod_shape=draw(shapes()))
+        pod(f"old-{number}", node=draw(sampled_from(nodes)).name, pod_shape=draw(shapes()))
         for number in range(draw(st.integers(0, 3)))
     )
     demands = tuple(
@@ -102,7 +101,7 @@ def one_more(view: ClusterView, placement: Placement) -> Iterator[Placement]:
             yield replace(placement, occupied=occupied, unplaced=rest)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(world=worlds())
 def test_who_is_left_fits_on_no_node(world: tuple[ClusterView, tuple[Demand, ...]]) -> None:
     """As if each pod had volumes of its own: nothing that comes later makes room, so that who fits in the end would have fitted."""
@@ -114,7 +113,7 @@ def test_who_is_left_fits_on_no_node(world: tuple[ClusterView, tuple[Demand, ...
         assert faults(replace(view, storage=storage), apart, more) != (), more
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(world=worlds())
 def test_new_nodes_break_no_rule_and_are_the_same_with_all_loops(
     world: tuple[ClusterView, tuple[Demand, ...]],

@@ -22,6 +22,7 @@ from reconciler.model.overlays import NodeOverlay
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
+from tests.properties.sampling import sampled_from
 from tests.properties.wide_shapes import GENERATION, GPU
 from tests.unit.placement.worlds import ZONES
 
@@ -46,18 +47,18 @@ _ASKED = (
 @st.composite
 def pool(draw: st.DrawFn, plain: NodePool) -> NodePool:
     template = plain.template
-    some = st.lists(st.sampled_from(_ASKED), max_size=2, unique_by=lambda item: item.key)
+    some = st.lists(sampled_from(_ASKED), max_size=2, unique_by=lambda item: item.key)
     asked = (*template.requirements, *draw(st.one_of(st.just([]), some)))
     return replace(
         plain,
-        replicas=draw(st.sampled_from([*[None] * 9, 2])),
+        replicas=draw(sampled_from([*[None] * 9, 2])),
         ready=draw(st.integers(0, 15)) > 0,
         template=replace(
             template,
             requirements=asked,
-            taints=(*template.taints, *draw(st.sampled_from([(), (), (), (SOFT,)]))),
-            startup_taints=draw(st.sampled_from([(), (STARTUP,)])),
-            labels=draw(st.sampled_from([(), (("example.com/owner", "shop"),)])),
+            taints=(*template.taints, *draw(sampled_from([(), (), (), (SOFT,)]))),
+            startup_taints=draw(sampled_from([(), (STARTUP,)])),
+            labels=draw(sampled_from([(), (("example.com/owner", "shop"),)])),
         ),
     )
 
@@ -65,12 +66,12 @@ def pool(draw: st.DrawFn, plain: NodePool) -> NodePool:
 @st.composite
 def _reserved(draw: st.DrawFn, names: tuple[str, ...]) -> Offering:
     """The same reservation may be told of by several types, not always alike."""
-    zone = draw(st.sampled_from(ZONES))
-    name = draw(st.sampled_from(names))
+    zone = draw(sampled_from(ZONES))
+    name = draw(sampled_from(names))
     labels = {ZONE_LABEL: zone, CAPACITY_TYPE_LABEL: "reserved"} | ({RESERVATION: name} if name else {})
     asked = tuple(Requirement(key, Operator.IN, (value,)) for key, value in sorted(labels.items()))
-    price = draw(st.sampled_from([0.0, 0.0, 0.05]))
-    left = draw(st.sampled_from([None, 0, 1, 1, 2, 3]))
+    price = draw(sampled_from([0.0, 0.0, 0.05]))
+    left = draw(sampled_from([None, 0, 1, 1, 2, 3]))
     return Offering(zone, "reserved", price, draw(st.integers(0, 5)) > 0, asked, left)
 
 
@@ -80,9 +81,9 @@ def kind(draw: st.DrawFn, plain: InstanceType) -> InstanceType:
     offerings = [
         replace(item, available=item.available and number != gone) for number, item in enumerate(plain.offerings)
     ]
-    names = draw(st.sampled_from([("cr-1", "cr-2", "cr-3"), ("",)]))
+    names = draw(sampled_from([("cr-1", "cr-2", "cr-3"), ("",)]))
     offerings += draw(st.one_of(st.just([]), st.lists(_reserved(names), max_size=2)))
-    unpriced = draw(st.sampled_from(["none"] * 6 + ["all", *ZONES]))
+    unpriced = draw(sampled_from(["none"] * 6 + ["all", *ZONES]))
     offerings = [
         replace(item, price=0.0, price_known=False) if unpriced in {"all", item.zone} else item for item in offerings
     ]
@@ -113,13 +114,13 @@ _SET: tuple[Mapping[str, Any], ...] = (
 @st.composite
 def rival_overlays(draw: st.DrawFn) -> tuple[NodeOverlay, ...]:
     """Several, of weights that are often equal, so that some conflict with others."""
-    asked = st.lists(st.sampled_from(_OVERLAID), max_size=2, unique_by=lambda item: item.key)
+    asked = st.lists(sampled_from(_OVERLAID), max_size=2, unique_by=lambda item: item.key)
     return tuple(
         NodeOverlay(
             ObjectRef("karpenter.sh", "NodeOverlay", "", f"overlay-{number}"),
             tuple(draw(asked)),
-            draw(st.sampled_from([0, 0, 1])),
-            **draw(st.sampled_from(_SET)),
+            draw(sampled_from([0, 0, 1])),
+            **draw(sampled_from(_SET)),
         )
         for number in range(draw(st.integers(2, 5)))
     )
@@ -132,7 +133,7 @@ def overlays(draw: st.DrawFn) -> tuple[NodeOverlay, ...]:
     ref = ObjectRef("karpenter.sh", "NodeOverlay", "", "first")
     medium = (Requirement(INSTANCE_TYPE_LABEL, Operator.IN, ("medium",)),)
     return draw(
-        st.sampled_from(
+        sampled_from(
             [
                 (),
                 (),

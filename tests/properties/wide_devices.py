@@ -19,6 +19,7 @@ from reconciler.model.devices import (
     ResourceSlice,
 )
 from reconciler.model.pods import GeneratedClaim, PodShape
+from tests.properties.sampling import sampled_from
 
 DRIVER = "gpu.example.com"
 NAMESPACES = ("shop", "bank")
@@ -50,17 +51,17 @@ def _slices(draw: st.DrawFn, nodes: tuple[str, ...]) -> tuple[ResourceSlice, ...
     found = []
     odd = draw(st.integers(0, 5)) == 0
     for node in nodes:
-        for number in range(draw(st.sampled_from((0, 1, 1, 2)))):
+        for number in range(draw(sampled_from((0, 1, 1, 2)))):
             devices = tuple(
                 Device(
                     f"gpu-{number}-{index}",
-                    (((DRIVER, "size"), draw(st.sampled_from(("big", "small")))),),
+                    (((DRIVER, "size"), draw(sampled_from(("big", "small")))),),
                     simple=not (odd and draw(st.booleans())),
                 )
                 for index in range(draw(st.integers(1, 3)))
             )
-            generation = draw(st.sampled_from((1, 1, 1, 2)))
-            slices = draw(st.sampled_from((1, 1, 1, 2)))
+            generation = draw(sampled_from((1, 1, 1, 2)))
+            slices = draw(sampled_from((1, 1, 1, 2)))
             name = f"{node}-{number}"
             owner = "" if odd and draw(st.booleans()) else node
             found.append(ResourceSlice(name, DRIVER, node, owner, generation, slices, devices))
@@ -73,8 +74,8 @@ def made_name(uid: str) -> str:
 
 def _made(draw: st.DrawFn, namespace: str, uid: str, free: list[DeviceName]) -> ResourceClaim:
     """A claim that was made for the pod, nearly always; it may have its device already, taken from the free ones."""
-    owner = draw(st.sampled_from((*[uid] * 8, "another", "")))
-    name = draw(st.sampled_from((*COUNTED * 4, *SPECS)))
+    owner = draw(sampled_from((*[uid] * 8, "another", "")))
+    name = draw(sampled_from((*COUNTED * 4, *SPECS)))
     allocated: tuple[DeviceName, ...] = ()
     if free and draw(st.integers(0, 3)) == 0:
         allocated = (free.pop(draw(st.integers(0, len(free) - 1))),)
@@ -91,7 +92,7 @@ def devices(draw: st.DrawFn, nodes: tuple[str, ...]) -> Devices:
         claims += [ResourceClaim(namespace, name, spec) for name, spec in SPECS.items()]
         claims.append(ResourceClaim(namespace, "strange", SPECS["one"], ((DRIVER, "elsewhere", "gpu-9"),)))
         if every:
-            had = draw(st.sampled_from(every))
+            had = draw(sampled_from(every))
             every.remove(had)
             claims.append(ResourceClaim(namespace, "had", SPECS["one"], (had,)))
         claims += [_made(draw, namespace, uid, every) for uid in OWNERS if draw(st.booleans())]
@@ -106,15 +107,15 @@ def claims_of_a_pod() -> st.SearchStrategy[tuple[str, ...]]:
     """One that was made for a pod may be named by others, and by the very same pod."""
     made = made_name(OWNERS[0])
     few = (("had",), ("big",), ("small",), ("one",), ("strange",), ("gone",), (made,))
-    return st.sampled_from((*[()] * 20, *few))
+    return sampled_from((*[()] * 20, *few))
 
 
 def claims_of_a_bound_pod() -> st.SearchStrategy[tuple[str, ...]]:
-    return st.sampled_from(((), (), (), ("had",), ("one",), (made_name(OWNERS[0]),)))
+    return sampled_from(((), (), (), ("had",), ("one",), (made_name(OWNERS[0]),)))
 
 
 def templates_of_a_pod() -> st.SearchStrategy[tuple[str, ...]]:
-    names = st.sampled_from((*COUNTED * 6, *SPECS, "gone"))
+    names = sampled_from((*COUNTED * 6, *SPECS, "gone"))
     return st.one_of(st.just(()), names.map(lambda name: (name,)), st.just(("big", "small")))
 
 

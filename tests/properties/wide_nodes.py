@@ -24,6 +24,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement, Taint
+from tests.properties.sampling import sampled_from
 from tests.unit.placement.worlds import ZONES
 
 YOUNG_TAINTS = (
@@ -36,13 +37,13 @@ YOUNG_TAINTS = (
 @st.composite
 def node(draw: st.DrawFn, plain: Node, startup: Sequence[Taint]) -> Node:
     """The node as it is, young, or on its way out."""
-    match draw(st.sampled_from(["old", "old", "old", "old", "young", "young", "leaving", "marked"])):
+    match draw(sampled_from(["old", "old", "old", "old", "young", "young", "leaving", "marked"])):
         case "young":
             labels = tuple(item for item in plain.labels if item[0] != INITIALIZED_LABEL)
-            more = draw(st.lists(st.sampled_from([*startup, *YOUNG_TAINTS]), max_size=2, unique=True))
+            more = draw(st.lists(sampled_from([*startup, *YOUNG_TAINTS]), max_size=2, unique=True))
             return replace(plain, labels=labels, taints=(*plain.taints, *more), ready=draw(st.booleans()))
         case "leaving":
-            going = draw(st.sampled_from(["cordoned", "deleting", "disrupted"]))
+            going = draw(sampled_from(["cordoned", "deleting", "disrupted"]))
             disrupted = (Taint(DISRUPTED_TAINT, "", "NoSchedule"),) if going == "disrupted" else ()
             return replace(
                 plain,
@@ -73,10 +74,10 @@ def claim_of(item: Node, number: int, startup: Sequence[Taint], kinds: Sequence[
 @st.composite
 def node_claim(draw: st.DrawFn, number: int, pools: Sequence[NodePool], kinds: Sequence[InstanceType]) -> NodeClaim:
     """A NodeClaim on its way: Karpenter's or ours, launched or not, with more or less of it decided."""
-    pool = draw(st.sampled_from(pools))
+    pool = draw(sampled_from(pools))
     asked = draw(
         st.lists(
-            st.sampled_from(
+            sampled_from(
                 [
                     Requirement(ZONE_LABEL, Operator.IN, ZONES[:1]),
                     Requirement(ZONE_LABEL, Operator.IN, ZONES[1:]),
@@ -90,7 +91,7 @@ def node_claim(draw: st.DrawFn, number: int, pools: Sequence[NodePool], kinds: S
             unique_by=lambda item: item.key,
         )
     )
-    names = draw(st.sampled_from([("small", "medium"), ("medium",), ("large", "medium")]))
+    names = draw(sampled_from([("small", "medium"), ("medium",), ("large", "medium")]))
     labels = {**dict(pool.template.labels), NODEPOOL_LABEL: pool.name}
     labels |= {PLACEHOLDER_LABEL: "true"} if draw(st.booleans()) else {}
     found = NodeClaim(
@@ -104,7 +105,7 @@ def node_claim(draw: st.DrawFn, number: int, pools: Sequence[NodePool], kinds: S
     if draw(st.booleans()):
         return replace(found, labels=tuple(sorted(labels.items())))
     kind = next(kind for kind in kinds if kind.name == names[0])
-    zone = draw(st.sampled_from(ZONES))
+    zone = draw(sampled_from(ZONES))
     labels |= {INSTANCE_TYPE_LABEL: kind.name, ZONE_LABEL: zone, CAPACITY_TYPE_LABEL: "on-demand"}
     return replace(
         found,

@@ -19,6 +19,7 @@ from reconciler.model.pods import (
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 from reconciler.model.runtime_classes import RuntimeClass, admitted
+from tests.properties.sampling import sampled_from
 from tests.unit.placement.worlds import APPS, ZONES
 
 GPU = "example.com/gpu"
@@ -32,10 +33,8 @@ RUNTIME_CLASSES = (
 
 def _selectors() -> st.SearchStrategy[LabelSelector]:
     return st.one_of(
-        st.sampled_from(APPS).map(lambda app: LabelSelector((("app", app),))),
-        st.sampled_from(APPS).map(
-            lambda app: LabelSelector(expressions=(Requirement("app", Operator.NOT_IN, (app,)),))
-        ),
+        sampled_from(APPS).map(lambda app: LabelSelector((("app", app),))),
+        sampled_from(APPS).map(lambda app: LabelSelector(expressions=(Requirement("app", Operator.NOT_IN, (app,)),))),
         st.just(LabelSelector(expressions=(Requirement("app", Operator.EXISTS),))),
     )
 
@@ -43,14 +42,14 @@ def _selectors() -> st.SearchStrategy[LabelSelector]:
 @st.composite
 def _spreads(draw: st.DrawFn) -> TopologySpread:
     return TopologySpread(
-        draw(st.sampled_from([ZONE_LABEL, HOSTNAME_LABEL, CAPACITY_TYPE_LABEL])),
+        draw(sampled_from([ZONE_LABEL, HOSTNAME_LABEL, CAPACITY_TYPE_LABEL])),
         draw(st.integers(1, 3)),
-        draw(st.sampled_from(["DoNotSchedule", "DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"])),
+        draw(sampled_from(["DoNotSchedule", "DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"])),
         draw(_selectors()),
-        min_domains=draw(st.sampled_from([None, None, 2, 3])),
-        node_affinity_policy=draw(st.sampled_from(["Honor", "Honor", "Ignore"])),
-        node_taints_policy=draw(st.sampled_from(["Ignore", "Ignore", "Honor"])),
-        match_label_keys=draw(st.sampled_from([(), (), ("version",)])),
+        min_domains=draw(sampled_from([None, None, 2, 3])),
+        node_affinity_policy=draw(sampled_from(["Honor", "Honor", "Ignore"])),
+        node_taints_policy=draw(sampled_from(["Ignore", "Ignore", "Honor"])),
+        match_label_keys=draw(sampled_from([(), (), ("version",)])),
     )
 
 
@@ -58,16 +57,16 @@ def _spreads(draw: st.DrawFn) -> TopologySpread:
 def _terms(draw: st.DrawFn) -> PodAffinityTerm:
     red = LabelSelector((("team", "red"),))
     return PodAffinityTerm(
-        draw(st.sampled_from([ZONE_LABEL, HOSTNAME_LABEL, CAPACITY_TYPE_LABEL])),
+        draw(sampled_from([ZONE_LABEL, HOSTNAME_LABEL, CAPACITY_TYPE_LABEL])),
         draw(_selectors()),
-        namespaces=draw(st.sampled_from([(), (), ("bank",), ("bank", "shop")])),
-        namespace_selector=draw(st.sampled_from([None, None, None, LabelSelector(), red])),
-        match_label_keys=draw(st.sampled_from([(), (), ("version",)])),
+        namespaces=draw(sampled_from([(), (), ("bank",), ("bank", "shop")])),
+        namespace_selector=draw(sampled_from([None, None, None, LabelSelector(), red])),
+        match_label_keys=draw(sampled_from([(), (), ("version",)])),
     )
 
 
 def _requirements() -> st.SearchStrategy[Requirement]:
-    return st.sampled_from(
+    return sampled_from(
         [
             Requirement(ZONE_LABEL, Operator.NOT_IN, (ZONES[0],)),
             Requirement(ZONE_LABEL, Operator.IN, ZONES[1:]),
@@ -85,13 +84,13 @@ def _requirements() -> st.SearchStrategy[Requirement]:
 
 def _preferences() -> st.SearchStrategy[PreferredNodeTerm]:
     term = _requirements().map(lambda item: NodeSelectorTerm((item,)))
-    return st.builds(PreferredNodeTerm, st.sampled_from([1, 50, 100]), term)
+    return st.builds(PreferredNodeTerm, sampled_from([1, 50, 100]), term)
 
 
 @st.composite
 def _topology(draw: st.DrawFn, found: PodShape) -> PodShape:
     """With a rule on the pods around it, or a wish."""
-    match draw(st.sampled_from(["spread", "apart", "together", "wish", "company"])):
+    match draw(sampled_from(["spread", "apart", "together", "wish", "company"])):
         case "spread":
             keys = {item.topology_key for item in found.topology_spread}
             more = draw(_spreads())
@@ -105,14 +104,14 @@ def _topology(draw: st.DrawFn, found: PodShape) -> PodShape:
         case "wish":
             return replace(found, preferred_pod_anti_affinity=(WeightedPodAffinityTerm(10, draw(_terms())),))
         case _:
-            liked = WeightedPodAffinityTerm(draw(st.sampled_from([5, 50])), draw(_terms()))
+            liked = WeightedPodAffinityTerm(draw(sampled_from([5, 50])), draw(_terms()))
             return replace(found, preferred_pod_affinity=(*found.preferred_pod_affinity, liked))
 
 
 @st.composite
 def _node_rules(draw: st.DrawFn, found: PodShape) -> PodShape:
     """With a rule on the node itself, or a wish."""
-    match draw(st.sampled_from(["terms", "gpu", "prefer", "ports"])):
+    match draw(sampled_from(["terms", "gpu", "prefer", "ports"])):
         case "terms":
             term = st.lists(_requirements(), min_size=1, max_size=2).map(lambda items: NodeSelectorTerm(tuple(items)))
             return replace(found, required_node_terms=tuple(draw(st.lists(term, min_size=1, max_size=2))))
@@ -121,7 +120,7 @@ def _node_rules(draw: st.DrawFn, found: PodShape) -> PodShape:
         case "prefer":
             return replace(found, preferred_node_terms=(*found.preferred_node_terms, draw(_preferences())))
         case _:
-            return replace(found, host_ports=(draw(st.sampled_from(PORTS)),))
+            return replace(found, host_ports=(draw(sampled_from(PORTS)),))
 
 
 @st.composite
@@ -129,12 +128,12 @@ def changed(draw: st.DrawFn, plain: PodShape) -> PodShape:
     """The shape with up to two more rules."""
     found = replace(
         plain,
-        namespace=draw(st.sampled_from(["shop", "shop", "bank"])),
-        labels=tuple(sorted({**dict(plain.labels), "version": draw(st.sampled_from(["1", "2"]))}.items())),
+        namespace=draw(sampled_from(["shop", "shop", "bank"])),
+        labels=tuple(sorted({**dict(plain.labels), "version": draw(sampled_from(["1", "2"]))}.items())),
     )
-    for rule in draw(st.sampled_from([(), (), (_topology,), (_topology,), (_node_rules,), (_topology, _node_rules)])):
+    for rule in draw(sampled_from([(), (), (_topology,), (_topology,), (_node_rules,), (_topology, _node_rules)])):
         found = draw(rule(found))
-    return _run_by(found, draw(st.sampled_from(["", "", "", "", "", "", "", "sandbox", "special", "gone"])))
+    return _run_by(found, draw(sampled_from(["", "", "", "", "", "", "", "sandbox", "special", "gone"])))
 
 
 def _run_by(shape: PodShape, name: str) -> PodShape:

@@ -21,6 +21,7 @@ from reconciler.model.storage import (
     VolumeClaim,
     VolumeLimits,
 )
+from tests.properties.sampling import sampled_from
 
 DISKS, FILES = "disk.example.com", "files.example.com"
 NAMES = ("data-0", "data-1", "data-2", "data-3")
@@ -65,13 +66,13 @@ def _volume(
 ) -> PersistentVolume:
     return PersistentVolume(
         name,
-        terms=draw(st.sampled_from(REACHES[:4] if states == SOUND else REACHES)),
-        labels=draw(st.sampled_from(LABELS)),
+        terms=draw(sampled_from(REACHES[:4] if states == SOUND else REACHES)),
+        labels=draw(sampled_from(LABELS)),
         storage_class=storage_class,
-        capacity=draw(st.sampled_from((10, 100))),
+        capacity=draw(sampled_from((10, 100))),
         access_modes=modes,
-        driver=draw(st.sampled_from((DISKS, DISKS, FILES, ""))),
-        handle=draw(st.sampled_from(("", "", "one-and-the-same"))),
+        driver=draw(sampled_from((DISKS, DISKS, FILES, ""))),
+        handle=draw(sampled_from(("", "", "one-and-the-same"))),
     )
 
 
@@ -79,7 +80,7 @@ def _claim(
     draw: st.DrawFn, namespace: str, name: str, states: tuple[str, ...]
 ) -> tuple[VolumeClaim, PersistentVolume | None]:
     """A claim, and the volume it is bound to."""
-    modes = draw(st.sampled_from(MODES))
+    modes = draw(sampled_from(MODES))
     plain = VolumeClaim(namespace, name, storage_class="disks", requested=50, access_modes=modes)
     bound = VolumeClaim(
         namespace, name, f"pv-{namespace}-{name}", bound=True, storage_class="disks", access_modes=modes
@@ -89,7 +90,7 @@ def _claim(
         VolumeClaim(namespace, name, storage_class=item, requested=50, access_modes=modes)
         for item in ("disks", "disks", "files", "ready", None)
     )
-    being_made = replace(waiting[0], selected_node=draw(st.sampled_from(("node-0", "node-1", "gone"))))
+    being_made = replace(waiting[0], selected_node=draw(sampled_from(("node-0", "node-1", "gone"))))
     odd = (
         VolumeClaim(namespace, name, bound.volume, storage_class="disks", access_modes=modes),
         VolumeClaim(namespace, name, storage_class="disks", lost=True, access_modes=modes),
@@ -99,13 +100,13 @@ def _claim(
             for item in ("at-once", "gone", "")
         ),
     )
-    match draw(st.sampled_from(states)):
+    match draw(sampled_from(states)):
         case "bound":
             return bound, volume
         case "waiting":
-            return draw(st.sampled_from((*waiting, *waiting, being_made))), None
+            return draw(sampled_from((*waiting, *waiting, being_made))), None
         case "odd":
-            return draw(st.sampled_from(odd)), None
+            return draw(sampled_from(odd)), None
         case _:
             return (bound, None) if draw(st.booleans()) else (plain, None)
 
@@ -118,7 +119,7 @@ def _ephemeral_claim(
     draw: st.DrawFn, namespace: str, uid: str, states: tuple[str, ...]
 ) -> tuple[VolumeClaim, PersistentVolume | None]:
     """Made for the pod, nearly always; else one of that name stood in the way."""
-    controller = draw(st.sampled_from((*[uid] * 8, "another", "")))
+    controller = draw(sampled_from((*[uid] * 8, "another", "")))
     claim, volume = _claim(draw, namespace, ephemeral_name(uid), states)
     return replace(claim, controller=controller), volume
 
@@ -126,7 +127,7 @@ def _ephemeral_claim(
 @st.composite
 def storages(draw: st.DrawFn, nodes: tuple[str, ...]) -> Storage:
     """nodes: names of those that may limit what they attach."""
-    states = draw(st.sampled_from((SOUND, SOUND, SOUND, ANY)))
+    states = draw(sampled_from((SOUND, SOUND, SOUND, ANY)))
     claims: list[VolumeClaim] = []
     volumes: list[PersistentVolume] = []
     for namespace in NAMESPACES:
@@ -135,9 +136,9 @@ def storages(draw: st.DrawFn, nodes: tuple[str, ...]) -> Storage:
         claims += [claim for claim, _ in drawn]
         volumes += [volume for _, volume in drawn if volume is not None]
     for index in range(draw(st.integers(0, 2))):
-        kind = draw(st.sampled_from(("ready", "ready", "disks")))
-        volumes.append(_volume(draw, f"ready-{index}", draw(st.sampled_from(MODES)), kind))
-    topology = draw(st.sampled_from(((), ((DISKS, (ZONE_LABEL,)), (FILES, ())), ((DISKS, (HOSTNAME_LABEL,)),))))
+        kind = draw(sampled_from(("ready", "ready", "disks")))
+        volumes.append(_volume(draw, f"ready-{index}", draw(sampled_from(MODES)), kind))
+    topology = draw(sampled_from(((), ((DISKS, (ZONE_LABEL,)), (FILES, ())), ((DISKS, (HOSTNAME_LABEL,)),))))
     limits = tuple(
         VolumeLimits(name, ((DISKS, draw(st.integers(0, 3))), (FILES, draw(st.integers(1, 4)))), topology)
         for name in nodes
@@ -153,9 +154,9 @@ def storages(draw: st.DrawFn, nodes: tuple[str, ...]) -> Storage:
 
 def claims_of_a_pod() -> st.SearchStrategy[tuple[str, ...]]:
     """Several pods often have the first one, and one that was made for a pod may have more users."""
-    one = st.sampled_from((NAMES[0], *NAMES)).map(lambda name: (name,))
+    one = sampled_from((NAMES[0], *NAMES)).map(lambda name: (name,))
     names = (*NAMES, *NAMES, *NAMES, MISSING, ephemeral_name(OWNERS[0]))
-    several = st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True).map(tuple)
+    several = st.lists(sampled_from(names), min_size=1, max_size=3, unique=True).map(tuple)
     return st.one_of(st.just(()), one, one, one, several)
 
 
@@ -163,7 +164,7 @@ def claims_of_a_pod() -> st.SearchStrategy[tuple[str, ...]]:
 def with_volumes(draw: st.DrawFn, plain: PodShape, uid: str) -> PodShape:
     """The shape of the pod of that UID with volumes, some of which are its own while it lives."""
     named = draw(claims_of_a_pod())
-    own = draw(st.sampled_from(((), (), ((ephemeral_name(uid), uid),))))
+    own = draw(sampled_from(((), (), ((ephemeral_name(uid), uid),))))
     return replace(plain, volume_claims=tuple(sorted({*named, *(name for name, _ in own)})), ephemeral_claims=own)
 
 

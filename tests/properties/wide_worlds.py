@@ -24,6 +24,7 @@ from reconciler.model.workloads import DaemonSet
 from reconciler.placement.problem import PlacementOptions
 from tests.builders import shape
 from tests.properties import wide_catalogue, wide_devices, wide_nodes, wide_volumes
+from tests.properties.sampling import sampled_from
 from tests.properties.wide_shapes import changed
 from tests.unit.placement.worlds import World, pools, shapes, worlds
 
@@ -36,11 +37,11 @@ STARTUP = (wide_catalogue.STARTUP,)
 def _options(draw: st.DrawFn) -> PlacementOptions:
     return PlacementOptions(
         include_pending=draw(st.booleans()),
-        chunks_per_node=draw(st.sampled_from([None, None, 1, 3])),
-        instance_types=draw(st.sampled_from([20, 20, 2, 1])),
-        back_offs=draw(st.sampled_from([frozenset(), frozenset(), frozenset({("medium", "zone-b", "on-demand")})])),
-        spot_share=draw(st.sampled_from([1.0, 1.0, 0.34])),
-        leaving=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"node-2", "claim-0"})])),
+        chunks_per_node=draw(sampled_from([None, None, 1, 3])),
+        instance_types=draw(sampled_from([20, 20, 2, 1])),
+        back_offs=draw(sampled_from([frozenset(), frozenset(), frozenset({("medium", "zone-b", "on-demand")})])),
+        spot_share=draw(sampled_from([1.0, 1.0, 0.34])),
+        leaving=draw(sampled_from([frozenset(), frozenset(), frozenset({"node-2", "claim-0"})])),
     )
 
 
@@ -61,7 +62,7 @@ def _nodes(draw: st.DrawFn, world: World) -> tuple[tuple[Node, ...], tuple[NodeC
     ]
     claims += [
         draw(wide_nodes.node_claim(number, world.node_pools, world.instance_types))
-        for number in range(draw(st.sampled_from([0, 0, 1, 2])) if world.node_pools else 0)
+        for number in range(draw(sampled_from([0, 0, 1, 2])) if world.node_pools else 0)
     ]
     return nodes, tuple(sorted(claims, key=lambda item: item.name))
 
@@ -120,14 +121,14 @@ def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
         plain = draw(st.one_of(*[st.just(SMALL)] * 4, shapes().flatmap(changed)))
         wide = draw(attaching(plain, kinds, f"pod-{number}"))
         ref = ObjectRef("", POD_KIND, wide.namespace, f"pod-{number}")
-        priority = draw(st.sampled_from([0, 0, 5]))
+        priority = draw(sampled_from([0, 0, 5]))
         found.append(
             Demand(
                 ref,
                 (ChunkGroup(wide, 1),),
                 1,
                 priority=priority,
-                opens_nodes=draw(st.sampled_from([True, True, False])),
+                opens_nodes=draw(sampled_from([True, True, False])),
             )
         )
     return tuple(found)
@@ -142,7 +143,7 @@ def wide_worlds(draw: st.DrawFn) -> World:
         node_pools=tuple(draw(wide_catalogue.pool(item)) for item in found),
         instance_types=tuple(draw(wide_catalogue.kind(item)) for item in plain.instance_types),
     )
-    kinds = draw(st.sampled_from(["none", "none", "volumes", "volumes", "devices", "devices", "both"]))
+    kinds = draw(sampled_from(["none", "none", "volumes", "volumes", "devices", "devices", "both"]))
     nodes, claims = draw(_nodes(world))
     names = tuple(item.name for item in nodes)
     pods = tuple(draw(_bound(item, kinds)) for item in world.view.pods)
@@ -152,7 +153,7 @@ def wide_worlds(draw: st.DrawFn) -> World:
         nodes=nodes,
         node_claims=claims,
         pods=tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name))),
-        daemon_sets=(*world.view.daemon_sets, *draw(st.sampled_from([(), (driver,)]))),
+        daemon_sets=(*world.view.daemon_sets, *draw(sampled_from([(), (driver,)]))),
         namespaces=NAMESPACES,
         storage=draw(wide_volumes.storages(names)) if kinds in {"volumes", "both"} else Storage(),
     )

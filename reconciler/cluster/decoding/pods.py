@@ -6,14 +6,13 @@ from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.shapes import ShapePool
 from reconciler.model.nodes import DO_NOT_DISRUPT
 from reconciler.model.pods import FINISHED_PHASES, Pod
-from reconciler.model.provisioning_requests import CONSUME_ANNOTATIONS
+from reconciler.model.provisioning_requests import CLASS_ANNOTATIONS, CONSUME_ANNOTATIONS
 
 _POD_ANNOTATIONS = frozenset(
     {
         DO_NOT_DISRUPT,
         *CONSUME_ANNOTATIONS,
-        "autoscaling.x-k8s.io/provisioning-class-name",
-        "cluster-autoscaler.kubernetes.io/provisioning-class-name",
+        *CLASS_ANNOTATIONS,
     }
 )
 

@@ -150,6 +150,23 @@ class EmbeddedCluster:
             self._thread.join()
             self._thread = None
 
+    # What a snapshot is taken of
+
+    def read(self, resource: Resource) -> Iterator[Body]:
+        """Every object of a kind as the API has it."""
+        with self._lock:
+            found = self._world.store.all(*resource.key)
+        for ref, body in found:
+            if not resource.name or (ref.namespace, ref.name) == (resource.namespace, resource.name):
+                yield body
+
+    def read_scaled(self) -> Iterator[tuple[Resource, Body]]:
+        """Every object of the kinds that have a scale and that headroom does not know by name."""
+        with self._lock:
+            kinds = list(self._world.store.scaled.values())
+        for resource in kinds:
+            yield from ((resource, body) for body in self.read(resource))
+
     # What else a test, a demo or a simulation may do
 
     @property
@@ -242,7 +259,11 @@ class EmbeddedCluster:
                 )
             case Annotate():
                 return store.annotate(
-                    write.ref, dict(write.annotations), Manager(OWN_MANAGER, "Update"), dry_run=dry_run
+                    write.ref,
+                    dict(write.annotations),
+                    Manager(OWN_MANAGER, "Update"),
+                    taints=write.taints,
+                    dry_run=dry_run,
                 )
             case Delete():
                 return store.delete(write.ref, write.uid, dry_run=dry_run)

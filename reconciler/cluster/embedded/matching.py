@@ -9,46 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from reconciler.model.pods import NodeSelectorTerm, PodShape
-from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.requirements import Requirement, Taint
 
 METADATA_NAME = "metadata.name"
 _KEEPS_OUT = {"NoSchedule", "NoExecute"}
 
 
-def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """One node selector requirement, as kube-scheduler judges it: NotIn holds where the label is absent."""
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case Operator.IN:
-            return value is not None and value in requirement.values
-        case Operator.NOT_IN:
-            return value is None or value not in requirement.values
-        case Operator.EXISTS:
-            return value is not None
-        case Operator.DOES_NOT_EXIST:
-            return value is None
-        case _:
-            return _compares(requirement, value)
-
-
-def _compares(requirement: Requirement, value: str | None) -> bool:
-    try:
-        number, bound = int(value or ""), int(requirement.values[0])
-    except (ValueError, IndexError):
-        return False
-    match requirement.operator:
-        case Operator.GT:
-            return number > bound
-        case Operator.LT:
-            return number < bound
-        case Operator.GTE:
-            return number >= bound
-        case _:
-            return number <= bound
-
-
 def all_hold(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
-    return all(holds(requirement, labels) for requirement in requirements)
+    return all(requirement.holds(labels.get(requirement.key)) for requirement in requirements)
 
 
 def selects(shape: PodShape, labels: Mapping[str, str], node: str = "") -> bool:

@@ -6,16 +6,18 @@ Bodies are replaced, never changed in place, so that whoever holds one holds a p
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.cluster.embedded.admission import admit, check_version, resource_of
 from reconciler.cluster.embedded.fields import Manager, Merge, Owners, fields_of, fields_v1, merge, update
+from reconciler.cluster.node_taints import with_taints
 from reconciler.cluster.resources import Resource
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Taint
 
 Body = Mapping[str, Any]
 Listener = Callable[[ObjectRef, Body | None, Body | None], None]
@@ -92,9 +94,15 @@ class ObjectStore:
         return self._admit(ref, stored, merged, stored.body, dry_run=dry_run)
 
     def annotate(
-        self, ref: ObjectRef, annotations: Mapping[str, str | None], manager: Manager, *, dry_run: bool = False
+        self,
+        ref: ObjectRef,
+        annotations: Mapping[str, str | None],
+        manager: Manager,
+        *,
+        taints: Sequence[tuple[Taint, bool]] = (),
+        dry_run: bool = False,
     ) -> bool:
-        """A merge patch of annotations; None removes. Raises `Missing`."""
+        """A merge patch of annotations; None removes. taints: those that a node is to carry or not. Raises `Missing`."""
         stored = self._stored(ref)
         metadata = dict(stored.body["metadata"])
         merged = {**(metadata.get("annotations") or {}), **annotations}
@@ -102,6 +110,8 @@ class ObjectStore:
         if not metadata["annotations"]:
             del metadata["annotations"]
         body = {**stored.body, "metadata": metadata}
+        if taints:
+            body["spec"] = {**(stored.body.get("spec") or {}), "taints": with_taints(stored.body, taints)}
         owners = update(stored.body, body, stored.owners, manager)
         return self._admit(ref, stored, Merge(body, owners), stored.body, dry_run=dry_run)
 

@@ -1,12 +1,14 @@
 """Takes a snapshot of a cluster: what planning needs and nothing else.
 
 Pods, templates and nodes are reduced to a list of fields that are known to matter. So environment variables, commands,
-images, foreign annotations and addresses never get in, and no list of secrets has to be complete.
+images, foreign annotations and addresses never get in, and no list of secrets has to be complete. Of what is kept whole,
+such as parameters and labels, texts that look like a credential are masked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from reconciler.cluster.snapshot.storage import ANNOTATIONS, reduced
 from reconciler.manifests.instance_types import instance_types_document
 from reconciler.manifests.job import ENDINGS
 from reconciler.model.nodes import InstanceType
+from reconciler.model.redaction import redacted
 
 Json = Any
 
@@ -43,18 +46,42 @@ _WORKLOAD_STATUS = ("replicas", "succeeded", "active")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
+Read = Callable[[Resource], Iterable[Mapping[str, Any]]]
+"""Every object of a kind, none when the cluster has not the kind."""
+Scaled = Iterable[tuple[Resource, Mapping[str, Any]]]
+"""Objects with a scale, of kinds that headroom does not know by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """files: contents by name. counts: the number of objects by plural."""
+
+    files: Mapping[str, bytes]
+    counts: Mapping[str, int]
+
+
 def capture(
-    read: Callable[[Resource], Iterable[Mapping[str, Any]]],
+    read: Read,
     path: str | Path,
     catalog: Iterable[InstanceType] = (),
-    scaled: Iterable[tuple[Resource, Mapping[str, Any]]] = (),
+    scaled: Scaled = (),
     inventory: InventoryParent | None = None,
-) -> dict[str, int]:
-    """Writes a folder or .tar.gz; the number of objects by plural. Equal clusters give equal bytes.
+) -> Mapping[str, int]:
+    """As `captured`, written to a folder or .tar.gz. Raises `Invalid` too, when the place cannot be written."""
+    found = captured(read, catalog, scaled, inventory)
+    write_snapshot(path, found.files)
+    return found.counts
 
-    read: every object of a kind, none when the cluster has not the kind. scaled: objects of other kinds with a scale.
+
+def captured(
+    read: Read,
+    catalog: Iterable[InstanceType] = (),
+    scaled: Scaled = (),
+    inventory: InventoryParent | None = None,
+) -> Captured:
+    """A snapshot's files. Equal clusters give equal bytes. Raises what `read` does.
+
     inventory: what it remembers decides which requests may run still; no other ConfigMap is read.
-    Raises what `read` does, and `Invalid` when the place cannot be written.
     """
     lists: dict[str, list[Json]] = {}
     counts: dict[str, int] = {}
@@ -70,8 +97,7 @@ def capture(
     types = instance_types_document(catalog)
     if types:
         files[CATALOG_FILE] = _printed(types)
-    write_snapshot(path, files)
-    return counts
+    return Captured(files, counts)
 
 
 def _place(item: Mapping[str, Any]) -> tuple[str, str]:
@@ -87,7 +113,22 @@ def _printed(document: Json) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
-def _cleaned(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
+def _cleaned(resource: Resource, item: Mapping[str, Any]) -> Json:
+    return _masked(_kept(resource, item))
+
+
+def _masked(value: Json, key: str = "") -> Json:
+    """With texts masked that look like a credential; flags and numbers are none, whatever they are called."""
+    if isinstance(value, str):
+        return redacted(value, key)
+    if isinstance(value, Mapping):
+        return {name: _masked(inner, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_masked(inner, key) for inner in value]
+    return value
+
+
+def _kept(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
     body = dict(item)
     metadata = body.get("metadata") or {}
     kind = {

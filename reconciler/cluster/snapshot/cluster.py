@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Self
 
 from reconciler.cluster.inventory import InventoryParent
-from reconciler.cluster.snapshot.files import read_snapshot
+from reconciler.cluster.snapshot.files import Snapshot, read_snapshot, snapshot_of
 from reconciler.cluster.view import ViewStore
 from reconciler.model.changes import Outcome, Write, WriteResult
 from reconciler.model.view import ClusterView
@@ -17,13 +19,21 @@ class SnapshotCluster:
     """ports.Cluster for a snapshot's folder or archive, read when it is first looked at."""
 
     def __init__(self, path: str, inventory: InventoryParent | None = None) -> None:
-        self._path = path
+        self._name = f"snapshot:{path}"
+        self._read: Callable[[], Snapshot] = partial(read_snapshot, path)
         self._inventory = inventory
         self._view: ClusterView | None = None
 
+    @classmethod
+    def of_files(cls, name: str, files: Mapping[str, bytes], inventory: InventoryParent | None = None) -> Self:
+        """One whose files were read already. name: as messages call it."""
+        made = cls("", inventory)
+        made._name, made._read = name, partial(snapshot_of, name, files)
+        return made
+
     @property
     def name(self) -> str:
-        return f"snapshot:{self._path}"
+        return self._name
 
     def start(self, changed: Callable[[], None]) -> None:
         """Nothing ever changes in it."""
@@ -31,7 +41,7 @@ class SnapshotCluster:
     def view(self) -> ClusterView:
         """Raises `Invalid` when the snapshot cannot be read."""
         if self._view is None:
-            snapshot = read_snapshot(self._path)
+            snapshot = self._read()
             store = ViewStore(self._inventory, catalog=snapshot.catalog)
             for resource, items in snapshot.objects.items():
                 store.replace(resource, items)

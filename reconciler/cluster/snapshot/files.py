@@ -47,7 +47,12 @@ def file_of(resource: Resource) -> str:
 
 def read_snapshot(path: str | Path) -> Snapshot:
     """The objects and the catalog of a folder or archive. Raises `Invalid` naming the file."""
-    files, others = _read_files(Path(path))
+    return snapshot_of(str(path), *_read_files(Path(path)))
+
+
+def snapshot_of(path: str, files: Mapping[str, bytes], others: Iterable[str] = ()) -> Snapshot:
+    """Of files that were read already. path: where, for messages; others: names of what is there beside lists."""
+    others = list(others)
     objects: dict[Resource, list[msgspec.Raw]] = {}
     catalog: tuple[InstanceType, ...] = ()
     kinds = WorkloadKinds()

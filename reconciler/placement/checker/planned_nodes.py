@@ -31,7 +31,7 @@ from reconciler.placement.checker.node_ports import clashing_ports
 from reconciler.placement.checker.offerings import labels_as_offered, labels_of, offerings_for, systems_for
 from reconciler.placement.checker.overlays import labels_for_overlays, overlaid_capacity, overlaid_price
 from reconciler.placement.checker.resources_fit import daemon_runs, loads, overcommitted
-from reconciler.placement.checker.taint_toleration import taint_violations
+from reconciler.placement.checker.taint_toleration import own_taint_violations, taint_violations
 from reconciler.placement.checker.volumes import Volumes
 
 _SAME_PRICE = 1e-6
@@ -74,7 +74,7 @@ class PlannedNodes:
 
     def node(self, planned: PlannedNode, number: int) -> CheckedNode:
         """A label that differs between variants is not decided."""
-        taints = self._problem.pools[planned.node_pool].template.taints
+        taints = (*self._problem.pools[planned.node_pool].template.taints, *planned.taints)
         return CheckedNode(f"planned-{number}", self._listing(planned).labels, taints)
 
     def violations(self, planned: PlannedNode, node: CheckedNode) -> Iterable[str]:
@@ -89,6 +89,7 @@ class PlannedNodes:
         listing = self._listing(planned)
         yield from listing.broken
         yield from _price_violations(planned, listing.prices)
+        yield from own_taint_violations(planned.taints, node)
         load = loads(node)
         for variant in listing.variants:
             yield from variant.broken

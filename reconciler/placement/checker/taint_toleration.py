@@ -20,6 +20,23 @@ def taint_violations(node: CheckedNode, shape: PodShape) -> Iterable[str]:
         yield "a taint is not tolerated"
 
 
+def own_taint_violations(taints: tuple[Taint, ...], node: CheckedNode) -> Iterable[str]:
+    """Of a planned node: what has a taint of its own is alone on nodes that have it. taints: beside those of its pool."""
+    for shape in node.shapes():
+        if taints != (() if shape.own_taint is None else (shape.own_taint,)):
+            yield "chunks are with others than those that the node is for"
+        if untolerated(taints, shape):
+            yield "a taint of its own is not tolerated"
+
+
+def reserved_violations(node: CheckedNode) -> Iterable[str]:
+    """Of a node that is there: chunks for which nodes may be made are on one of their own."""
+    for item in node.occupants:
+        taint = item.shape.own_taint
+        if taint is not None and item.demand is not None and item.demand.opens_nodes and taint not in node.taints:
+            yield f"{node.name}: chunks are on a node that was not made for them alone"
+
+
 def untolerated(taints: Iterable[Taint], shape: PodShape) -> list[Taint]:
     return [
         taint

@@ -29,7 +29,7 @@ from reconciler.placement.checker.reservations import reservation_violations
 from reconciler.placement.checker.resources_fit import fit_violations
 from reconciler.placement.checker.sample_nodes import SampleNodes
 from reconciler.placement.checker.spot_share import spot_violations
-from reconciler.placement.checker.taint_toleration import lasting_taints
+from reconciler.placement.checker.taint_toleration import lasting_taints, reserved_violations
 from reconciler.placement.checker.topology_spread import spread_violations
 from reconciler.placement.checker.volumes import Volumes
 from reconciler.placement.problem import Problem
@@ -87,6 +87,7 @@ def existing_violations(
     yield from readiness_violations(node)
     for shape in node.shapes():
         yield from (f"{node.name}: {words}" for words in shape_violations(volumes, node, shape))
+    yield from reserved_violations(node)
     yield from port_violations(node)
     yield from fit_violations(problem, arriving, node)
 

@@ -1,4 +1,7 @@
-"""Taints and tolerations: kube-scheduler's plugin TaintToleration. NoSchedule and NoExecute keep a pod off that does not tolerate them."""
+"""Taints and tolerations: kube-scheduler's plugin TaintToleration. NoSchedule and NoExecute keep a pod off that does not tolerate them.
+
+Chunks with a taint of their own are placed on nodes that have it, and on no other, as long as nodes may be made for them.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ class TaintToleration(Stateless):
     def __init__(self, names: Sequence[str], taints: Sequence[tuple[Taint, ...]]) -> None:
         self._names = names
         self._taints = taints
+        self._with_taint: dict[Taint, Mask] = {}
         self._masks: dict[tuple[Toleration, ...], Mask] = {}
 
     def concerns(self, batch: Batch) -> bool:
@@ -46,7 +50,18 @@ class TaintToleration(Stateless):
         return mask
 
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
-        return np.where(self.tolerating(batch.needs.shape.tolerations)[bins], PLENTY, 0)
+        shape = batch.needs.shape
+        able = self.tolerating(shape.tolerations)[bins]
+        if shape.own_taint is not None and batch.opens_nodes:
+            able = able & self._having(shape.own_taint)[bins]
+        return np.where(able, PLENTY, 0)
+
+    def _having(self, taint: Taint) -> Mask:
+        mask = self._with_taint.get(taint)
+        if mask is None:
+            found = [taint in taints for taints in self._taints]
+            mask = self._with_taint[taint] = np.array(found, dtype=np.bool_)
+        return mask
 
     def cause(self, batch: Batch, number: int) -> str:
         del batch, number
@@ -55,6 +70,9 @@ class TaintToleration(Stateless):
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         """The node with the fewest taints that are in the way."""
         tolerations = batch.needs.shape.tolerations
+        tolerating = [number for number in bins if tolerated(self._taints[number], tolerations)]
+        if tolerating:
+            return f"{self._names[tolerating[0]]} was not made for it alone"
         missed = {
             self._names[number]: [taint for taint in self._taints[number] if not tolerated((taint,), tolerations)]
             for number in bins

@@ -4,6 +4,8 @@ Many chunks are placed in their order, without looking back (see pack). Now and 
 order or another zone would do. Where few have to move, the answer is compared with every other way (see search). Where some more have,
 it is compared with that of other orders (see orders). The first of equal answers stays. Large placements are placed once, so that
 nothing of this costs them anything.
+
+What gets no place at all must not make the others' placement dearer by being many: the others are looked at once more without it.
 """
 
 from __future__ import annotations
@@ -35,6 +37,35 @@ MOST_PAIRS = 2000
 
 def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
     """Places all batches; returns how many chunks of each found no place, by batch number (those with some)."""
+    saved = state.save()
+    missing, moving = _place_best_of(state, batches)
+    refused = {
+        batch.number: batch.count for batch in batches if not batch.waits and missing.get(batch.number) == batch.count
+    }
+    rest = [batch for batch in batches if batch.number not in refused]
+    if not rest or _bounds_passed(moving - sum(refused.values())) == _bounds_passed(moving):
+        return missing
+    if len(rest) * (state.base + state.planned.count) > MOST_PAIRS:
+        return missing
+    known = score_of(state, batches, missing)
+    state.start_again(saved)
+    without, _ = _place_best_of(state, rest)
+    # Others that are placed more closely may leave room for them.
+    found = Packer(state, batches).place_rest(without | refused)
+    if score_of(state, batches, found) <= known:
+        return found
+    state.start_again(saved)
+    missing, _ = _place_best_of(state, batches)
+    return missing
+
+
+def _bounds_passed(moving: int) -> int:
+    """The more of them, the less is tried for these many chunks."""
+    return sum(moving > bound for bound in (MOST_CHUNKS, MOST_ORDERED))
+
+
+def _place_best_of(state: State, batches: Sequence[Batch]) -> tuple[dict[int, int], int]:
+    """What place_best returns, and how many chunks did not stay where they were."""
     packer = Packer(state, batches)
     saved = state.save()
     closed = _closed(state, batches)
@@ -42,9 +73,10 @@ def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
     bins = state.base + state.planned.count
     # Preferences are given up in an order of their own, which price must not change.
     if packer.moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS or any(item.preferences for item in batches):
-        return missing
+        return missing, packer.moving
     if not missing and not state.planned.count:
-        return missing
+        return missing, packer.moving
+    moving = packer.moving
     known = score_of(state, batches, missing)
     if closed is not None:
         constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
@@ -57,7 +89,7 @@ def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
         search = Search(state, packer, batches, better_than=known)
         steps = search.best(left)
         if steps is not None:
-            return _carried_out(state, steps, search, packer)
+            return _carried_out(state, steps, search, packer), moving
     elif sum(left.values()) <= MOST_ORDERED:
         for order in other_orders(state, batches, missing):
             state.start_again(saved)
@@ -66,7 +98,7 @@ def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
                 known, chosen = found, order
     state.start_again(saved)
     packer = Packer(state, chosen)
-    return _with_the_last(state, packer, batches, packer.place_all())
+    return _with_the_last(state, packer, batches, packer.place_all()), moving
 
 
 def _closed(state: State, batches: Sequence[Batch]) -> dict[int, dict[Combination, int]] | None:
@@ -87,7 +119,8 @@ def _closed(state: State, batches: Sequence[Batch]) -> dict[int, dict[Combinatio
 
 def _with_the_last(state: State, packer: Packer, batches: Sequence[Batch], missing: dict[int, int]) -> dict[int, int]:
     """Every way is looked at for the few that found no place, with all others where they are now: as the next pass would."""
-    left = {number: count for number, count in missing.items() if not batches[number].waits}
+    waiting = {batch.number for batch in batches if batch.waits}
+    left = {number: count for number, count in missing.items() if number not in waiting}
     if not 0 < sum(left.values()) <= MOST_CHUNKS or state.base + state.planned.count > MOST_BINS:
         return missing
     search = Search(state, packer, batches, better_than=score_of(state, batches, missing))

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-import numpy as np
-
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import State
+from reconciler.placement.label_table import distinct
 from reconciler.placement.offers.pool_offers import NoRows
 from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, one_of
 
@@ -66,7 +65,7 @@ def _combinations(state: State, batch: Batch, keys: Sequence[str]) -> list[Combi
 def _existing_values(state: State, batch: Batch, key: str) -> set[str | None]:
     mask = state.bins.usable & state.bins.node_affinity.meeting(batch.needs.terms)
     codes, cells = state.bins.table.column(key)
-    seen = {cells[code] for code in np.unique(codes[mask]).tolist()}
+    seen = {cells[code] for code in distinct(codes[mask])}
     return {cell for cell in seen if not isinstance(cell, tuple)}
 
 
@@ -81,7 +80,7 @@ def _makeable(state: State, batch: Batch, keys: Sequence[str]) -> dict[str, set[
             for key in keys:
                 if key in offers.offerings.table.keys:
                     codes, cells = offers.offerings.table.column(key)
-                    found = (cells[code] for code in np.unique(codes[rows]).tolist())
+                    found = (cells[code] for code in distinct(codes[rows]))
                     made[key] |= {cell for cell in found if not isinstance(cell, tuple)}
                 else:
                     values = own.get(key)

@@ -17,16 +17,15 @@ from reconciler.placement.engine.arrays import COUNTS, NODES
 from reconciler.placement.engine.grow import grow, growable
 from reconciler.placement.engine.host_caps import Task, existing_caps, host_caps
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.nodes.existing import HELD, OTHER
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.offers.node_templates import NodeTemplate
 
 
-def fill_existing(state: State, task: Task, count: int, only: Mask | None = None) -> int:
-    """Places up to `count` chunks on existing bins; returns how many. only: no other bins."""
-    fits = existing_fits(state, task, only)
+def fill_existing(state: State, task: Task, count: int) -> int:
+    """Places up to `count` chunks on existing bins; returns how many."""
+    fits = existing_fits(state, task)
     if fits is None:
         return 0
     chosen = choose(fits, state.bins.rank, state.fullness, count, single=task.single)
@@ -35,6 +34,19 @@ def fill_existing(state: State, task: Task, count: int, only: Mask | None = None
     for number, amount in chosen:
         state.put_existing(task.batch, number, amount)
     return sum(amount for _, amount in chosen)
+
+
+def fill_one(state: State, task: Task, number: int, count: int) -> int:
+    """Places up to `count` chunks on one existing bin, where they were before; returns how many. It need not be open to new ones."""
+    bins = np.array([number], dtype=np.int64)
+    bins, most = _within(state.constraints_on_nodes, task.batch, bins)
+    if not len(bins):
+        return 0
+    caps = existing_caps(state, task, bins)
+    placed = min(count, int(most[0]) if caps is None else min(int(most[0]), int(caps[0])))
+    if placed > 0:
+        state.put_existing(task.batch, number, placed)
+    return max(0, placed)
 
 
 def _one_of_a_host(state: State, chosen: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -46,11 +58,11 @@ def _one_of_a_host(state: State, chosen: Sequence[tuple[int, int]]) -> list[tupl
     return list(by_host.values())
 
 
-def existing_fits(state: State, task: Task, only: Mask | None = None) -> Amounts | None:
-    """How many chunks each existing bin takes; None when it is none on any for a plain reason. only: no other bins."""
+def existing_fits(state: State, task: Task) -> Amounts | None:
+    """How many chunks each existing bin takes; None when it is none on any for a plain reason."""
     if not state.base:
         return None
-    mask = np.ones(state.base, dtype=np.bool_) if only is None else only
+    mask = np.ones(state.base, dtype=np.bool_)
     for key, values in task.where.entries:
         codes, cells = state.bins.table.column(key)
         undecided = np.array([isinstance(cell, tuple) for cell in cells], dtype=np.bool_)
@@ -61,8 +73,7 @@ def existing_fits(state: State, task: Task, only: Mask | None = None) -> Amounts
     caps = existing_caps(state, task, bins)
     fits: Amounts = np.zeros(state.base, dtype=np.int64)
     fits[bins] = most if caps is None else np.minimum(most, caps)
-    if not task.stays:
-        fits[state.bins.closed] = 0
+    fits[state.bins.closed] = 0
     return fits
 
 

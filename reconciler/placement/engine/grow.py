@@ -91,4 +91,4 @@ def growable(state: State, index: int, template: NodeTemplate) -> NodeTemplate:
         return template
     fits = state.running_limits.larger_types(template.pool, state.charged(index))
     rows = template.rows & fits[template.offers.offerings.types_of]
-    return state.templates.get(template.pool, rows, template.own, template.wanted)
+    return state.templates.get(template.pool, rows, template.own, template.wanted, template.own_taint)

@@ -26,7 +26,6 @@ class Task:
     where: domains that chunks must go to. constraints: the rules between pods that they are under.
     bare: new nodes may come up empty, so that spread over hosts starts at none.
     single: everything goes on one node, for the first of pods with affinity to each other.
-    stays: the chunks were there before.
     """
 
     batch: Batch
@@ -34,7 +33,6 @@ class Task:
     constraints: ConstraintSet
     bare: bool
     single: bool
-    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)

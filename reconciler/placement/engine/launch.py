@@ -113,6 +113,7 @@ class Offerer:
             holdings=holdings,
             labels=offer.labels,
             price_known=offer.price_known,
+            taints=template.taints,
         )
         return Offered(node, offer.meets_minimums)
 

@@ -178,7 +178,8 @@ def empty_node(state: State, pool: int, options: SizeOptions) -> NodeTemplate:
     rows = compatibility.rows(pool)
     if pool in state.limited:
         rows = rows & state.running_limits.new_types(pool)[offers.offerings.types_of]
-    return state.templates.get(pool, rows, offers.own_labels(compatibility.wanted), compatibility.wanted)
+    own = offers.own_labels(compatibility.wanted)
+    return state.templates.get(pool, rows, own, compatibility.wanted, compatibility.own_taint)
 
 
 def _enlarge(

@@ -120,7 +120,9 @@ class Packer:
         for level, equals in groupby(batches, key=RANK_OF):
             rank = list(equals)
             if level.after_pods and steady is None:
-                steady = self._staying.all_of([item for item in batches if not item.pods])
+                others = [item for item in batches if not item.pods]
+                # Where all are of one rank, that rank is looked at below.
+                steady = self._staying.all_of(others) if len(others) > len(rank) else {}
             stayed = steady or self._staying.rank(rank)
             self.moving += sum(item.count - stayed[item.number] for item in rank if not item.waits)
             for whole, members in groupby(rank, key=lambda batch: batch.whole):
@@ -212,6 +214,18 @@ class Packer:
                 return False
         return True
 
+    def place_until_one_is_left(self, batches: Sequence[Batch]) -> tuple[int, Batch | None]:
+        """Places chunks of a demand that is placed as a whole until one has no place. Returns how many have one, and the batch of that
+        first one; None where all of them are placed after all."""
+        placed = 0
+        for batch in batches:
+            stayed = self._staying.one(batch)
+            came = self._place_batch(batch, batch.count - stayed)
+            placed += stayed + came
+            if stayed + came < batch.count:
+                return placed, batch
+        return placed, None
+
     def _try_again(self, batches: Sequence[Batch]) -> None:
         """Chunks that found no place, as long as that of others may help them, until none comes of it."""
         progress = True
@@ -235,6 +249,8 @@ class Packer:
         First without new nodes. Only if that is not enough they are placed again with them, since a node yet to come is an
         empty domain that spread constraints look at.
         """
+        if not count:
+            return 0
         state = self._state
         constraints = state.constraints(batch)
         saved = state.save() if constraints.by_domain else None

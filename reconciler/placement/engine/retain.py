@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY
@@ -20,7 +18,7 @@ from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.topology_rules import Rule, allowed_in
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.balance import unbalanced
-from reconciler.placement.engine.fill import fill_existing
+from reconciler.placement.engine.fill import fill_one
 from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import Requirements
@@ -81,13 +79,11 @@ def stay(
         # With each round the emptiest host may hold more, which lets a spread constraint allow more on all of them.
         step = 0
         for number, count in left.items():
-            only = np.zeros(state.base, dtype=np.bool_)
-            only[number] = True
             amount = min(count, batch.count - placed - step, _allowed(state, batch, rules, number))
             if amount > 0:
                 first = _bootstrapping(state, rules)
-                task = Task(batch, Requirements(), constraints, bare=False, single=bool(first), stays=True)
-                stayed = fill_existing(state, task, amount, only)
+                task = Task(batch, Requirements(), constraints, bare=False, single=bool(first))
+                stayed = fill_one(state, task, number, amount)
                 left[number] -= stayed
                 step += stayed
         placed += step

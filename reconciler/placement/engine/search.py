@@ -42,6 +42,7 @@ class Search:
         self._state = state
         self._packer = packer
         self._batches = batches
+        self._by_number = {batch.number: batch for batch in batches}
         self._best = better_than
         self._best_steps: list[Step] | None = None
         self._steps: list[Step] = []
@@ -145,7 +146,7 @@ class Search:
             if not count or self._class_of[number] in classes:
                 continue
             classes.add(self._class_of[number])
-            batch = self._batches[number]
+            batch = self._by_number[number]
             moves = destinations_of(
                 self._state,
                 batch,
@@ -177,7 +178,7 @@ class Search:
         state, batches = self._state, self._batches
         wanted = np.zeros(len(state.columns.names), dtype=np.int64)
         for number, count in left.items():
-            wanted += batches[number].needs.request * count
+            wanted += self._by_number[number].needs.request * count
         # Chunks that count against what runs there take no room of their own.
         counted_as = next((batch for batch in batches if batch.keeps_minimum), batches[0])
         free = np.maximum(state.free(counted_as), 0)[state.bins.usable].sum(axis=0)

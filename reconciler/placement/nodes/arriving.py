@@ -20,7 +20,7 @@ from reconciler.model.nodes import (
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import Amounts, ResourceColumns
-from reconciler.placement.label_table import Cell, Mask
+from reconciler.placement.label_table import Cell, Mask, distinct
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import STABLE_KEYS, Requirements
 
@@ -144,7 +144,7 @@ def _row_labels(pool: PoolOffers, rows: Mask, others: Sequence[Mapping[str, str]
     labels: dict[str, Cell] = {}
     for key in pool.offerings.table.keys:
         codes, cells = pool.offerings.table.column(key)
-        seen = {cells[code] for code in np.unique(codes[rows]).tolist()} | {item.get(key) for item in others}
+        seen = {cells[code] for code in distinct(codes[rows])} | {item.get(key) for item in others}
         values = sorted(cell for cell in seen if isinstance(cell, str))
         possible: tuple[str | None, ...] = (*values, None) if None in seen else tuple(values)
         if possible:

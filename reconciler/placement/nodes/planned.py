@@ -13,7 +13,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Inclusion
 from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, TEMPLATE, USED, Numbers
 from reconciler.placement.engine.kernel import Kernel
-from reconciler.placement.label_table import Mask
+from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
 from reconciler.placement.requirements import Requirements
 
@@ -156,7 +156,7 @@ class PlannedNodes:
         found = template.cells(key)
         if found is None:
             codes, cells = template.offers.offerings.table.column(key)
-            found = frozenset(cells[code] for code in np.unique(codes[self.rows(index)]).tolist())
+            found = frozenset(cells[code] for code in distinct(codes[self.rows(index)]))
         return frozenset(cell for cell in found if not isinstance(cell, tuple))
 
     def values(self, index: int, key: str) -> frozenset[str]:

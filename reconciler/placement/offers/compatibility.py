@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from reconciler.model.requirements import Toleration
+from reconciler.model.requirements import Taint, Toleration
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.engine.arrays import Numbers
@@ -23,13 +23,23 @@ from reconciler.placement.requirements import Requirements
 class Compatibility:
     """Chunks of shapes that ask for the same labels and tolerate the taints of the same NodePools.
 
-    number: identifies it. wanted: what the chunks ask of labels.
+    number: identifies it. wanted: what the chunks ask of labels. own_taint: they come only to planned nodes that have it, and others
+    never do.
     """
 
-    def __init__(self, templates: NodeTemplates, number: int, wanted: Requirements, *, able: frozenset[int]) -> None:
+    def __init__(
+        self,
+        templates: NodeTemplates,
+        number: int,
+        wanted: Requirements,
+        *,
+        able: frozenset[int],
+        own_taint: Taint | None = None,
+    ) -> None:
         """able: numbers of the pools whose taints the chunks tolerate."""
         self.number = number
         self.wanted = wanted
+        self.own_taint = own_taint
         self._templates = templates
         self._rows: dict[int, Mask] = {}
         for pool in sorted(able):
@@ -71,7 +81,7 @@ class Compatibility:
 
     def _join(self, template: NodeTemplate) -> int:
         rows = self._rows.get(template.pool)
-        if rows is None:
+        if rows is None or template.own_taint != self.own_taint:
             return -1
         own = self._own[template.pool]
         if own.entries and template.own.conflict(own) is not None:
@@ -80,7 +90,7 @@ class Compatibility:
         if not both.any():
             return -1
         return self._templates.get(
-            template.pool, both, template.own.both(own), template.wanted.both(self.wanted)
+            template.pool, both, template.own.both(own), template.wanted.both(self.wanted), self.own_taint
         ).number
 
 
@@ -89,23 +99,26 @@ class Compatibilities:
 
     def __init__(self, templates: NodeTemplates) -> None:
         self._templates = templates
-        self._known: dict[tuple[Requirements, frozenset[int]], Compatibility] = {}
-        self._asked: dict[tuple[int, int, int], tuple[RelaxationStep, Requirements, Needs, Compatibility]] = {}
+        self._known: dict[tuple[Requirements, frozenset[int], Taint | None], Compatibility] = {}
+        self._asked: dict[tuple[int, int, int, int], tuple[RelaxationStep, Requirements, Needs, Compatibility]] = {}
         """By identity of the arguments, since hashing requirements is slow. The arguments are kept alive beside the result."""
         self._able: dict[tuple[tuple[Toleration, ...], bool], frozenset[int]] = {}
 
     def get(self, needs: Needs, relaxation: RelaxationStep, where: Requirements) -> Compatibility:
         """where: what is asked of labels besides the relaxation step."""
-        asked = (id(relaxation), id(where), id(needs.shape.tolerations))
+        own_taint = needs.shape.own_taint
+        asked = (id(relaxation), id(where), id(needs.shape.tolerations), id(own_taint))
         kept = self._asked.get(asked)
         if kept is not None:
             return kept[3]
         able = self._tolerated(needs.shape.tolerations, soft_taints=relaxation.soft_taints)
         wanted = relaxation.wanted.both(where)
-        key = (wanted, able)
+        key = (wanted, able, own_taint)
         compatibility = self._known.get(key)
         if compatibility is None:
-            compatibility = self._known[key] = Compatibility(self._templates, len(self._known), wanted, able=able)
+            compatibility = self._known[key] = Compatibility(
+                self._templates, len(self._known), wanted, able=able, own_taint=own_taint
+            )
         self._asked[asked] = (relaxation, where, needs, compatibility)
         return compatibility
 

@@ -13,12 +13,13 @@ import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Taint, Toleration
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.constraints.min_values import LeastList, least_list
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.constraints.topology_counters import Inclusion
 from reconciler.placement.engine.arrays import Numbers
-from reconciler.placement.label_table import Cell, Mask
+from reconciler.placement.label_table import Cell, Mask, distinct
 from reconciler.placement.needs import NodeTerm
 from reconciler.placement.offers.pool_offers import NoRows, PoolOffers
 from reconciler.placement.requirements import ABSENT, Requirements
@@ -31,6 +32,7 @@ class NodeTemplate:
     number: its index in `NodeTemplates.list`. pool: the number of its NodePool's offers.
     rows: by row of the pool's catalogue, whether a node may be bought as that, whatever it holds.
     own: labels apart from those that the catalogue decides. wanted: what the chunks ask of labels, all together.
+    own_taint: of nodes that are for the chunks of one demand alone.
 
     types, type_rows, type_prices: each type once with its cheapest row and that row's price, cheapest first; shape (types,).
     room: of these types, less daemon pods, shape (types, resources). start: where they begin in `NodeTemplates.line`.
@@ -48,9 +50,18 @@ class NodeTemplate:
     type_prices: Numbers
     room: Amounts
     start: int
+    own_taint: Taint | None = None
     _cells: dict[str, frozenset[Cell] | None] = field(default_factory=dict)
     _included: dict[int, tuple[Inclusion, bool | None]] = field(default_factory=dict)
     _least: dict[bytes, LeastList | None] = field(default_factory=dict)
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """Beside those of its pool."""
+        return () if self.own_taint is None else (self.own_taint,)
+
+    def _is_tolerated(self, tolerations: tuple[Toleration, ...] | None) -> bool:
+        return tolerations is None or tolerated((*self.offers.taints, *self.taints), tolerations)
 
     def cells(self, key: str) -> frozenset[Cell] | None:
         """The values of a label that the catalogue decides; None among them where a node may lack the label.
@@ -64,7 +75,7 @@ class NodeTemplate:
             sold[self.offers.offerings.types_of[there], codes[there]] = True
             sold = sold[sold.any(axis=1)]
             same = bool((sold == sold[0]).all()) if len(sold) else True
-            found = frozenset(cells[code] for code in np.unique(codes[there]).tolist())
+            found = frozenset(cells[code] for code in distinct(codes[there]))
             self._cells[key] = found if same else None
         return self._cells[key]
 
@@ -77,7 +88,7 @@ class NodeTemplate:
         return known[1]
 
     def _judge(self, inclusion: Inclusion) -> bool | None:
-        if inclusion.tolerations is not None and not tolerated(self.offers.taints, inclusion.tolerations):
+        if not self._is_tolerated(inclusion.tolerations):
             return False
         if inclusion.terms is None:
             return True
@@ -111,7 +122,7 @@ class NodeTemplate:
         """Whether a spread constraint counts nodes of this template, whatever they are bought as."""
         if not all(key == HOSTNAME_LABEL or self._has(key) for key in inclusion.keys):
             return False
-        if inclusion.tolerations is not None and not tolerated(self.offers.taints, inclusion.tolerations):
+        if not self._is_tolerated(inclusion.tolerations):
             return False
         return inclusion.terms is None or any(self._is_sure_to_meet(term) for term in inclusion.terms)
 
@@ -148,7 +159,7 @@ class NodeTemplates:
         self.offers = offers
         self._limited = limited
         self.list: list[NodeTemplate] = []
-        self._known: dict[tuple[int, bytes, Requirements, Requirements], NodeTemplate] = {}
+        self._known: dict[tuple[int, bytes, Requirements, Requirements, Taint | None], NodeTemplate] = {}
         counts = [len(item.offerings.types) for item in offers]
         self.type_base = [sum(counts[:number]) for number in range(len(counts))]
         self.pool_of: Numbers = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
@@ -163,11 +174,13 @@ class NodeTemplates:
         self.spans: Numbers = np.zeros((3, 0), dtype=np.int64)
         self.line: Numbers = np.zeros((3, 0), dtype=np.int64)
 
-    def get(self, pool: int, rows: Mask, own: Requirements, wanted: Requirements) -> NodeTemplate:
-        key = (pool, rows.tobytes(), own, wanted)
+    def get(
+        self, pool: int, rows: Mask, own: Requirements, wanted: Requirements, own_taint: Taint | None
+    ) -> NodeTemplate:
+        key = (pool, rows.tobytes(), own, wanted, own_taint)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._made(pool, rows, own, wanted)
+            known = self._known[key] = self._made(pool, rows, own, wanted, own_taint)
         return known
 
     def types_of(self, pools: tuple[int, ...]) -> Numbers:
@@ -177,7 +190,9 @@ class NodeTemplates:
             known = self._types_of[pools] = np.concatenate([np.flatnonzero(self.pool_of == pool) for pool in pools])
         return known
 
-    def _made(self, pool: int, rows: Mask, own: Requirements, wanted: Requirements) -> NodeTemplate:
+    def _made(
+        self, pool: int, rows: Mask, own: Requirements, wanted: Requirements, own_taint: Taint | None
+    ) -> NodeTemplate:
         offers = self.offers[pool]
         there = np.flatnonzero(rows)
         order = there[np.lexsort((there, offers.prices[there]))]
@@ -202,6 +217,7 @@ class NodeTemplates:
             type_prices=np.asarray(offers.prices[order], dtype=np.int64),
             room=np.ascontiguousarray(offers.room[types]),
             start=self.line.shape[1],
+            own_taint=own_taint,
         )
         self.list.append(made)
         types_and_rows = (made.types + self.type_base[pool], made.type_rows + self.row_base[pool], made.type_prices)

@@ -14,7 +14,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.constraints.overlays import added_capacity, adjusted_prices
-from reconciler.placement.label_table import Mask
+from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.offers.daemons import READY_LABELS, Daemon
 from reconciler.placement.offers.offerings import Offerings
 from reconciler.placement.requirements import Requirements
@@ -90,7 +90,7 @@ class PoolOffers:
         if key == CAPACITY_TYPE_LABEL and self.reserved is not None:
             rows = rows | (self.reserved & self.offerings.types_in(rows)[self.offerings.types_of])
         codes, cells = self.offerings.table.column(key)
-        return sum(cells[code] is not None for code in np.unique(codes[rows]).tolist())
+        return sum(cells[code] is not None for code in distinct(codes[rows]))
 
     def has_choice(self, wanted: Requirements, holds: Mask) -> bool:
         """Whether the NodePool of a reservation leaves enough values open for such a node. Always so if this is no reservation.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from reconciler.placement.constraints.reservations import is_reservation
 from reconciler.placement.constraints.resources_fit import lack_words, nearest
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Mask
+from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.offers.pool_offers import NoRows, PoolOffers
 from reconciler.placement.reasons.phrases import (
     MATCHES_NOTHING,
@@ -39,12 +40,20 @@ _MOST_LOOKED_AT = 32
 """How many alternatives are looked at to find the nearest. Volumes may lead to hundreds."""
 _ALLOWED = 5
 """How far an alternative comes if some offering would do, so that only topology rules are in the way."""
+_REFUSED_AT_ONCE = 1
+"""How near a pool comes that takes no such chunk at all: no way to look at it makes it the reason where another came farther."""
+NEAREST = _REFUSED_AT_ONCE + 1 + _ALLOWED + 1
+"""How near a reason comes that holds whatever the pools are."""
 _Judged = tuple[int, list[UnplacedReason]]
 """How far an alternative came, and the reasons why it came no further."""
 
 
-def unused(pool: NodePool) -> str:
+def unused(pool: NodePool) -> UnplacedReason:
     """Why a pool takes no placeholders."""
+    return UnplacedReason("NodePool not usable", 1, f"NodePool {pool.name} {_unused_words(pool)}", _REFUSED_AT_ONCE)
+
+
+def _unused_words(pool: NodePool) -> str:
     if pool.replicas is not None:
         return f"is static: it has a fixed number of nodes (spec.replicas: {pool.replicas}) and makes none for pods"
     return "is being deleted" if pool.deleting else "is not ready (its condition Ready is False)"
@@ -59,9 +68,10 @@ def pool_reasons(state: State, batch: Batch) -> Iterable[UnplacedReason]:
         far, found = _nearest_alternative(state, batch, offers)
         if taints:
             beside = "" if far == _ALLOWED else _beside(name, found[0].example)
-            yield UnplacedReason("NodePool taints", 1, f"NodePool {name} {taint_words(taints, tolerations)}{beside}")
+            words = f"NodePool {name} {taint_words(taints, tolerations)}{beside}"
+            yield UnplacedReason("NodePool taints", 1, words, _REFUSED_AT_ONCE)
         else:
-            yield from found
+            yield from (replace(item, nearness=_REFUSED_AT_ONCE + 1 + far) for item in found)
 
 
 def _beside(pool: str, example: str) -> str:
@@ -152,7 +162,7 @@ def _missing_label(offers: PoolOffers, wanted: Requirements) -> str:
 
 def _there(offers: PoolOffers, key: str) -> str:
     codes, cells = offers.offerings.table.column(key)
-    values = {cells[code] for code in np.unique(codes[offers.rows]).tolist()}
+    values = {cells[code] for code in distinct(codes[offers.rows])}
     names = sorted(value for value in values if isinstance(value, str))
     return f"{'is' if len(names) == 1 else 'are'} {listed(names)}" if names else "is none with that label"
 

@@ -1,58 +1,53 @@
 """Why chunks could not be placed: causes counted over bins and NodePools, each with the nearest miss in words.
 
-Reasons are worked out for unplaced chunks only, against bins and limits as they are once everything else is placed.
+Reasons are worked out for unplaced chunks only, against bins and limits as they are once everything else is placed. Of a demand that is
+placed as a whole that includes as many of its own chunks as find a place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
-from reconciler.model.placement import ALL_OR_NOTHING, UnplacedReason
+from reconciler.model.placement import UnplacedReason
 from reconciler.placement.amounts import DEVICES
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import State
-from reconciler.placement.reasons.node_pools import pool_reasons
-from reconciler.placement.reasons.phrases import (
-    asked_at_once,
-)
+from reconciler.placement.reasons.node_pools import NEAREST, pool_reasons
+from reconciler.placement.reasons.phrases import asked_at_once
 from reconciler.placement.reasons.topology import topology_words
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """Settings of the placement that are reasons themselves.
+    """What of the placement is a reason by itself.
 
-    unused_pools: names of NodePools that may not be used, with the reason in words.
+    unused_pools: why NodePools may not be used, one each.
     per_node: how many chunks of one demand a node may hold at most, None for any number.
     """
 
-    unused_pools: tuple[tuple[str, str], ...]
+    unused_pools: tuple[UnplacedReason, ...]
     per_node: int | None
 
 
 def reasons_of(state: State, batch: Batch, circumstances: Circumstances) -> tuple[UnplacedReason, ...]:
-    """Why the chunks of a batch could not be placed, the most frequent cause first."""
+    """Why the chunks of a batch could not be placed: what came nearest first. New nodes come nearer than those that are there."""
     contradiction = _contradiction(batch)
     if contradiction:
         return (UnplacedReason("contradiction", 1, contradiction),)
     found = [*_bins(state, batch)]
     if batch.opens_nodes and not batch.needs.shape.resource_claims:
-        found += [
-            *pool_reasons(state, batch),
-            *(
-                UnplacedReason("NodePool not usable", 1, f"NodePool {name} {why}")
-                for name, why in circumstances.unused_pools
-            ),
-        ]
+        found += [*pool_reasons(state, batch), *circumstances.unused_pools]
         if not state.offers and not circumstances.unused_pools:
-            found.append(UnplacedReason("no NodePool", 1, "there is no NodePool to make nodes from"))
+            found.append(UnplacedReason("no NodePool", 1, "there is no NodePool to make nodes from", NEAREST))
     elif not state.bins.origins:
-        found.append(UnplacedReason("no node", 1, "the cluster has no node, and no new nodes are made for this demand"))
+        words = "the cluster has no node, and no new nodes are made for this demand"
+        found.append(UnplacedReason("no node", 1, words, NEAREST))
     found += _general(state, batch, circumstances)
-    return tuple(sorted(found, key=lambda reason: (-reason.count, reason.cause, reason.example)))
+    return tuple(sorted(found, key=attrgetter("order")))
 
 
 def _contradiction(batch: Batch) -> str:
@@ -75,7 +70,9 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
         yield UnplacedReason(
             "node not available", len(closed), f"{closed[0]} keeps what it holds and takes nothing else"
         )
+    nearness = 0
     for constraint in state.constraints_on_nodes:
+        nearness += not batch.opens_nodes
         if not len(left) or not constraint.concerns(batch):
             continue
         able = constraint.most(batch, left) > 0
@@ -83,24 +80,24 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
         for number in left[~able].tolist():
             causes.setdefault(constraint.cause(batch, number), []).append(number)
         for cause, numbers in causes.items():
-            yield UnplacedReason(cause, len(numbers), constraint.reason(batch, numbers))
+            yield UnplacedReason(cause, len(numbers), constraint.reason(batch, numbers), nearness)
         left = left[able]
     if len(left):
         first = int(left[0])
         words = f"{state.bins.origins[first].name}: {topology_words(state, batch, first)}"
-        yield UnplacedReason("topology", len(left), words)
+        yield UnplacedReason("topology", len(left), words, nearness)
 
 
 def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterable[UnplacedReason]:
-    if batch.whole is not None:
-        yield UnplacedReason(ALL_OR_NOTHING, 1, f"{batch.demand} is placed as a whole or not at all")
     if batch.needs.shape.resource_claims:
-        yield UnplacedReason("resource claims", 1, "resource claims are not judged, so no node is made for them")
+        words = "resource claims are not judged, so no node is made for them"
+        yield UnplacedReason("resource claims", 1, words, NEAREST)
     elif batch.opens_nodes and _wants_unknown_devices(state, batch):
         yield UnplacedReason(
             "resource claims",
             1,
             "what devices a new node has is known where nodes of its NodePool and instance type are up and agree: here of none",
+            NEAREST,
         )
     if circumstances.per_node is not None and not batch.pods and state.offers:
         yield UnplacedReason(

@@ -6,12 +6,13 @@ from typing import Any
 
 from reconciler.model.spending import WindowCost
 from reconciler.report.difference.costs import CostChange, CostRow, WindowRow
-from reconciler.report.words import dollars, signed_dollars
+from reconciler.report.plan.spending import about_demand, hours_words, pool_name, window_name
+from reconciler.report.words import change_words, dollars
 
 
 def demand_rows(cost: CostChange) -> list[dict[str, Any]]:
     """Buffers and requests, with the price of one replica that is kept all the time."""
-    return [_row(item, _per_replica(item)) for item in cost.demands()]
+    return [_row(item, _of_demand(item)) for item in cost.demands()]
 
 
 def pool_rows(cost: CostChange) -> list[dict[str, Any]]:
@@ -25,25 +26,23 @@ def window_rows(cost: CostChange) -> list[dict[str, Any]]:
 
 
 def _row(item: CostRow, why: str) -> dict[str, Any]:
-    name = item.name or "nodes of no NodePool"
+    name = str(item.ref) if item.ref is not None else pool_name(item.name)
     words = f"{dollars(item.before)} → {dollars(item.after)}"
-    change = signed_dollars(item.delta) if round(item.delta, 2) else "no change"
-    return {"name": name, "what": words, "why": f"{change}{why}", "fields": []}
+    return {"name": name, "what": words, "why": f"{change_words(item.before, item.after)}{why}", "fields": []}
 
 
-def _per_replica(item: CostRow) -> str:
-    return "" if item.per_replica is None else f"; {dollars(item.per_replica)} for one replica all the time"
+def _of_demand(item: CostRow) -> str:
+    about = [] if item.ref is None else about_demand(item.ref, item.per_replica, item.kept_by)
+    return "".join(f"; {words}" for words in about)
 
 
 def _window(item: WindowRow) -> dict[str, Any]:
-    window = item.either
-    value = "above 0" if window.value is None else f"{window.value:,}"
     before, after = _cost(item.before), _cost(item.after)
     hours = f"{_hours(item.before)} → {_hours(item.after)}"
     return {
-        "name": f"while {window.schedule} is {value}",
+        "name": window_name(item.either),
         "what": f"{dollars(before)} → {dollars(after)}",
-        "why": f"{signed_dollars(after - before)}; {hours} hours",
+        "why": f"{change_words(before, after)}; {hours} hours",
         "fields": [],
     }
 
@@ -53,4 +52,4 @@ def _cost(window: WindowCost | None) -> float:
 
 
 def _hours(window: WindowCost | None) -> str:
-    return "0" if window is None else f"{window.hours:,.1f}".removesuffix(".0")
+    return hours_words(0.0 if window is None else window.hours)

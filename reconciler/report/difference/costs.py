@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spending import MONTH, Spending, SteadyState, WindowCost
+from reconciler.model.service import Keeper, Service
+from reconciler.model.spending import HOUR, Spending, SteadyState, WindowCost
+from reconciler.report.difference.shortfall import Loss, Shortfall, shortfall
 
 _CENTS = 0.005
 """USD; what differs by less is the same."""
@@ -17,13 +20,14 @@ _CENTS = 0.005
 class CostRow:
     """One buffer or NodePool over the span, in USD. per_replica: of one chunk that is kept for all of the span; None where there is none.
 
-    name: of a NodePool; "" for nodes of none."""
+    name: of a NodePool; "" for nodes of none. kept_by: who keeps it in the head where that is not headroom; None otherwise."""
 
     ref: ObjectRef | None
     name: str
     before: float
     after: float
     per_replica: float | None = None
+    kept_by: Service | None = None
 
     @property
     def delta(self) -> float:
@@ -42,6 +46,26 @@ class WindowRow:
         window = self.after or self.before
         assert window is not None
         return window
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """count: the most at one time; at: when that begins. first: when there are any, and first_count: how many then."""
+
+    count: int
+    at: datetime
+    first: datetime
+    first_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MostAsked:
+    """The most chunks that a demand asks for at any time, and from when it asks for that many in the head."""
+
+    ref: ObjectRef
+    before: int
+    after: int
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +102,56 @@ class CostChange:
                 right += 1
             yield moment, self.base.spans[left].state, self.head.spans[right].state
 
-    def most_new_nodes(self) -> int:
-        """The most nodes by which the head exceeds the base at any time; 0 where it never does."""
-        return max(0, *(after.nodes - before.nodes for _, before, after in self.spans()))
+    def new_nodes(self) -> Peak | None:
+        """By how many nodes the head exceeds the base; None where it never does."""
+        return _peak((moment, after.nodes - before.nodes) for moment, before, after in self.spans())
 
     def more_unpriced(self) -> int:
         """Nodes without a known price by which the head exceeds the base at most."""
         return max(0, *(after.unpriced - before.unpriced for _, before, after in self.spans()))
 
-    def unplaced(self) -> dict[ObjectRef, tuple[int, datetime]]:
-        """The most chunks of each demand that have no place in the head beyond those of the base, and when that is first so."""
-        found: dict[ObjectRef, tuple[int, datetime]] = {}
+    def shortfalls(self) -> dict[ObjectRef, Loss]:
+        """Of each demand that loses anything at any time: what it loses first, and the worst."""
+        found: dict[ObjectRef, Loss] = {}
         for moment, before, after in self.spans():
-            for ref, cost in after.demands.items():
-                known = before.demands.get(ref)
-                more = cost.unplaced - (0 if known is None else known.unplaced)
-                if more > found.get(ref, (0, moment))[0]:
-                    found[ref] = (more, moment)
+            for ref, short in _shortfalls(before, after):
+                known = found.get(ref)
+                if known is None:
+                    found[ref] = Loss(short, moment, short, moment)
+                elif _weight(short) > _weight(known.worst):
+                    found[ref] = replace(known, worst=short, at=moment)
         return found
+
+    def most_unplaced(self) -> Peak | None:
+        """How many chunks are without a place at one time because of the change; None where there are never any."""
+        return _peak(
+            (moment, sum(short.chunks for _, short in _shortfalls(before, after)))
+            for moment, before, after in self.spans()
+        )
+
+    def most_asked(self) -> tuple[MostAsked, ...]:
+        """Demands of the head that at most ask for another number of chunks than in the base, by reference."""
+        left, right = _most_asked(self.base), _most_asked(self.head)
+        return tuple(
+            MostAsked(ref, left[ref][0], *right[ref])
+            for ref in sorted(left.keys() & right.keys())
+            if left[ref][0] != right[ref][0]
+        )
 
     def demands(self) -> list[CostRow]:
         """Those that cost anything, what changes most first."""
         left, right = self.base.of_demands(), self.head.of_demands()
-        hours = (self.head.end - self.head.start) / MONTH * MONTH.days * 24
+        hours = (self.head.end - self.head.start) / HOUR
+        kept_by = {ref: cost.service for span in self.head.spans for ref, cost in span.state.demands.items()}
         rows = []
         for ref in left.keys() | right.keys():
             before, (after, chunk_hours) = left.get(ref, (0.0, 0.0))[0], right.get(ref, (0.0, 0.0))
-            per_replica = after / chunk_hours * hours if chunk_hours else None
-            rows.append(CostRow(ref, str(ref), before, after, per_replica))
+            lasts = chunk_hours and ref.kind != REQUEST_KIND  # a request is served once, and not for all of the span
+            per_replica = after / chunk_hours * hours if lasts else None
+            keeper = kept_by.get(ref)
+            if keeper is not None and keeper.by is Keeper.HEADROOM:
+                keeper = None
+            rows.append(CostRow(ref, str(ref), before, after, per_replica, keeper))
         return _ordered(rows)
 
     def pools(self) -> list[CostRow]:
@@ -122,6 +168,40 @@ class CostChange:
         order = sorted(left.keys() | right.keys(), key=lambda key: (key[0], key[1] is not None, -(key[1] or 0)))
         rows = [WindowRow(left.get(key), right.get(key)) for key in order]
         return [row for row in rows if _differs(row)]
+
+
+def _peak(counts: Iterable[tuple[datetime, int]]) -> Peak | None:
+    """counts: by time. None where none is above 0."""
+    found = None
+    for moment, count in counts:
+        if found is None:
+            found = Peak(count, moment, moment, count) if count > 0 else None
+        elif count > found.count:
+            found = replace(found, count=count, at=moment)
+    return found
+
+
+def _most_asked(side: Spending) -> dict[ObjectRef, tuple[int, datetime]]:
+    """The most chunks of each demand that is ready, and from when."""
+    found: dict[ObjectRef, tuple[int, datetime]] = {}
+    for span in side.spans:
+        for ref, cost in span.state.demands.items():
+            wanted = cost.service.wanted
+            if wanted is not None and (ref not in found or wanted > found[ref][0]):
+                found[ref] = (wanted, span.start)
+    return found
+
+
+def _shortfalls(before: SteadyState, after: SteadyState) -> Iterator[tuple[ObjectRef, Shortfall]]:
+    for ref, cost in after.demands.items():
+        known = before.demands.get(ref)
+        short = shortfall(None if known is None else known.service, cost.service)
+        if short:
+            yield ref, short
+
+
+def _weight(short: Shortfall) -> tuple[bool, int, int]:
+    return (short.unready, short.chunks, short.unsure)
 
 
 def _ordered(rows: list[CostRow]) -> list[CostRow]:

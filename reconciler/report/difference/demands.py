@@ -1,4 +1,4 @@
-"""What becomes of demands: how many chunks are asked for, how many have a place, and why the others have none."""
+"""What becomes of demands: how many chunks are asked for, how many have a place, who keeps them, and why the others have none."""
 
 from __future__ import annotations
 
@@ -8,78 +8,92 @@ from dataclasses import dataclass
 from reconciler.model.changes import DemandOutcome
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.refs import ObjectRef
+from reconciler.model.service import Keeper, Service
+from reconciler.report.difference.shortfall import Shortfall, shortfall
+from reconciler.report.plan.words import reason_words
+from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
 
 
 @dataclass(frozen=True, slots=True)
 class DemandChange:
-    """before, after: chunks; None: absent or not ready on that side, as the words say. unplaced: after the head.
-
-    reasons: why these have no place. not_ready: why the head's is not ready.
-    """
+    """before, after: whether it is served on that side; None: absent there. reasons: why chunks have no place after the head."""
 
     ref: ObjectRef
-    before: int | None
-    after: int | None
-    before_words: str
-    after_words: str
-    unplaced: int
-    unplaced_before: int = 0
+    before: Service | None
+    after: Service | None
     reasons: tuple[UnplacedReason, ...] = ()
-    not_ready: str = ""
 
     @property
-    def newly_unplaced(self) -> int:
-        """Chunks without a place beyond those of the base."""
-        return max(0, self.unplaced - self.unplaced_before)
+    def shortfall(self) -> Shortfall:
+        """What it loses by merging."""
+        return shortfall(self.before, self.after)
 
     @property
-    def losing(self) -> int:
-        """Chunks that have a place in the base, are still asked for, and have none in the head."""
-        placed = (self.before or 0) - self.unplaced_before
-        return max(0, min(placed, self.after or 0) - ((self.after or 0) - self.unplaced))
+    def unplaced(self) -> int | None:
+        """Chunks without a place after the head; None where nobody knows how many it asks for, since it is not ready."""
+        return _unplaced(self.after)
+
+    @property
+    def unplaced_before(self) -> int | None:
+        """The same after the base."""
+        return _unplaced(self.before)
+
+    @property
+    def size_words(self) -> tuple[str, str]:
+        """How many chunks are asked for before and after: `10`, `absent`, `not ready`."""
+        return size_words(self.before), size_words(self.after)
+
+    @property
+    def handed_to(self) -> str:
+        """Who keeps the capacity from now on, where that is another than before; "" where it stays as it is."""
+        if self.after is None or not self.after.ready:
+            return ""
+        before = Keeper.HEADROOM if self.before is None else self.before.by
+        return "" if before is self.after.by else keeper_words(self.after)
+
+    @property
+    def why(self) -> list[str]:
+        """All that is to be said of it, the worst first."""
+        after = self.after
+        if after is None:
+            return []
+        words = [reason_words(reason) for reason in self.reasons]
+        if after.why and not words:
+            words.append(after.why)
+        if self.handed_to:
+            instead = "" if self.before is None else f" instead of {keeper_words(self.before)}"
+            words.append(f"kept by {self.handed_to}{instead}")
+        if not after.certain:
+            words.append(NOT_SHOWN)
+        return words
 
 
 def demand_changes(base: Iterable[DemandOutcome], head: Iterable[DemandOutcome]) -> tuple[DemandChange, ...]:
-    """Demands of which another number is asked for or placed, by reference. Pending pods are nobody's manifests."""
+    """Demands that are served otherwise than before, by reference. Pending pods are nobody's manifests."""
     left = {outcome.demand.ref: outcome for outcome in base if not outcome.demand.is_pending_pod}
     right = {outcome.demand.ref: outcome for outcome in head if not outcome.demand.is_pending_pod}
     found = []
     for ref in sorted(left.keys() | right.keys()):
         before, after = left.get(ref), right.get(ref)
-        if _amounts(before) != _amounts(after):
-            found.append(_change(ref, before, after))
+        change = DemandChange(
+            ref,
+            None if before is None else before.service,
+            None if after is None else after.service,
+            () if after is None else after.unplaced_reasons,
+        )
+        if _told(change.before) != _told(change.after):
+            found.append(change)
     return tuple(found)
 
 
-def _amounts(outcome: DemandOutcome | None) -> tuple[int | None, int] | None:
-    """Chunks asked for and placed; None where there is no such demand."""
-    if outcome is None:
-        return None
-    return outcome.demand.desired, outcome.on_existing + outcome.on_new
+def _told(service: Service | None) -> tuple[object, ...]:
+    """All but the reason, whose words may differ where nothing else does."""
+    if service is None:
+        return ()
+    return (service.wanted, service.served, service.ready, service.by, service.certain)
 
 
-def _change(ref: ObjectRef, before: DemandOutcome | None, after: DemandOutcome | None) -> DemandChange:
-    return DemandChange(
-        ref,
-        None if before is None else before.demand.desired,
-        None if after is None else after.demand.desired,
-        _size_words(before),
-        _size_words(after),
-        0 if after is None else after.unplaced,
-        0 if before is None else before.unplaced,
-        () if after is None else after.unplaced_reasons,
-        _why_not_ready(after),
-    )
-
-
-def _size_words(outcome: DemandOutcome | None) -> str:
-    if outcome is None:
-        return "absent"
-    return "not ready" if outcome.demand.desired is None else f"{outcome.demand.desired:,}"
-
-
-def _why_not_ready(outcome: DemandOutcome | None) -> str:
-    if outcome is None or outcome.demand.desired is not None:
-        return ""
-    ready = next((item for item in outcome.conditions if item.type == "ReadyForProvisioning"), None)
-    return "" if ready is None else ready.message or ready.reason
+def _unplaced(service: Service | None) -> int | None:
+    if service is None:
+        return 0
+    return None if not service.ready and not service.is_left else service.missing

@@ -19,10 +19,12 @@ from reconciler.model.changes import (
 )
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.findings import Finding
+from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import Spending
-from reconciler.report.difference.costs import CostChange
+from reconciler.report.difference.costs import CostChange, MostAsked
 from reconciler.report.difference.demands import DemandChange, demand_changes
 from reconciler.report.difference.objects import object_differences, written_differences
+from reconciler.report.difference.shortfall import Loss
 from reconciler.report.words import short_revision
 
 
@@ -93,6 +95,19 @@ class Difference:
     @property
     def per_month_delta(self) -> float:
         return (self.per_hour_after - self.per_hour_before) * HOURS_PER_MONTH
+
+    @property
+    def later(self) -> tuple[tuple[ObjectRef, Loss], ...]:
+        """Demands that lose something, or more of it, only when schedules ask for something else."""
+        found = {} if self.cost is None else self.cost.shortfalls()
+        return tuple((ref, found[ref]) for ref in sorted(found) if found[ref].at > self.head.now)
+
+    @property
+    def asked_later(self) -> tuple[MostAsked, ...]:
+        """Demands that at most ask for another number of chunks, as far as `demands` does not tell it already."""
+        told = {item.ref for item in self.demands}
+        found = () if self.cost is None else self.cost.most_asked()
+        return tuple(item for item in found if item.ref not in told or item.at > self.head.now)
 
     @property
     def has_changes(self) -> bool:
@@ -187,10 +202,17 @@ def _missing(
 
 
 def _findings_only(these: Iterable[Finding], others: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Identified by code, object and message, not by line, since lines move when a file is edited."""
+    """Each once. Identified by code, object and message, not by line, since lines move when a file is edited.
+
+    The plan may find what the comparison found. Only findings about no object are told apart by where they are.
+    """
 
     def identity(finding: Finding) -> tuple[str, str, str, str]:
         return (finding.code, str(finding.ref), finding.path, finding.message)
 
     known = {identity(finding) for finding in others}
-    return tuple(finding for finding in these if identity(finding) not in known)
+    found: dict[object, Finding] = {}
+    for finding in these:
+        if identity(finding) not in known:
+            found.setdefault((*identity(finding), finding.position if finding.ref is None else None), finding)
+    return tuple(found.values())

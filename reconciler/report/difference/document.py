@@ -7,11 +7,15 @@ from datetime import UTC
 from typing import Any
 
 from reconciler.model.changes import NodeClaimAction, NodeClaimCreation
-from reconciler.report.difference.costs import CostChange, CostRow, WindowRow
+from reconciler.model.refs import ObjectRef
+from reconciler.report.difference.costs import CostChange, CostRow, MostAsked, WindowRow
+from reconciler.report.difference.demands import DemandChange
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import headline
 from reconciler.report.difference.page import assumptions, notes
+from reconciler.report.difference.shortfall import Loss
 from reconciler.report.findings.document import finding_row
+from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import (
     money,
     object_row,
@@ -19,6 +23,7 @@ from reconciler.report.plan.document import (
     static_pool_row,
     unplaced_reason_row,
 )
+from reconciler.report.service import service_row
 
 DIFF_SCHEMA = "headroom.dev/diff/v1"
 
@@ -45,19 +50,9 @@ def difference_document(change: Difference) -> dict[str, Any]:
         "base": base,
         "head": head,
         "changes": {
-            "demands": [
-                {
-                    "kind": item.ref.kind,
-                    "namespace": item.ref.namespace,
-                    "name": item.ref.name,
-                    "before": item.before,
-                    "after": item.after,
-                    "unplacedBefore": item.unplaced_before,
-                    "unplaced": item.unplaced,
-                    "unplacedReasons": [unplaced_reason_row(reason) for reason in item.reasons],
-                }
-                for item in change.demands
-            ],
+            "demands": [_demand_row(item) for item in change.demands],
+            "later": [_later_row(ref, loss) for ref, loss in change.later],
+            "askedLater": [_asked_row(item) for item in change.asked_later],
             "nodeClaims": {
                 "added": creations(change.added_nodes, head),
                 "removed": creations(change.removed_nodes, base),
@@ -84,6 +79,45 @@ def difference_document(change: Difference) -> dict[str, Any]:
     }
 
 
+def _demand_row(item: DemandChange) -> dict[str, Any]:
+    return {
+        "kind": item.ref.kind,
+        "namespace": item.ref.namespace,
+        "name": item.ref.name,
+        "before": None if item.before is None else item.before.wanted,
+        "after": None if item.after is None else item.after.wanted,
+        "unplacedBefore": item.unplaced_before,
+        "unplaced": item.unplaced,
+        "unplacedReasons": [unplaced_reason_row(reason) for reason in item.reasons],
+        "serviceBefore": None if item.before is None else service_row(item.before),
+        "service": None if item.after is None else service_row(item.after),
+    }
+
+
+def _later_row(ref: ObjectRef, loss: Loss) -> dict[str, Any]:
+    return {
+        "kind": ref.kind,
+        "namespace": ref.namespace,
+        "name": ref.name,
+        "first": timestamp(loss.since),
+        "from": timestamp(loss.at),
+        "unplaced": loss.worst.chunks,
+        "ready": not loss.worst.unready,
+        "why": loss.worst.why or None,
+    }
+
+
+def _asked_row(item: MostAsked) -> dict[str, Any]:
+    return {
+        "kind": item.ref.kind,
+        "namespace": item.ref.namespace,
+        "name": item.ref.name,
+        "before": item.before,
+        "after": item.after,
+        "from": timestamp(item.at),
+    }
+
+
 _NOT_WORKED_OUT: dict[str, Any] = {"over30Days": None, "byDemand": [], "byNodePool": [], "byScheduleValue": []}
 
 
@@ -98,6 +132,7 @@ def _cost(cost: CostChange) -> dict[str, Any]:
                 "name": item.ref.name,
                 **_sums(item),
                 "perReplica": None if item.per_replica is None else money(item.per_replica),
+                "keptBy": "headroom" if item.kept_by is None else str(item.kept_by.by),
             }
             for item in cost.demands()
             if item.ref is not None

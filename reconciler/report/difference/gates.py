@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.shortfall import loss_words
 from reconciler.report.words import counted, dollars, moment, signed_dollars
 
 
@@ -34,12 +35,11 @@ class Gates:
                 f"{counted(cost.more_unpriced(), 'new node')} without a known price: whether the cost keeps to"
                 f" {dollars(bound)} over 30 days cannot be told"
             )
-        nodes = cost.most_new_nodes()
-        if self.max_new_nodes is not None and nodes > self.max_new_nodes:
-            found.append(f"{counted(nodes, 'new node')} at most, where {self.max_new_nodes:,} are allowed")
+        peak = cost.new_nodes()
+        if self.max_new_nodes is not None and peak is not None and peak.count > self.max_new_nodes:
+            allowed = f"{self.max_new_nodes:,} {'is' if self.max_new_nodes == 1 else 'are'} allowed"
+            found.append(f"up to {counted(peak.count, 'new node')} from {moment(peak.at, zone)}; {allowed}")
         if self.no_unplaced:
-            found += [
-                f"{ref}: {counted(count, 'chunk')} without a place from {moment(since, zone)}"
-                for ref, (count, since) in sorted(cost.unplaced().items())
-            ]
+            for ref, loss in sorted(cost.shortfalls().items()):
+                found += [f"{ref}: {words}" for words in loss_words(loss, zone)]
         return tuple(found)

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import datetime, tzinfo
+from collections.abc import Sequence
+from datetime import tzinfo
 
 from reconciler.model.findings import Severity
 from reconciler.model.spending import MONTH
 from reconciler.report.difference.difference import Difference
-from reconciler.report.words import counted, dollars, listed, moment, signed_dollars
+from reconciler.report.difference.shortfall import losing_words
+from reconciler.report.words import change_words, counted, dollars, listed, moment, signed_dollars
 
 SPAN = f"{MONTH.days} days"
 
 
 def problems(change: Difference, zone: tzinfo | None = None) -> list[str]:
     """What speaks against merging, the worst first."""
-    found = []
-    losing = sum(item.losing for item in change.demands)
-    if losing:
-        found.append(f"{counted(losing, 'chunk')} {'loses its' if losing == 1 else 'lose their'} place")
-    others = sum(max(0, item.newly_unplaced - item.losing) for item in change.demands)
-    if others:
-        found.append(f"{counted(others, 'new chunk')} {'finds' if others == 1 else 'find'} no place")
-    found += _later(change, losing + others, zone)
+    short = [item.shortfall for item in change.demands]
+    losing, lacking = sum(item.losing for item in short), sum(item.lacking for item in short)
+    found = [losing_words(losing)] if losing else []
+    if lacking:
+        found.append(f"{counted(lacking, 'new chunk')} {'finds' if lacking == 1 else 'find'} no place")
+    unready = [str(item.ref) for item in change.demands if item.shortfall.unready]
+    if unready:
+        found.append(f"{_named(unready)} {'is' if len(unready) == 1 else 'are'} not ready")
+    found += _later(change, losing + lacking, zone)
+    unsure = sum(item.unsure for item in short)
+    if unsure:
+        found.append(f"{counted(unsure, 'chunk')} left to an autoscaler that nothing in the cluster shows")
     for severity, noun in ((Severity.ERROR, "new error"), (Severity.WARNING, "new warning")):
         count = sum(finding.severity is severity for finding in change.new_findings)
         if count:
@@ -33,16 +39,19 @@ def problems(change: Difference, zone: tzinfo | None = None) -> list[str]:
     return found
 
 
+def _named(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else counted(len(names), "demand")
+
+
 def _later(change: Difference, known: int, zone: tzinfo | None) -> list[str]:
     """Chunks that find no place at a later time than now, when schedules ask for more."""
-    if change.cost is None:
+    peak = None if change.cost is None else change.cost.most_unplaced()
+    if peak is None or peak.count <= known:
         return []
-    unplaced = change.cost.unplaced()
-    count = sum(most for most, _ in unplaced.values())
-    if count <= known:
-        return []
-    first = min(since for _, since in unplaced.values())
-    return [f"up to {counted(count, 'chunk')} without a place from {moment(first, zone)}"]
+    words = f"{counted(peak.count, 'chunk')} without a place from {moment(peak.at, zone)}"
+    if known:
+        return [f"up to {words}"]
+    return [f"{words}, the first from {moment(peak.first, zone)}" if peak.first < peak.at else words]
 
 
 def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
@@ -54,9 +63,11 @@ def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
         found.append(f"{counted(abs(nodes), 'node')} {'more' if nodes > 0 else 'fewer'} at once")
     elif change.added_nodes:
         found.append(f"{counted(len(change.added_nodes), 'node')} of another kind")
-    peak = _peak(change)
-    if peak is not None and peak[0] > max(0, nodes):
-        found.append(f"up to {counted(peak[0], 'node')} more from {moment(peak[1], zone)}")
+    found += _growth(change, nodes, zone)
+    handed = [item for item in change.demands if item.handed_to]
+    if handed:
+        to = listed(dict.fromkeys(item.handed_to for item in handed))
+        found.append(f"{_named([str(item.ref) for item in handed])} kept by {to}")
     if change.released:
         found.append(f"{counted(len(change.released), 'node')} released")
     if change.objects:
@@ -66,25 +77,24 @@ def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
     return found
 
 
-def _peak(change: Difference) -> tuple[int, datetime] | None:
-    """The most nodes by which the head exceeds the base, and from when."""
-    if change.cost is None:
-        return None
-    best = None
-    for moment_, before, after in change.cost.spans():
-        more = after.nodes - before.nodes
-        if best is None or more > best[0]:
-            best = (more, moment_)
-    return best
+def _growth(change: Difference, at_once: int, zone: tzinfo | None) -> list[str]:
+    """Nodes by which the head exceeds the base at a later time by more than at once."""
+    peak = None if change.cost is None else change.cost.new_nodes()
+    if peak is None or peak.count <= max(0, at_once):
+        return []
+    most, at = counted(peak.count, "node"), moment(peak.at, zone)
+    if at_once > 0 or peak.first == peak.at:
+        return [f"up to {most} more from {at}"]
+    first = f"{counted(peak.first_count, 'node')} more from {moment(peak.first, zone)}"
+    return [f"{first}, up to {peak.count:,} from {at}"]
 
 
 def cost_words(change: Difference) -> str:
     """`+$59.86 over the coming 30 days`; at one instant's price a month where nothing else was worked out."""
     if change.cost is None:
         return f"{signed_dollars(change.per_month_delta)} a month"
-    if not round(change.cost.delta, 2):
-        return f"no change in cost over the coming {SPAN}"
-    return f"{signed_dollars(change.cost.delta)} over the coming {SPAN}"
+    words = change_words(change.cost.before, change.cost.after)
+    return f"{'no change in cost' if words == 'no change' else words} over the coming {SPAN}"
 
 
 def headline(change: Difference, zone: tzinfo | None = None) -> str:
@@ -97,9 +107,16 @@ def verdict(change: Difference) -> str:
     """Whether to merge, as far as this can be told."""
     if change.conflicts or change.failed_gates or any(item.severity is Severity.ERROR for item in change.new_findings):
         return "Do not merge as it is"
-    if any(item.newly_unplaced for item in change.demands) or (change.cost is not None and change.cost.unplaced()):
-        return "Look at what has no place before you merge"
-    if change.new_findings:
+    short = [item.shortfall for item in change.demands]
+    short += [] if change.cost is None else [loss.worst for loss in change.cost.shortfalls().values()]
+    looks = {
+        "has no place": any(item.chunks for item in short),
+        "is not ready": any(item.unready for item in short),
+        "is left to an autoscaler": any(item.unsure for item in short),
+    }
+    if any(looks.values()):
+        return f"Look at what {' or '.join(words for words, is_so in looks.items() if is_so)} before you merge"
+    if any(item.severity is Severity.WARNING for item in change.new_findings):
         return "Look at the warnings before you merge"
     return "Nothing was found that speaks against merging" if change.has_changes else "Nothing changes"
 

@@ -71,10 +71,12 @@ def _removed(old: DeclaredManifest, base: ObjectChange | None, head: ObjectChang
     if head is not None and head.action is Action.DELETE:
         return ObjectChange(old.ref, Action.DELETE, (), None, old.position, "no longer declared")
     if base is not None and base.action is Action.CREATE:
-        return ObjectChange(old.ref, Action.DELETE, (), None, old.position, "no longer declared, and not made yet")
+        return ObjectChange(
+            old.ref, Action.DELETE, (), None, old.position, "no longer declared; not in this cluster yet"
+        )
     if head is not None:
         return head
-    return ObjectChange(old.ref, Action.DELETE, (), None, old.position, "no longer declared; it stays in the cluster")
+    return ObjectChange(old.ref, Action.KEEP, (), None, old.position, "no longer declared; it stays in the cluster")
 
 
 def _written_fields(old: Any, new: Any) -> tuple[FieldChange, ...]:

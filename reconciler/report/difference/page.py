@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import Any
 
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference.cost_rows import demand_rows, pool_rows, window_rows
+from reconciler.report.difference.costs import MostAsked
 from reconciler.report.difference.demands import DemandChange
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import SPAN, headline, hourly_words, verdict
+from reconciler.report.difference.shortfall import loss_words, short_words
 from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.findings.page import finding_row
 from reconciler.report.grouping import grouped
@@ -23,26 +25,29 @@ from reconciler.report.plan.page_rows import (
     section,
     static_pool_row,
 )
-from reconciler.report.plan.words import reason_words
 from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import cluster_title, dollars, listed, moment, signed_dollars
+from reconciler.report.words import change_words, cluster_title, counted, dollars, listed, moment
 
 
 def difference_page(
     change: Difference,
     *,
     cluster: str,
+    snapshot: str = "",
     timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
     zone: tzinfo | None = None,
 ) -> dict[str, Any]:
-    """The same shape as `plan_page`, for what merging would change. timelines: the base's and the head's."""
+    """The same shape as `plan_page`, for what merging would change. timelines: the base's and the head's.
+
+    snapshot: which published one both were planned on, in words.
+    """
     place = zone or local_zone(change.head.now)
     return {
         "title": f"{cluster_title(cluster)}: what merging changes",
         "revision": change.head_name,
         "base": change.base_name,
-        "when": moment(change.head.now, zone),
+        "when": ", ".join(filter(None, (moment(change.head.now, zone), snapshot))),
         "summary": headline(change, zone),
         "verdict": verdict(change),
         "warnings": warnings(change),
@@ -51,7 +56,9 @@ def difference_page(
         "month": _month(change),
         "hourly": hourly_words(change),
         "assumptions": assumptions(change),
-        "demands": cut(grouped(_demand_change(item) for item in change.demands)),
+        "demands": cut(
+            grouped([*map(_demand_change, change.demands), *_asked_later(change, zone), *_later(change, zone)])
+        ),
         "sections": [item for item in _sections(change, zone) if item["count"]],
         "findings": cut([finding_row(item) for item in change.new_findings]),
         "fixed": cut([finding_row(item) for item in change.fixed_findings]),
@@ -95,7 +102,7 @@ def _month(change: Difference) -> dict[str, str] | None:
     return {
         "before": dollars(change.cost.before),
         "after": dollars(change.cost.after),
-        "delta": signed_dollars(change.cost.delta) if round(change.cost.delta, 2) else "no change",
+        "delta": change_words(change.cost.before, change.cost.after),
         "span": SPAN,
     }
 
@@ -126,12 +133,49 @@ def _costs(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _demand_change(item: DemandChange) -> dict[str, Any]:
-    why = [reason_words(reason) for reason in item.reasons]
+    before, after = item.size_words
+    left, right = ("–" if count is None else f"{count:,}" for count in (item.unplaced_before, item.unplaced))
     return {
         "name": str(item.ref),
-        "desired": f"{item.before_words} → {item.after_words}",
+        "desired": f"{before} → {after}",
         "existing": "",
         "new": "",
-        "unplaced": f"{item.unplaced_before:,} → {item.unplaced:,}" if item.unplaced_before else f"{item.unplaced:,}",
-        "why": "; ".join([*why, *filter(None, [item.not_ready])]),
+        "unplaced": f"{left} → {right}" if item.unplaced_before else right,
+        "why": "; ".join(item.why),
     }
+
+
+def _asked_later(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:
+    """Demands whose schedules ask for another number of chunks at another time."""
+    return [
+        {
+            "name": str(item.ref),
+            "desired": f"at most {item.before:,} → {item.after:,}",
+            "existing": "",
+            "new": "",
+            "unplaced": "",
+            "why": asked_words(item, change.head.now, zone),
+        }
+        for item in change.asked_later
+    ]
+
+
+def asked_words(item: MostAsked, now: datetime, zone: tzinfo | None) -> str:
+    """`up to 12 chunks from 2026-11-23 06:50 UTC, up to 3 before the change`."""
+    since = f" from {moment(item.at, zone)}" if item.at > now else ""
+    return f"up to {counted(item.after, 'chunk')}{since}, up to {item.before:,} before the change"
+
+
+def _later(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:
+    """Demands that lose something only when schedules ask for something else."""
+    return [
+        {
+            "name": str(ref),
+            "desired": f"from {moment(loss.at, zone)}",
+            "existing": "",
+            "new": "",
+            "unplaced": f"{loss.worst.chunks:,}",
+            "why": "; ".join(short_words(loss.worst, "then") if loss.since == loss.at else loss_words(loss, zone)),
+        }
+        for ref, loss in change.later
+    ]

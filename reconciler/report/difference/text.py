@@ -8,16 +8,17 @@ from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference.cost_rows import demand_rows, pool_rows, window_rows
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import SPAN, headline, hourly_words, verdict
-from reconciler.report.difference.page import assumptions, notes, warnings
+from reconciler.report.difference.page import asked_words, assumptions, notes, warnings
+from reconciler.report.difference.shortfall import loss_words
 from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.plan.objects import local_budget_section, object_lines
-from reconciler.report.plan.words import held, node_name, offered, reason_words, static_words
+from reconciler.report.plan.words import held, made_by_words, node_name, offered, static_words
 from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
 from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import dollars, moment, signed_dollars
+from reconciler.report.words import change_words, dollars, moment
 
 
 def difference_text(
@@ -39,9 +40,15 @@ def difference_text(
     lines.append(paint(style, f"  {headline(change, zone)}."))
     lines += [paint("red", f"  {line}.") for line in warnings(change)]
     lines += _demand_lines(change, paint)
+    for item in change.asked_later[:MOST_ROWS]:
+        lines.append(f"  ~ {item.ref}: {asked_words(item, change.head.now, zone)}")
+    lines += rest_lines(change.asked_later)
+    for ref, loss in change.later[:MOST_ROWS]:
+        lines += [f"  ~ {ref}: {paint('red', sentence)}" for sentence in loss_words(loss, zone)]
+    lines += rest_lines(change.later)
     for sign, style, items in (("+", "green", change.added_nodes), ("-", "red", change.removed_nodes)):
         for creation in items[:MOST_ROWS]:
-            words = f"{offered(creation)}, for {held(creation.planned.holdings)}"
+            words = f"{offered(creation)}, for {held(creation.planned.holdings)}{made_by_words(creation)}"
             lines.append(f"  {paint(style, sign)} node in NodePool {creation.planned.node_pool}: {words}")
         lines += rest_lines(items)
     for pool in change.static_pools:
@@ -65,15 +72,15 @@ def difference_text(
 def _demand_lines(change: Difference, paint: Paint) -> list[str]:
     lines = []
     for item in change.demands[:MOST_ROWS]:
-        same = item.before_words == item.after_words
-        words = item.after_words if same else f"{item.before_words} → {item.after_words}"
-        words += "" if item.after is None else " chunk" if item.after == 1 else " chunks"
+        before, after = item.size_words
+        words = after if before == after else f"{before} → {after}"
+        wanted = None if item.after is None else item.after.wanted
+        words += "" if wanted is None else " chunk" if wanted == 1 else " chunks"
         if item.unplaced:
             was = f" ({item.unplaced_before:,} before)" if item.unplaced_before else ""
             words += paint("red", f", {item.unplaced:,} of them without a place{was}")
         lines.append(f"  ~ {item.ref}: {words}")
-        reasons = [reason_words(reason) for reason in item.reasons]
-        lines += [f"      {paint('yellow', reason)}" for reason in (*reasons, *filter(None, [item.not_ready]))]
+        lines += [f"      {paint('yellow', reason)}" for reason in item.why]
     return lines + rest_lines(change.demands)
 
 
@@ -98,7 +105,9 @@ def _cost_lines(change: Difference, paint: Paint) -> list[str]:
     lines = [f"Cost: {hourly_words(change)}"]
     cost = change.cost
     if cost is not None:
-        lines[0] += f"; over {SPAN} {dollars(cost.before)} → {dollars(cost.after)} ({signed_dollars(cost.delta)})"
+        lines[0] += (
+            f"; over {SPAN} {dollars(cost.before)} → {dollars(cost.after)} ({change_words(cost.before, cost.after)})"
+        )
         for rows in (demand_rows(cost), pool_rows(cost), window_rows(cost)):
             lines += [f"  {row['name']}: {row['what']} ({row['why']})" for row in rows[:MOST_ROWS]]
             lines += rest_lines(rows)

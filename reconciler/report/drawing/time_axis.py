@@ -130,7 +130,7 @@ def day_pieces(start: datetime, end: datetime, zone: tzinfo) -> Iterator[DayPiec
 
 def _twice(begins: datetime, ends: datetime, zone: tzinfo) -> tuple[datetime, datetime, datetime] | None:
     """Of a day on which the clock is set back: when the repeated time first begins, begins again, and ends."""
-    turn = _clock_change(begins, ends, zone)
+    turn = clock_change(begins, ends, zone)
     before, after = (instant.astimezone(zone).utcoffset() for instant in (turn - _SECOND, turn))
     assert before is not None
     assert after is not None
@@ -144,7 +144,7 @@ def _pieces_of_day(
         last = _hour(until, zone)
         yield DayPiece(day, _hour(at, zone), last if until.astimezone(zone).date() == day else 24.0)
         return
-    cuts = twice or (_clock_change(at, until, zone),)
+    cuts = twice or (clock_change(at, until, zone),)
     while at < until:
         ends = min([until, *(cut for cut in cuts if cut > at)])
         which = Pass.ONLY
@@ -160,7 +160,7 @@ def _hour(instant: datetime, zone: tzinfo) -> float:
     return local.hour + local.minute / 60 + local.second / 3600
 
 
-def _clock_change(start: datetime, end: datetime, zone: tzinfo) -> datetime:
+def clock_change(start: datetime, end: datetime, zone: tzinfo) -> datetime:
     """The first change of the zone's offset in (start, end], to the minute; end when there is none. Spans of a day at most."""
     before = start.astimezone(zone).utcoffset()
     if end.astimezone(zone).utcoffset() == before:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
+from reconciler.report.explanation.names import matching, near_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +31,23 @@ class Explanation:
     findings: tuple[Finding, ...]
 
 
-def explanation(plan: Plan, name: str) -> Explanation:
-    """name: KIND/NAMESPACE/NAME, or a part of it that only one demand matches. Raises `Invalid` with similar names."""
-    names = {str(outcome.demand.ref): outcome for outcome in plan.demands}
-    matching = [outcome for text, outcome in names.items() if text == name] or [
-        outcome for text, outcome in names.items() if text.endswith(f"/{name}") or text.startswith(f"{name}/")
-    ]
-    if len(matching) != 1:
-        near = [str(item.demand.ref) for item in matching] or difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-        what = "fits several demands" if matching else "is not a demand here"
-        hint = f"did you mean {' or '.join(near)}?" if near else "`headroom plan` lists every demand"
-        if name.startswith("Pod/") and not any(text.startswith("Pod/") for text in names):
+def explanation(plan: Plan, name: str, others: Iterable[str] = ()) -> Explanation:
+    """name: KIND/NAMESPACE/NAME, or a part of it that only one demand matches. Raises `Invalid` with similar names.
+
+    others: what else might have been meant.
+    """
+    outcomes = {str(outcome.demand.ref): outcome for outcome in plan.demands}
+    names = matching(name, outcomes)
+    if len(names) != 1:
+        what = "fits several demands" if names else "is not a demand here"
+        hint = near_words(name, names or [*outcomes, *others]) or "`headroom plan` lists every demand"
+        if name.startswith("Pod/") and not any(text.startswith("Pod/") for text in outcomes):
             hint = "pending pods are explained with --include-pending"
         if name.startswith("Pod/"):
             hint = next((note for note in plan.notes if f"{name} " in note), hint)
         raise Invalid(f"{name!r} {what}", hint=hint)
-    ref = matching[0].demand.ref
+    outcome = outcomes[names[0]]
+    ref = outcome.demand.ref
     bins = [
         ChunkBin(place.node or place.node_claim or "", new=False, node_pool=None, count=count)
         for place in plan.occupied
@@ -56,7 +57,7 @@ def explanation(plan: Plan, name: str) -> Explanation:
         for creation in plan.node_claims.create
         if (count := _count(creation.planned.holdings, ref))
     ]
-    return Explanation(plan, matching[0], tuple(bins), tuple(item for item in plan.findings if _concerns(item, ref)))
+    return Explanation(plan, outcome, tuple(bins), tuple(item for item in plan.findings if _concerns(item, ref)))
 
 
 def _concerns(finding: Finding, ref: ObjectRef) -> bool:

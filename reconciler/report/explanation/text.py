@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from reconciler.model.placement import UnplacedReason
+from reconciler.model.service import Keeper
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.explanation.demand import Explanation
 from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.plan.domains import bin_words, domain_lines
 from reconciler.report.plan.words import candidates
+from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
 from reconciler.report.words import counted
 
 
@@ -17,7 +20,8 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
     where = f"  {paint('dim', f'{demand.source.file}:{demand.source.line}')}" if demand.source else ""
     lines = [paint("bold", str(demand.ref)) + where]
     noun = "pod" if demand.is_pending_pod else "chunk"
-    size = "not ready" if demand.desired is None else counted(demand.desired, noun)
+    service = outcome.service
+    size = size_words(service) if demand.desired is None else counted(demand.desired, noun)
     lines += [f"  size: {size}", *(f"    {fact}" for fact in demand.explanation)]
     for group in demand.groups:
         requests = ", ".join(f"{name} {text}" for name, text in group.shape.requests.quantities().items())
@@ -28,9 +32,13 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
         lines.append(f"  {counted(item.count, noun)} in {item.node} ({kind}{f'; {labels}' if labels else ''})")
     if len(found.bins) > 1:
         lines += [f"  {line}" for line in domain_lines(outcome)]
+    if service.by is not Keeper.HEADROOM and not service.is_left:
+        lines.append(f"  kept by {keeper_words(service)}")
+    if not service.certain:
+        lines.append(paint("yellow", f"  {NOT_SHOWN}"))
     if outcome.unplaced:
         lines.append(paint("red", f"  {counted(outcome.unplaced, noun)} unplaced:"))
-        lines += [f"    {reason.cause} ({candidates(reason)}): {reason.example}" for reason in outcome.unplaced_reasons]
+        lines += [f"    {_cause(reason)}: {reason.example}" for reason in outcome.unplaced_reasons]
     lines += [
         f"  {condition.type}={condition.status} {condition.reason}{f': {condition.message}' if condition.message else ''}"
         for condition in outcome.conditions
@@ -38,3 +46,8 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
     if found.findings:
         lines += ["  findings:", *(f"  {line}" for line in finding_lines(found.findings, paint))]
     return terminal_lines(lines, paint, width)
+
+
+def _cause(reason: UnplacedReason) -> str:
+    """Candidates are counted where there are several. A reason by itself, such as that there is no node, has none."""
+    return reason.cause if reason.count == 1 else f"{reason.cause} ({candidates(reason)})"

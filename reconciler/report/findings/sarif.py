@@ -7,14 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from reconciler import __version__
-from reconciler.model.findings import Finding, Severity
+from reconciler.model.findings import Finding, Severity, help_page
 from reconciler.report.escaping import sarif_text, uri_path
 
 MOST_RESULTS = 25_000
 """GitHub's limit for one run."""
-
-_PAGES = "https://headroom.dev/findings"
-"""Where every code has a page."""
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
@@ -37,7 +34,7 @@ def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
                                 "id": code,
                                 "name": _pascal(code),
                                 "shortDescription": {"text": code.replace("-", " ")},
-                                "helpUri": f"{_PAGES}/{code}",
+                                "helpUri": help_page(code),
                             }
                             for code in codes
                         ],

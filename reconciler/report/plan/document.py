@@ -20,21 +20,24 @@ from reconciler.model.changes import (
 from reconciler.model.conditions import Condition
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.model.precedence import NO_PRIORITY_CLASS
+from reconciler.model.spending import Spending
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.budgets.local import local_budgets_row
 from reconciler.report.findings.document import finding_row
 from reconciler.report.json_text import timestamp
 from reconciler.report.masking import masked_changes
 from reconciler.report.plan.pending import leaving_nodes
+from reconciler.report.plan.spending import before
 from reconciler.report.schedules.document import schedule_row
+from reconciler.report.service import service_row
 
 PLAN_SCHEMA = "headroom.dev/plan/v1"
 NODE_POOL = "NodePool"
 """Has its own list in the document; other kinds are objects."""
 
 
-def plan_document(plan: Plan) -> dict[str, Any]:
-    """A plan as `headroom.dev/plan/v1`."""
+def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any]:
+    """A plan as `headroom.dev/plan/v1`. spending: over the coming 30 days, where it was worked out."""
     claims = plan.node_claims
     document: dict[str, Any] = {
         "schemaVersion": PLAN_SCHEMA,
@@ -46,6 +49,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "delete": [_action(action) for action in claims.delete],
             "hold": [_action(action) for action in claims.hold],
             "release": [_action(action) for action in claims.release],
+            **({"untaint": [_action(action) for action in claims.untaint]} if claims.untaint else {}),
         },
         "nodePools": [
             {"name": change.ref.name, "action": str(change.action), "changes": _changes(change)}
@@ -57,13 +61,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "schedules": [schedule_row(row) for row in plan.schedules],
         "budgets": [budget_row(row) for row in plan.budgets],
         "localBudgets": [local_budgets_row(pool) for pool in plan.local_budgets],
-        "cost": {
-            "perHourBefore": money(plan.cost.per_hour_before),
-            "perHourAfter": money(plan.cost.per_hour_after),
-            "perMonthDelta": money((plan.cost.per_hour_after - plan.cost.per_hour_before) * HOURS_PER_MONTH),
-            "currency": plan.cost.currency,
-            "assumptions": list(plan.cost.assumptions),
-        },
+        "cost": _cost(plan, spending),
         "findings": [finding_row(finding) for finding in plan.findings],
         "pending": {
             "placedOnExisting": plan.pending.placed_on_existing,
@@ -92,6 +90,42 @@ def money(amount: float) -> float:
     return round(amount, 6) + 0.0
 
 
+def _cost(plan: Plan, spending: Spending | None) -> dict[str, Any]:
+    return {
+        "perHourBefore": money(plan.cost.per_hour_before),
+        "perHourAfter": money(plan.cost.per_hour_after),
+        "perMonthDelta": money((plan.cost.per_hour_after - plan.cost.per_hour_before) * HOURS_PER_MONTH),
+        "currency": plan.cost.currency,
+        "over30Days": None if spending is None else _over_30_days(plan, spending),
+        "assumptions": [*plan.cost.assumptions, *(() if spending is None else spending.notes)],
+    }
+
+
+def _over_30_days(plan: Plan, spending: Spending) -> dict[str, Any]:
+    """USD. before: of the nodes as they are now."""
+    start = before(plan, spending)
+    return {
+        "before": money(start),
+        "after": money(spending.total),
+        "delta": money(spending.total - start),
+        "byDemand": [
+            {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name, "cost": money(cost)}
+            for ref, (cost, _) in sorted(spending.of_demands().items())
+        ],
+        "byNodePool": [{"name": name, "cost": money(cost)} for name, cost in sorted(spending.of_pools().items())],
+        "byScheduleValue": [
+            {
+                "namespace": item.schedule.namespace,
+                "name": item.schedule.name,
+                "value": item.value,
+                "hours": round(item.hours, 6),
+                "cost": money(item.cost),
+            }
+            for item in spending.windows
+        ],
+    }
+
+
 def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
     demand = outcome.demand
     return {
@@ -105,6 +139,7 @@ def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
         "unplaced": outcome.unplaced,
         "unplacedReasons": [unplaced_reason_row(reason) for reason in outcome.unplaced_reasons],
         "conditions": [_condition(condition) for condition in outcome.conditions],
+        "service": service_row(outcome.service),
         "explanation": list(demand.explanation),
         "precedence": {
             "booked": demand.booked,

@@ -12,7 +12,12 @@ from reconciler.report.paint import Paint
 from reconciler.report.plan.words import value
 from reconciler.report.terminal_rows import MOST_ROWS
 
-_SIGNS = {Action.CREATE: ("green", "+"), Action.UPDATE: ("yellow", "~"), Action.DELETE: ("red", "-")}
+_SIGNS = {
+    Action.CREATE: ("green", "+"),
+    Action.UPDATE: ("yellow", "~"),
+    Action.DELETE: ("red", "-"),
+    Action.KEEP: ("cyan", "="),
+}
 
 
 def local_budget_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None, paint: Paint) -> list[str]:
@@ -23,7 +28,8 @@ def local_budget_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzin
 def object_lines(change: ObjectChange, paint: Paint) -> list[str]:
     style, sign = _SIGNS[change.action]
     where = f"  {paint('dim', f'{change.position.file}:{change.position.line}')}" if change.position else ""
-    lines = [f"  {paint(style, sign)} {change.ref}{where}"]
+    why = f": {change.reason}" if change.action is Action.KEEP else ""
+    lines = [f"  {paint(style, sign)} {change.ref}{why}{where}"]
     if change.action is Action.UPDATE:
         lines += [
             f"      {item.path}: {value(item.before)} → {value(item.after)}"

@@ -12,6 +12,8 @@ from reconciler.model.changes import (
     DemandOutcome,
     Plan,
 )
+from reconciler.model.service import Keeper
+from reconciler.model.spending import Spending
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.findings.page import finding_row
@@ -26,27 +28,39 @@ from reconciler.report.plan.page_rows import (
     static_pool_row,
 )
 from reconciler.report.plan.pending import Launch, LeftOver, launches, left_over, pending_words
+from reconciler.report.plan.spending import SPAN, demand_rows, pool_rows, spending_words, window_rows
 from reconciler.report.plan.words import reason_words, summary
+from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
 from reconciler.report.timeline.chart import timeline_chart
 from reconciler.report.timeline.rows import week_rows
 from reconciler.report.words import counted, moment, short_revision
 
 
 def plan_page(
-    plan: Plan, *, cluster: str, timeline: CapacityTimeline | None = None, zone: tzinfo | None = None
+    plan: Plan,
+    *,
+    cluster: str,
+    snapshot: str = "",
+    timeline: CapacityTimeline | None = None,
+    spending: Spending | None = None,
+    zone: tzinfo | None = None,
 ) -> dict[str, Any]:
-    """For `report.md.j2` and `report.html.j2`. timeline: the coming week, if it is to be shown."""
+    """For `report.md.j2` and `report.html.j2`. timeline: the coming week, if it is to be shown. spending: over the coming 30 days.
+
+    snapshot: which published one it was planned on, in words.
+    """
     place = zone or local_zone(plan.now)
     before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
     return {
         "title": f"Capacity plan for {cluster}",
         "revision": short_revision(plan.revision),
         "base": None,
-        "when": moment(plan.now, zone),
+        "when": ", ".join(filter(None, (moment(plan.now, zone), snapshot))),
         "summary": summary(plan),
         "has_changes": plan.has_changes,
         "cost": cost_row(before, after),
-        "assumptions": list(plan.cost.assumptions),
+        "month": None if spending is None else {"words": spending_words(plan, spending)},
+        "assumptions": [*plan.cost.assumptions, *(() if spending is None else spending.notes)],
         "demands": cut(
             [_demand(outcome) for outcome in plan.demands if not outcome.demand.is_pending_pod],
         ),
@@ -55,9 +69,11 @@ def plan_page(
             for section in (
                 section("What Karpenter would launch for pending pods", [_launch(row) for row in launches(plan)]),
                 section("Pending pods that cannot be placed", [_left_over(row) for row in left_over(plan)]),
+                *_cost_sections(spending),
                 section("Nodes to create", [creation_row(item) for item in plan.node_claims.create]),
                 section("Nodes to hold", [action_row(item) for item in plan.node_claims.hold]),
                 section("Nodes to release", [action_row(item) for item in plan.node_claims.release]),
+                section("Nodes to untaint", [action_row(item) for item in plan.node_claims.untaint]),
                 section("Nodes to delete", [action_row(item) for item in plan.node_claims.delete]),
                 section("Objects to apply", [object_row(item) for item in plan.objects]),
                 section("Nodes of static NodePools", [static_pool_row(item) for item in plan.static_pools]),
@@ -76,15 +92,33 @@ def plan_page(
     }
 
 
+def _cost_sections(spending: Spending | None) -> list[dict[str, Any]]:
+    if spending is None:
+        return []
+    parts = (
+        ("by buffer", demand_rows(spending)),
+        ("by NodePool", pool_rows(spending)),
+        ("by what a schedule says", window_rows(spending)),
+    )
+    return [
+        {**section(f"Cost over {SPAN}, {how}", rows), "columns": ["Name", "Cost", "Of which"], "third": "Of which"}
+        for how, rows in parts
+    ]
+
+
 def _demand(outcome: DemandOutcome) -> dict[str, Any]:
     demand = outcome.demand
-    not_ready = next((item for item in outcome.conditions if item.type in {"ReadyForProvisioning", "Accepted"}), None)
+    service = outcome.service
     why = [reason_words(reason) for reason in outcome.unplaced_reasons]
-    if demand.desired is None and not_ready is not None:
-        why.append(not_ready.message or not_ready.reason)
+    if service.why and not why:
+        why.append(service.why)
+    if service.by is not Keeper.HEADROOM and not service.is_left:
+        why.append(f"kept by {keeper_words(service)}")
+    if not service.certain:
+        why.append(NOT_SHOWN)
     return {
         "name": str(demand.ref),
-        "desired": "not ready" if demand.desired is None else f"{demand.desired:,}",
+        "desired": size_words(service),
         "existing": f"{outcome.on_existing:,}",
         "new": f"{outcome.on_new:,}",
         "unplaced": f"{outcome.unplaced:,}",

@@ -17,7 +17,7 @@ from reconciler.model.changes import (
 )
 from reconciler.report.budgets.local import changing_local_budgets, validity, written_and_compiled
 from reconciler.report.masking import masked_changes
-from reconciler.report.plan.words import held, node_name, offered, static_words, value
+from reconciler.report.plan.words import held, made_by_words, node_name, offered, static_words, value
 from reconciler.report.words import dollars, hourly, signed_dollars
 
 MOST_ROWS = 60
@@ -97,7 +97,7 @@ def creation_row(creation: NodeClaimCreation) -> dict[str, Any]:
     return {
         "name": creation.name,
         "what": offered(creation),
-        "why": f"NodePool {planned.node_pool}, for {held(planned.holdings)}",
+        "why": f"NodePool {planned.node_pool}, for {held(planned.holdings)}{made_by_words(creation)}",
         "fields": [],
     }
 

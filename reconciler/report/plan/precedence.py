@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from reconciler.model.changes import DemandOutcome
 from reconciler.model.demand import Demand
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.precedence import NO_PRIORITY_CLASS
 
-ORDER_WORDS = (
-    "Served in this order: pending pods and bookings first, then by pod priority, headroom.dev/priority, requests before "
-    "buffers, age and name."
-)
+
+def order_words(outcomes: Iterable[DemandOutcome]) -> str:
+    """The rule by which demands are served, with its exception where that applies."""
+    buffers = "buffers"
+    if any(outcome.demand.kept_from is not None for outcome in outcomes):
+        buffers = "the buffers that serve them (the others come first)"
+    return (
+        "Served in this order: pending pods and bookings first, then by pod priority, headroom.dev/priority, requests before "
+        f"{buffers}, age and name."
+    )
 
 
 def precedence_words(demand: Demand) -> str:
@@ -19,4 +28,6 @@ def precedence_words(demand: Demand) -> str:
         words.append(f"pod priority {demand.priority:,}")
     if demand.declared_priority:
         words.append(f"{PRIORITY_ANNOTATION} {demand.declared_priority:,}")
+    if demand.kept_from is not None:
+        words.append("serves no requests")
     return ", ".join(words)

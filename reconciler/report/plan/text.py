@@ -5,23 +5,45 @@ from __future__ import annotations
 from datetime import tzinfo
 
 from reconciler.model.changes import HOURS_PER_MONTH, ChangeSet, DemandOutcome, Outcome, Plan
+from reconciler.model.service import Keeper
+from reconciler.model.spending import Spending
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.plan.domains import domain_lines, own_domains
 from reconciler.report.plan.objects import local_budget_section, object_lines
 from reconciler.report.plan.pending import launches, left_over, pending_words
-from reconciler.report.plan.precedence import ORDER_WORDS, precedence_words
-from reconciler.report.plan.words import held, node_name, offered, reason_words, request_words, static_words, summary
+from reconciler.report.plan.precedence import order_words, precedence_words
+from reconciler.report.plan.spending import AT_THIS_INSTANT, demand_rows, pool_rows, spending_words, window_rows
+from reconciler.report.plan.words import (
+    held,
+    node_name,
+    offered,
+    one_shot_words,
+    reason_words,
+    request_words,
+    static_words,
+    summary,
+)
+from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
 from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
 from reconciler.report.words import counted, dollars, listed, moment, short_revision, signed_dollars
 
 
 def plan_text(
-    plan: Plan, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain, width: int | None = None
+    plan: Plan,
+    *,
+    cluster: str,
+    snapshot: str = "",
+    spending: Spending | None = None,
+    zone: tzinfo | None = None,
+    paint: Paint = plain,
+    width: int | None = None,
 ) -> str:
-    """The whole plan, with the summary in its last line. width: columns in which it is wrapped."""
-    lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {moment(plan.now, zone)}")]
+    """The whole plan, with the summary in its last line. spending: over the coming 30 days, where it was worked out. width: columns
+    in which it is wrapped. snapshot: which published one it was planned on, in words."""
+    when = ", ".join(filter(None, (moment(plan.now, zone), snapshot)))
+    lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {when}")]
     lines += _demand_lines(plan, paint)
     lines += _change_lines(plan, paint)
     lines += local_budget_section(plan, plan.objects, zone, paint)
@@ -30,7 +52,7 @@ def plan_text(
     if plan.findings:
         lines += ["", paint("bold", "Findings"), *finding_lines(plan.findings, paint)]
     lines += _notes(plan, paint)
-    lines += ["", *_cost_lines(plan, paint), paint("bold", f"{summary(plan)}.")]
+    lines += ["", *_cost_lines(plan, spending, paint), paint("bold", f"{summary(plan)}.")]
     return terminal_lines(lines, paint, width)
 
 
@@ -66,17 +88,16 @@ def _demand_lines(plan: Plan, paint: Paint) -> list[str]:
         lines += [f"      {paint('yellow', reason_words(reason))}" for reason in outcome.unplaced_reasons]
     lines += rest_lines(outcomes)
     if len(outcomes) > 1 and any(outcome.unplaced for outcome in outcomes):
-        lines.append(f"  {paint('dim', ORDER_WORDS)}")
+        lines.append(f"  {paint('dim', order_words(outcomes))}")
     return lines
 
 
 def _demand_words(outcome: DemandOutcome, paint: Paint) -> str:
     demand = outcome.demand
+    service = outcome.service
     if demand.desired is None:
-        names = {"ReadyForProvisioning", "Accepted"}
-        why = next((item for item in outcome.conditions if item.type in names), None)
-        reason = "" if why is None else f": {why.message or why.reason}"
-        return paint("red", f"not ready{reason}")
+        words = f"{size_words(service)}{': ' if service.why else ''}{service.why}"
+        return words if service.is_left else paint("red", words)
     parts = [
         f"{count:,} {words}"
         for count, words in ((outcome.on_existing, "on existing nodes"), (outcome.on_new, "on new nodes"))
@@ -84,9 +105,16 @@ def _demand_words(outcome: DemandOutcome, paint: Paint) -> str:
     ]
     if outcome.unplaced:
         parts.append(paint("red", f"{outcome.unplaced:,} unplaced"))
+    if service.by is not Keeper.HEADROOM:
+        parts.append(f"kept by {keeper_words(service)}")
+    if not service.certain:
+        parts.append(NOT_SHOWN)
+    if demand.suspended:
+        parts.append("suspended")
     parts += request_words(outcome)
     first = precedence_words(demand)
-    return f"{counted(demand.desired, 'chunk')}{': ' if parts else ''}{', '.join(parts)}{first and f' ({first})'}"
+    size = counted(demand.desired, "chunk") + one_shot_words(demand)
+    return f"{size}{': ' if parts else ''}{', '.join(parts)}{first and f' ({first})'}"
 
 
 def _change_lines(plan: Plan, paint: Paint) -> list[str]:
@@ -105,6 +133,7 @@ def _change_lines(plan: Plan, paint: Paint) -> list[str]:
     for sign, style, verb, actions in (
         ("=", "cyan", "hold", claims.hold),
         ("-", "yellow", "release", claims.release),
+        ("=", "cyan", "untaint", claims.untaint),
         ("-", "red", "delete", claims.delete),
     ):
         for action in actions[:MOST_ROWS]:
@@ -160,12 +189,21 @@ def _notes(plan: Plan, paint: Paint) -> list[str]:
     return ["", *(paint("yellow", line) for line in lines)] if lines else []
 
 
-def _cost_lines(plan: Plan, paint: Paint) -> list[str]:
+def _cost_lines(plan: Plan, spending: Spending | None, paint: Paint) -> list[str]:
     before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
+    if spending is not None:
+        lines = [f"Cost: {dollars(before)}/h now, {dollars(after)}/h after; {spending_words(plan, spending)}"]
+        for rows in (demand_rows(spending), pool_rows(spending), window_rows(spending)):
+            for row in rows[:MOST_ROWS]:
+                why = f" ({row['why']})" if row["why"] else ""
+                lines.append(f"  {row['name']}: {row['what']}{why}")
+            lines += rest_lines(rows)
+        return lines + [paint("dim", f"  {note}") for note in (*plan.cost.assumptions, *spending.notes)]
     lines = [
         (
             f"Cost: {dollars(before)}/h now, {dollars(after)}/h after"
             f" ({signed_dollars((after - before) * HOURS_PER_MONTH)} a month of {HOURS_PER_MONTH} h)"
         ),
     ]
-    return lines + [paint("dim", f"  {assumption}") for assumption in plan.cost.assumptions]
+    notes = (*((AT_THIS_INSTANT,) if plan.schedules else ()), *plan.cost.assumptions)
+    return lines + [paint("dim", f"  {note}") for note in notes]

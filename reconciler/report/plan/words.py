@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.model.changes import DemandOutcome, NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
 from reconciler.model.conditions import ConditionStatus
-from reconciler.model.demand import POD_KIND
+from reconciler.model.demand import POD_KIND, Demand
 from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import ObjectRef
@@ -46,6 +46,13 @@ def held(holdings: Iterable[Holding]) -> str:
     return listed(parts)
 
 
+def one_shot_words(demand: Demand) -> str:
+    """`, one-shot`, and once it was filled ` left of 4, one-shot`; "" for all else."""
+    if not demand.one_shot:
+        return ""
+    return ", one-shot" if demand.left_of is None else f" left of {demand.left_of:,}, one-shot"
+
+
 def request_words(outcome: DemandOutcome) -> tuple[str, ...]:
     """How far a provisioning request is: `not provisioned: CapacityIsNotFound`, `BookingExpired: CapacityBookingConsumed`."""
     if outcome.demand.request is None:
@@ -62,9 +69,8 @@ def request_words(outcome: DemandOutcome) -> tuple[str, ...]:
 
 
 def candidates(reason: UnplacedReason) -> str:
-    """`12 nodes`, `4 instance types`. A single candidate may also be a NodePool."""
-    noun = _CANDIDATES.get(reason.cause, "candidate") if reason.count > 1 else "candidate"
-    return counted(reason.count, noun)
+    """`12 nodes`, `4 instance types`, where several failed for the same reason."""
+    return counted(reason.count, _CANDIDATES.get(reason.cause, "candidate"))
 
 
 def is_paid(price: float, capacity_types: Iterable[str]) -> bool:
@@ -95,6 +101,11 @@ def offered(creation: NodeClaimCreation) -> str:
     zones = " or ".join(planned.zones) if len(planned.zones) <= MOST_ZONES else f"any of {len(planned.zones)} zones"
     price = launch_price(planned.price, planned.capacity_types) if planned.price_known else "price not known"
     return f"{' or '.join(planned.capacity_types)} in {zones}: {types}, {price}"
+
+
+def made_by_words(creation: NodeClaimCreation) -> str:
+    """`, made by Karpenter`; "" for what headroom makes itself."""
+    return f", made by {creation.made_by}" if creation.made_by else ""
 
 
 def node_name(action: NodeClaimAction) -> str:
@@ -133,6 +144,7 @@ def summary(plan: Plan) -> str:
             (claims.create, "create"),
             (claims.hold, "hold"),
             (claims.release, "release"),
+            (claims.untaint, "untaint"),
             (claims.delete, "delete"),
         )
         if items

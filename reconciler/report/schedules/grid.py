@@ -5,12 +5,13 @@ A value shows by number, by how dark its cells are, and by colour where there is
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
 
 from reconciler.model.timelines import ScheduleTimeline
+from reconciler.report.drawing.time_axis import clock_change, midnight
 from reconciler.report.paint import Paint
 from reconciler.zone_data import time_zone
 
@@ -46,10 +47,8 @@ class Grid:
         return (first + timedelta(days=index) for index in range((last - first).days + 1))
 
     def _row(self, day: date) -> str:
-        edges = [self._instant(day, index) for index in range(_CELLS + 1)]
-        cells = [self._cell(edges[index], edges[index + 1]) for index in range(_CELLS)]
         parts = []
-        for key, run in groupby(cells):
+        for key, run in groupby(self._cells(day)):
             width = len(list(run))
             parts.append(key * width if isinstance(key, str) else self._run(key, width))
         mark = f"  {self._paint('bold', f'◂ now {self._now:%H:%M}')}" if day == self._now.date() else ""
@@ -59,23 +58,33 @@ class Grid:
         number = f"{value}" if len(f"{value}") < width else ""
         return self._paint(_STYLES[self._step(value)], number + self._shade(value) * (width - len(number)))
 
-    def _cell(self, opens: datetime | None, closes: datetime | None) -> int | str:
-        """The value in a cell, or the sign for none or several."""
-        spans = self._timeline.spans
-        if opens is None or not self._timeline.start <= opens < self._timeline.end:
-            return _NO_TIME
-        first = bisect_right(self._starts, opens) - 1
-        last = bisect_right(self._starts, (closes or opens + _CELL) - timedelta(microseconds=1)) - 1
-        if any(span.value != spans[first].value for span in spans[first : last + 1]):
-            self._has_changes = True
-            return _CHANGES
-        return spans[first].value
+    def _cells(self, day: date) -> Iterator[int | str]:
+        """The value in each cell, or the sign for none or several. A time that comes twice shows both of them."""
+        stretches = list(self._stretches(day))
+        for index in range(_CELLS):
+            local = datetime.combine(day, time(), UTC) + index * _CELL
+            values: set[int] = set()
+            for begins, ends, offset in stretches:
+                values |= self._values_in(max(begins, local - offset), min(ends, local + _CELL - offset))
+            self._has_changes = self._has_changes or len(values) > 1
+            yield _CHANGES if len(values) > 1 else values.pop() if values else _NO_TIME
 
-    def _instant(self, day: date, index: int) -> datetime | None:
-        """Where a cell begins; None if the clock skips it."""
-        local = datetime.combine(day, time()) + index * _CELL
-        instant = local.replace(tzinfo=self._zone).astimezone(UTC)
-        return instant if instant.astimezone(self._zone).replace(tzinfo=None) == local else None
+    def _stretches(self, day: date) -> Iterator[tuple[datetime, datetime, timedelta]]:
+        """The day, cut where its clock is changed: begin, end, and the offset between them."""
+        begins, ends = midnight(day, self._zone), midnight(day + timedelta(days=1), self._zone)
+        turn = clock_change(begins, ends, self._zone)
+        for start, end in ((begins, turn), (turn, ends)):
+            offset = start.astimezone(self._zone).utcoffset()
+            assert offset is not None
+            yield start, end, offset
+
+    def _values_in(self, start: datetime, end: datetime) -> set[int]:
+        start, end = max(start, self._timeline.start), min(end, self._timeline.end)
+        if start >= end:
+            return set()
+        first = bisect_right(self._starts, start) - 1
+        last = bisect_left(self._starts, end)
+        return {span.value for span in self._timeline.spans[first:last]}
 
     def _step(self, value: int) -> int:
         """The shade: the lowest value the lightest, the highest the darkest."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from reconciler.model.changes import Outcome
+from reconciler.model.demand import REQUEST_KIND
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.words import counted, moment, short_revision
@@ -59,17 +60,25 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, wid
     lines += [f"  {row['outcome']:11} {row['object']}: {row['message']}" for row in others]
     lines += [f"  blocked     nothing is deleted or released: {reason}" for reason in document["blocked"]]
     lines += [f"  note        {note}" for note in document["notes"]]
-    for row in document["demands"]:
-        name = f"{row['kind']}/{row['namespace']}/{row['name']}"
-        if row["desired"] is None:
-            lines.append(paint("red", f"  not ready   {name}"))
-        elif row["unplaced"]:
-            lines.append(
-                paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
-            )
+    lines += _demand_lines(document["demands"], paint)
     return terminal_lines(
         [*lines, *_finding_lines(document["findings"], paint), *_history_lines(document)], paint, width
     )
+
+
+def _demand_lines(rows: list[Mapping[str, Any]], paint: Paint) -> Iterator[str]:
+    """Those that are not served, or that are to get nothing. "No" is the answer to a request, and no shortage."""
+    for row in rows:
+        name = f"{row['kind']}/{row['namespace']}/{row['name']}"
+        suspended = next((item["message"] for item in row["conditions"] if item["type"] == "Suspended"), None)
+        if row["desired"] is None:
+            yield paint("red", f"  not ready   {name}")
+        elif suspended is not None:
+            yield f"  suspended   {name}: {suspended}"
+        elif row["unplaced"] and row["kind"] == REQUEST_KIND:
+            yield f"  no room     {name}: {row['unplaced']:,} of {row['desired']:,} pods"
+        elif row["unplaced"]:
+            yield paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
 
 
 def _history_lines(document: Mapping[str, Any]) -> list[str]:

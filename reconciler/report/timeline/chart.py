@@ -20,8 +20,8 @@ LEFT = 236
 GRID = WIDTH - LEFT - 12
 MOST_LANES = 40
 _TALL, _FLAT = 44.0, 24.0
-_Row = tuple[str, Lane | None]
-"""The label, and what is drawn; None: absent in that revision."""
+_Row = tuple[str, Lane | str]
+"""The label, and what is drawn; words where that revision has no lane."""
 
 
 def timeline_chart(timeline: CapacityTimeline, *, zone: tzinfo) -> str:
@@ -37,7 +37,7 @@ def difference_chart(base: CapacityTimeline, head: CapacityTimeline, *, zone: tz
 
 
 def _sides(item: LaneChange) -> list[_Row]:
-    return [(f"{item.either.name}, before", item.before), ("after", item.after)]
+    return [(f"{item.either.name}, before", item.before or item.missing), ("after", item.after or item.missing)]
 
 
 def _chart(title: str, timeline: CapacityTimeline, rows: Sequence[Sequence[_Row]], zone: tzinfo) -> str:
@@ -60,7 +60,7 @@ def _chart(title: str, timeline: CapacityTimeline, rows: Sequence[Sequence[_Row]
 
 
 def _lane(row: Sequence[_Row]) -> Lane:
-    return next(lane for _, lane in row if lane is not None)
+    return next(lane for _, lane in row if isinstance(lane, Lane))
 
 
 def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence[_Row]], *, top: float) -> float:
@@ -70,20 +70,22 @@ def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence
     begins = top + 26
     bottom = begins + sum(len(row) for row in rows) * height
     axis.draw(drawing, begins - 6, bottom)
-    values = [span.value for row in rows for _, lane in row if lane for span in lane.spans if span.value]
+    values = [
+        span.value for row in rows for _, lane in row if isinstance(lane, Lane) for span in lane.spans if span.value
+    ]
     y = begins
     has_room = all(width_of(name) <= LEFT - 24 for row in rows for name, _ in row)
     for row in rows:
         for name, lane in row:
             shown = name if has_room else _without_kind(name)
             drawing.text(12, y + height / 2 + 4, fitting(shown, LEFT - 24), "small", tooltip=name)
-            if lane is None:
-                drawing.text(LEFT + 4, y + height / 2 + 4, "absent", "soft small")
+            if isinstance(lane, str):
+                drawing.text(LEFT + 4, y + height / 2 + 4, lane, "soft small")
             elif group == ALLOWED:
                 draw_allowed(drawing, axis, lane.spans, top=y + 1, height=height - 3, values=values)
             else:
                 # Before and after have one scale.
-                scale = [span.value or 0 for _, side in row if side is not None for span in side.spans]
+                scale = [span.value or 0 for _, side in row if isinstance(side, Lane) for span in side.spans]
                 draw_values(drawing, axis, lane.spans, top=y + 1, height=height - 5, values=scale)
             y += height
     return bottom + 18
@@ -98,8 +100,8 @@ def _description(rows: Sequence[Sequence[_Row]]) -> str:
     parts = []
     for row in rows[:MOST_LANES]:
         for name, lane in row:
-            if lane is None:
-                parts.append(f"{name}: absent")
+            if isinstance(lane, str):
+                parts.append(f"{name}: {lane}")
             else:
                 changes = counted(len(lane.spans) - 1, "change")
                 parts.append(f"{name}: {number_of(lane.now)} at first, {changes}")

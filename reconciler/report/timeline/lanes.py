@@ -36,10 +36,11 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class LaneChange:
-    """One lane in two revisions; None: absent. Equal lanes are not a change."""
+    """One lane in two revisions; None: that one has none, and `missing` says why. Equal lanes are not a change."""
 
     before: Lane | None
     after: Lane | None
+    missing: str = "absent"
 
     @property
     def either(self) -> Lane:
@@ -49,14 +50,22 @@ class LaneChange:
 
 
 def lanes(timeline: CapacityTimeline) -> tuple[Lane, ...]:
-    """Every buffer and static NodePool, every schedule, every NodePool and reason."""
+    """Every buffer that is ready and static NodePool, every schedule, every NodePool and reason."""
     return tuple(lane for lane in _lanes(timeline) if lane.spans)
 
 
 def _lanes(timeline: CapacityTimeline) -> Iterator[Lane]:
     for ref, demands in groupby(timeline.demands, key=lambda span: span.ref):
         yield Lane(
-            ASKED, str(ref), _joined([ValueSpan(item.start, item.end, item.replicas, item.why) for item in demands])
+            ASKED,
+            str(ref),
+            _joined(
+                [
+                    ValueSpan(item.start, item.end, item.replicas, item.why)
+                    for item in demands
+                    if item.replicas is not None
+                ]
+            ),
         )
     for schedule in timeline.schedules:
         spans = [ValueSpan(item.start, item.end, item.value) for item in schedule.spans]
@@ -92,8 +101,10 @@ def lane_changes(base: CapacityTimeline, head: CapacityTimeline) -> tuple[LaneCh
     """Lanes that differ at some time of both timelines, or are in only one; in the head's order, removed ones last."""
     before = {(lane.group, lane.name): lane for lane in lanes(base)}
     after = {(lane.group, lane.name): lane for lane in lanes(head)}
+    unready = {(ASKED, str(span.ref)) for side in (base, head) for span in side.demands if span.replicas is None}
     changes = [
-        LaneChange(before.get(key), after.get(key)) for key in (*after, *(key for key in before if key not in after))
+        LaneChange(before.get(key), after.get(key), "not ready" if key in unready else "absent")
+        for key in (*after, *(key for key in before if key not in after))
     ]
     order = (ASKED, WORTH, ALLOWED)
     start, end = max(base.start, head.start), min(base.end, head.end)

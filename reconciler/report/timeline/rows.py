@@ -88,10 +88,12 @@ def _row(lane: Lane, timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]
 def _change_row(item: LaneChange, timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
     sides = [("before", item.before), ("after", item.after)]
     most = _most([lane for _, lane in sides if lane is not None])
-    words = " → ".join("absent" if lane is None else _range_words(lane) for _, lane in sides)
+    words = " → ".join(item.missing if lane is None else _range_words(lane) for _, lane in sides)
     return {
         "name": item.either.name,
-        "blocks": [(name, "absent" if lane is None else _blocks(lane, timeline, zone, most)) for name, lane in sides],
+        "blocks": [
+            (name, item.missing if lane is None else _blocks(lane, timeline, zone, most)) for name, lane in sides
+        ],
         "words": words,
     }
 

@@ -28,8 +28,23 @@ def test_types_are_those_of_the_file_and_follow_it(tmp_path: Path) -> None:
     assert [item.name for item in catalog.instance_types(ClusterView())] == ["c-4x", "m-4x", "s-4x"]
 
 
-def test_the_source_names_the_file(tmp_path: Path) -> None:
-    assert FileCatalog(tmp_path / "prices.json").source == f"file {tmp_path}/prices.json, which does not say as of when"
+@pytest.mark.parametrize(
+    ("as_of", "when"),
+    [
+        ("", "undated: it has no asOf"),
+        ("2026-11-21", "prices as of 2026-11-21"),
+        ("2026-11-21T08:30:00Z", "prices as of 2026-11-21 08:30 UTC"),
+    ],
+)
+def test_the_source_names_the_file_and_its_date(tmp_path: Path, as_of: str, when: str) -> None:
+    """The time of the file itself would be that of the checkout."""
+    path = tmp_path / "prices.json"
+    write(path, "m-4x")
+    if as_of:
+        path.write_text(json.dumps({"asOf": as_of, "instanceTypes": json.loads(path.read_text())}))
+    catalog = FileCatalog(path)
+    assert [item.name for item in catalog.instance_types(ClusterView())] == ["m-4x"]
+    assert catalog.source == f"file {path}, {when}"
 
 
 @pytest.mark.parametrize(
@@ -37,6 +52,7 @@ def test_the_source_names_the_file(tmp_path: Path) -> None:
     [
         (b'[\n  {"name": }\n]', "{path}:2:12: is not JSON (Expecting value)"),
         (b"\xff\xfe\xff", "catalogue {path} is not text in UTF-8"),
+        (b'{"asOf": "soon", "instanceTypes": []}', "{path}: asOf of a catalogue is a date, not a text"),
         (b'[{"name": "m"}]', "{path}: instance type m: architecture is missing, expected a text"),
         (b"[" * 100_000, "catalogue {path} is nested too deeply"),
         (b"[" + b"9" * 5000 + b"]", "catalogue {path} has a number that is too large"),

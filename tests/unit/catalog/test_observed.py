@@ -84,4 +84,4 @@ def test_the_clusters_own_catalogue_comes_before_what_its_nodes_show() -> None:
     assert catalog.source == ObservedCatalog().source
     view = ClusterView(nodes=(node("a"),), catalog=(instance_type("m-4x"),))
     assert catalog.instance_types(view) == view.catalog
-    assert catalog.source == "the catalogue of snapshot:before"
+    assert catalog.source == "the catalogue of snapshot:before, undated"

@@ -16,8 +16,8 @@ Document = dict[str, Any]
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NAMESPACE = "batch"
 CONSUME = "autoscaling.x-k8s.io/consume-provisioning-request"
-CASES: list[Case] = yaml.safe_load(
-    (Path(__file__).resolve().parents[2] / "cases" / "provisioning_requests.yaml").read_text()
+CASES: list[Case] = yaml.load(
+    (Path(__file__).resolve().parents[2] / "cases" / "provisioning_requests.yaml").read_text(), Loader=yaml.CSafeLoader
 )
 
 

@@ -18,7 +18,9 @@ from tests.fakes.embedded import Sandbox, node_claim, node_pool
 Case = Mapping[str, Any]
 Document = dict[str, Any]
 
-CASES: list[Case] = yaml.safe_load((Path(__file__).resolve().parents[2] / "cases" / "budgets.yaml").read_text())
+CASES: list[Case] = yaml.load(
+    (Path(__file__).resolve().parents[2] / "cases" / "budgets.yaml").read_text(), Loader=yaml.CSafeLoader
+)
 EMPTIES = [case for case in CASES if case["kind"] == "disruption_run" and case["input"]["method"] == "Empty"]
 RUNS = [case for case in CASES if case["kind"] == "disruption_run"]
 

@@ -266,8 +266,8 @@ def only_partial(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--nodes", "5"), "NodePool/live has neither spec.template nor budgets: its budgets in the cluster"),
-        (("--cluster", "embedded"), "NodePool/live is not in the cluster, and this document has no template"),
+        (("--nodes", "5"), "NodePool/live: has neither spec.template nor budgets: its budgets in the cluster"),
+        (("--cluster", "embedded"), "NodePool/live: not in the cluster, and this document has no template"),
     ],
 )
 def test_partial_pools_that_cannot_be_told_about_are_named(repository: Path, words: tuple[str, ...], told: str) -> None:

@@ -16,7 +16,7 @@ from reconciler.manifests.declared import read
 from reconciler.model.findings import Severity
 
 FILE = Path(__file__).resolve().parents[2] / "cases" / "budgets_of_the_proposal.yaml"
-EXAMPLES: list[Mapping[str, Any]] = yaml.safe_load(FILE.read_text())
+EXAMPLES: list[Mapping[str, Any]] = yaml.load(FILE.read_text(), Loader=yaml.CSafeLoader)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["name"])

@@ -8,22 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from tests import headroom_command
+
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples-repo"
 
 NODE_POOL = (EXAMPLES / "clusters" / "production" / "nodepools" / "general.yaml").read_text()
 
 
-def headroom(*words: str, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    base = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(ROOT), "KUBECONFIG": str(folder / "none")}
-    return subprocess.run(
-        [sys.executable, "-m", "reconciler", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**base, **environment},
-    )
+def headroom(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    base = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "KUBECONFIG": str(folder / "none")}
+    return headroom_command.headroom(*words, folder=folder, environment=base)
 
 
 def test_validate_finds_nothing_wrong_with_the_examples() -> None:
@@ -42,6 +37,20 @@ def test_validate_exits_1_on_an_error_in_every_form(tmp_path: Path, output: str)
     assert done.stderr == ""
     if output in {"json", "sarif"}:
         json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("base", "code", "words"),
+    [("main", 1, "leave --base out, or name a folder of a Git repository"), ("", 2, "--base is empty")],
+)
+def test_validate_against_a_base_that_there_cannot_be_names_its_own_flag(
+    tmp_path: Path, base: str, code: int, words: str
+) -> None:
+    (tmp_path / "pool.yaml").write_text(NODE_POOL)
+    done = headroom("validate", "--base", base, folder=tmp_path)
+    assert done.returncode == code
+    assert words in done.stderr
+    assert "--revision" not in done.stderr
 
 
 @pytest.mark.parametrize("words", [("validate", "pipe"), ("plan", "--config", "pipe"), ("schedule", "pipe")])
@@ -167,6 +176,22 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.stderr.strip() == "[]"
+
+
+def test_a_small_plan_imports_nothing_that_only_others_need() -> None:
+    words = ["plan", "--path", "clusters/production", "--cluster", "snapshot:snapshots/production"]
+    code = (
+        "import sys; from reconciler.__main__ import main\n"
+        f"try: main({words})\nexcept SystemExit: pass\n"
+        "heavy = {'kubernetes', 'git', 'numba', 'highspy', 'numpy.ma', 'urllib.request', 'structlog', 'apscheduler'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(ROOT), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=EXAMPLES, env=environment
+    )
+    assert "Cost" in done.stdout
+    assert done.stderr.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("name", ["../x", "", "West", "a/b", "-a", "a" * 64])
@@ -322,6 +347,18 @@ def test_the_shell_completes_commands() -> None:
     assert done.stdout.split() == ["plain,schedule", "plain,schema"]
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_documented_line_for_each_shell_prints_its_completion(shell: str) -> None:
+    setting = f"_HEADROOM_COMPLETE={shell}_source"
+    assert f"{setting} headroom" in (ROOT / "docs" / "README.md").read_text()
+    name, _, value = setting.partition("=")
+    program = Path(sys.executable).with_name("headroom")
+    environment = {"PATH": "/usr/bin:/bin", name: value}
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"_HEADROOM_COMPLETE={shell}_complete" in done.stdout
+
+
 @pytest.mark.parametrize("command", ["plan", "explain", "budgets"])
 def test_text_wraps_at_the_terminals_width(command: str) -> None:
     where = (
@@ -333,15 +370,8 @@ def test_text_wraps_at_the_terminals_width(command: str) -> None:
         "2026-11-21T08:00:00Z",
     )
     words = {"plan": where, "explain": ("checkout", *where), "budgets": where}[command]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(ROOT), "COLUMNS": "60"}
-    done = subprocess.run(
-        [sys.executable, "-m", "reconciler", command, *words],
-        cwd=EXAMPLES,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(ROOT), "COLUMNS": "60"}
+    done = headroom_command.headroom(command, *words, folder=EXAMPLES, environment=environment)
     text = done.stdout.partition("Hour by hour")[0]
     assert text
     assert all(len(line) <= 60 or " " not in line.strip() for line in text.splitlines())

@@ -56,6 +56,25 @@ def test_demands_are_explained_as_before() -> None:
     assert document("CapacityBuffer/shop/checkout")["demand"]["desired"] == 8
 
 
+@pytest.mark.parametrize(
+    ("part", "whole"),
+    [
+        ("checkou", "CapacityBuffer/shop/checkout"),
+        ("CapacityBuffer/checkout", "CapacityBuffer/shop/checkout"),
+        ("NodePool/gen", "NodePool/general"),
+        ("business", "MetricsProducer/shop/business-hours"),
+    ],
+)
+def test_part_of_a_name_is_enough(part: str, whole: str) -> None:
+    assert explain(part).output == explain(whole).output != ""
+
+
+def test_what_is_not_declared_hints_at_what_is() -> None:
+    error = explain("NodePool/genral").exception
+    assert isinstance(error, Invalid)
+    assert error.hint.startswith("did you mean NodePool/general")
+
+
 @pytest.mark.parametrize("name", ["MetricsProducer/shop/nothing", "NodePool/nothing"])
 def test_what_is_not_declared_is_refused(name: str) -> None:
     assert isinstance(explain(name).exception, Invalid)

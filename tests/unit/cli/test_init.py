@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import headroom_command
 from tests.fakes.forge_server import ForgeServer
 from tests.fakes.github_api import GitHubState
 from tests.fakes.gitlab_api import GitLabState
@@ -34,20 +35,8 @@ DEPLOYMENT: dict[str, Any] = {
 
 
 def headroom(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    base = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "PYTHONPATH": str(ROOT),
-        "KUBECONFIG": str(folder / "none"),
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "reconciler", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**base, **environment},
-    )
+    base = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(folder / "none")}
+    return headroom_command.headroom(*words, folder=folder, environment={**base, **environment})
 
 
 def snapshot(folder: Path, *workloads: dict[str, Any], pools: bool = True) -> str:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -17,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
+from tests import headroom_command
 
 ROOT = Path(__file__).resolve().parents[3]
 PICTURES = ROOT / "docs" / "pictures"
@@ -54,14 +53,8 @@ def test_the_picture_of_the_examples_budgets() -> None:
 def test_the_picture_of_the_examples_week() -> None:
     """In the report, whose times are the machine's own."""
     words = ["plan", "--path", "clusters/production", "--cluster", "snapshot:snapshots/production", "--now", MONDAY]
-    done = subprocess.run(
-        [sys.executable, "-m", "reconciler", *words, "--output", "html"],
-        cwd=EXAMPLES,
-        env={**os.environ, "TZ": "Europe/Berlin", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "TZ": "Europe/Berlin"}
+    done = headroom_command.headroom(*words, "--output", "html", folder=EXAMPLES, environment=environment)
     assert done.returncode == 1, done.stderr
     (picture,) = re.findall(r"<svg.*</svg>\n", done.stdout, re.DOTALL)
     check("week.svg", picture)

@@ -19,7 +19,7 @@ from reconciler.cli.application import application
 from reconciler.model.errors import Invalid
 
 ROOT = Path(__file__).resolve().parents[3]
-CASES = yaml.safe_load((ROOT / "tests" / "cases" / "schedules.yaml").read_text())
+CASES = yaml.load((ROOT / "tests" / "cases" / "schedules.yaml").read_text(), Loader=yaml.CSafeLoader)
 PROPOSAL = ROOT / "tests" / "cases" / "schedule_of_the_proposal.yaml"
 RANGES = ROOT / "tests" / "cases" / "schedule_with_ranges.yaml"
 SCHEMA = json.loads((ROOT / "reconciler" / "report" / "schemas" / "schedules.v1.json").read_text())

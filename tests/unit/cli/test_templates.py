@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import headroom_command
 
 ROOT = Path(__file__).resolve().parents[3]
 CLAIM = (ROOT / "templates" / "nodeclaim.yaml.j2").read_text()
@@ -22,14 +23,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def headroom(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "reconciler", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(ROOT)},
-    )
+    return headroom_command.headroom(*words, folder=folder, environment={"PATH": "/usr/bin:/bin", "HOME": str(folder)})
 
 
 def plan(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""A pass that makes no progress is told by health within two minutes, and a process that nothing else can end is ended."""
+"""A pass or a poll that makes no progress is told by health within two minutes, and a process that nothing else can end is ended."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import os
 import subprocess
 import sys
 import textwrap
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from reconciler.daemon.watchdog import PATIENCE, Watchdog
+from reconciler.daemon.watchdog import GIT, PATIENCE, Watchdog
+from reconciler.settings import GitSettings, Settings
+from reconciler.source.child import SILENCE
+from reconciler.wiring.daemon import _watchdog
 
 PATIENT = 60.0
 """Seconds until a test that hangs fails."""
@@ -55,15 +60,54 @@ def test_a_phase_that_was_given_time_has_it(seconds: Seconds) -> None:
     assert watchdog.complaint
 
 
-def test_a_poll_that_does_not_end_is_told(seconds: Seconds) -> None:
-    watchdog = Watchdog(more={"poll": 600}, seconds=seconds)
+def test_a_poll_that_is_silent_is_told_within_two_minutes_beside_passes_that_go_on(seconds: Seconds) -> None:
+    watchdog = Watchdog(more={GIT: 20}, seconds=seconds)
     watchdog.poll_begins()
-    for _ in range(8):
+    for _ in range(4):
         watchdog.progress("apply")
-        seconds.now += PATIENCE - 1
-    assert watchdog.complaint == "a poll of the repository has not ended for 712 s"
+        assert watchdog.complaint == ""
+        seconds.now += 28
+    assert watchdog.complaint == "a poll of the repository has made no progress for 112 s"
     watchdog.poll_ended()
     assert watchdog.complaint == ""
+
+
+def test_a_poll_of_which_git_tells_may_take_long(seconds: Seconds) -> None:
+    """As a large transfer does that git.timeout allows."""
+    watchdog = Watchdog(seconds=seconds)
+    watchdog.poll_begins()
+    for _ in range(100):
+        watchdog.git_progress()
+        seconds.now += PATIENCE
+        assert watchdog.complaint == ""
+    seconds.now += 1
+    assert watchdog.complaint == "a poll of the repository has made no progress for 91 s"
+
+
+def test_a_pass_that_waits_for_git_goes_on_with_it_and_no_other_does(seconds: Seconds) -> None:
+    watchdog = Watchdog(seconds=seconds)
+    watchdog.progress(GIT)
+    seconds.now += PATIENCE
+    watchdog.git_progress()
+    seconds.now += PATIENCE
+    assert watchdog.complaint == ""
+    watchdog.progress("placement")
+    seconds.now += PATIENCE + 1
+    watchdog.git_progress()
+    assert watchdog.complaint == "a pass has made no progress for 91 s (phase: placement)"
+
+
+@pytest.mark.parametrize("timeout", [timedelta(minutes=1), timedelta(hours=1)])
+def test_the_daemon_tells_of_a_stuck_poll_within_two_minutes_whatever_git_may_take(
+    timeout: timedelta, monkeypatch: pytest.MonkeyPatch, seconds: Seconds
+) -> None:
+    monkeypatch.setattr("reconciler.wiring.daemon.Watchdog", partial(Watchdog, seconds=seconds))
+    watchdog = _watchdog(Settings(git=GitSettings(timeout=timeout)))
+    watchdog.poll_begins()
+    seconds.now += SILENCE
+    assert watchdog.complaint == "", "a silent Git is ended by then, which says more than an end of the process"
+    seconds.now += 120 - SILENCE
+    assert watchdog.complaint
 
 
 def test_between_passes_nothing_is_expected(seconds: Seconds) -> None:

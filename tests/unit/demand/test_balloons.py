@@ -50,13 +50,16 @@ def test_headroom_holds_what_is_not_yet_balloons() -> None:
 
 
 def test_a_new_buffer_holds_no_node_for_its_balloons() -> None:
-    assert held(ask(live=None)) == (0, False, False)
+    """Its chunks only look for the room that the pods will take."""
+    assert held(ask(live=None)) == (3, False, False)
 
 
 def test_once_there_its_balloons_may_be_pushed_out_without_a_hold() -> None:
     told = {"type": "Fulfilment", "status": "True", "reason": "BalloonPods"}
     body = {"metadata": {"generation": 1}, "status": {"conditions": [FULL, told]}}
-    assert held(ask(*bound(1), live=replace(HELD, body=body))) == (0, False, False)
+    assert held(ask(*bound(1), live=replace(HELD, body=body))) == (2, False, False)
+    waiting = pod("waiting", pod_shape=BALLOON)
+    assert held(ask(*bound(1), waiting, live=replace(HELD, body=body))) == (1, False, False)
 
 
 def test_balloons_that_go_leave_their_room_to_the_chunks() -> None:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.demand.buffers import READY, buffer_demands
+from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.resolve import READY
 from reconciler.model.buffers import Buffer, Recreation
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
+from reconciler.model.pass_memory import PassMemory
+from reconciler.model.pods import Pod
+from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView, LiveObject, ResourceQuota
 from reconciler.model.workloads import PriorityClass, Workload
 from tests.builders import buffer, buffer_ref, deployment, pod, shape
 
+BEFORE = PassMemory()
+"""Of whatever was asked last: the answers are the same with it, though the buffers have the same names."""
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
@@ -32,6 +38,8 @@ def ask(
 ) -> tuple[list[Demand], list[Finding]]:
     declared = Declared(buffers=buffers, workloads=tuple(workloads), priority_classes=priority_classes)
     demands, findings = buffer_demands(declared, view or ClusterView(), dialect=dialect)
+    for _ in range(2):
+        assert buffer_demands(declared, view or ClusterView(), dialect=dialect, memory=BEFORE) == (demands, findings)
     return list(demands), list(findings)
 
 
@@ -232,11 +240,39 @@ def annotated(**annotations: str) -> Buffer:
     return replace(buffer(), annotations=pairs)
 
 
-def test_a_suspended_buffer_opens_no_nodes_and_keeps_its_chunks() -> None:
-    demand, _ = ask_one(annotated(suspend="true"))
+def there(status: Mapping[str, object]) -> ClusterView:
+    return ClusterView(objects={buffer_ref(): LiveObject(buffer_ref(), {"spec": {"replicas": 9}, "status": status})})
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize(
+    ("view", "size", "words"),
+    [
+        (there({"replicas": 7}), 7, "7 chunks"),
+        (there({"replicas": 1}), 1, "1 chunk"),
+        (there({}), 0, "0 chunks"),
+        (ClusterView(), 0, "0 chunks"),
+    ],
+)
+def test_a_suspended_buffer_opens_no_nodes_and_stays_at_the_size_in_its_status(
+    view: ClusterView, size: int, words: str, dialect: Dialect
+) -> None:
+    quota = ResourceQuota("shop", "small", (("cpu", 500),))
+    view = replace(view, resource_quotas=(quota,))
+    demand, findings = ask_one(annotated(suspend="true"), view=view, dialect=dialect)
     assert not demand.opens_nodes
-    assert demand.groups[0].count == 3
-    assert "Suspended" in [condition.type for condition in demand.conditions]
+    assert demand.suspended
+    assert demand.desired == sum(group.count for group in demand.groups) == size
+    assert findings == []
+    said = {condition.type: condition.message for condition in demand.conditions}
+    assert said["ReadyForProvisioning"] == words
+    assert f"it stays at {words}, " in said["Suspended"]
+
+
+def test_of_a_suspended_buffer_whose_pods_are_not_known_no_size_is_said() -> None:
+    demand, _ = ask_one(annotated(suspend="true"), workloads=(), view=there({"replicas": 7}))
+    assert demand.desired is None
+    assert demand.conditions[-1].message == "headroom.dev/suspend: no node is created for it"
 
 
 def test_a_buffer_may_be_suspended_in_the_cluster() -> None:
@@ -283,6 +319,35 @@ def test_limits_that_match_nothing_are_a_finding_in_both_dialects() -> None:
 def test_a_limit_on_pods_limits_nothing() -> None:
     demand, _ = ask_one(replace(buffer(), limits=(("cpu", 2000), ("pods", 1))))
     assert demand.desired == 2
+
+
+def test_balloon_pods_of_a_buffer_are_not_counted_against_it_a_second_time() -> None:
+    """Of four cores the three balloon pods use three; another's balloon pod takes what is left."""
+    balloons = [balloon_pod(f"own-{number}") for number in range(3)]
+    used = Resources.parse({"cpu": "4"})
+    quota = ResourceQuota("shop", "team", (("cpu", 4000),), used)
+    demand, _ = ask_one(
+        replace(buffer(), replicas=5),
+        view=ClusterView(resource_quotas=(quota,), pods=(*balloons, balloon_pod("other", of="gone"))),
+        dialect=Dialect.CLUSTER_AUTOSCALER,
+    )
+    assert (demand.desired, demand.limited_by) == (3, "team")
+
+
+def test_balloon_pods_outside_a_quotas_scope_are_not_taken_off_what_it_uses() -> None:
+    scope = Requirement("PriorityClass", Operator.DOES_NOT_EXIST)
+    quota = ResourceQuota("shop", "team", (("cpu", 4000),), Resources.parse({"cpu": "3"}), (scope,))
+    demand, _ = ask_one(
+        replace(buffer(), replicas=5),
+        view=ClusterView(resource_quotas=(quota,), pods=(balloon_pod("own"),)),
+        dialect=Dialect.CLUSTER_AUTOSCALER,
+    )
+    assert demand.desired == 1
+
+
+def balloon_pod(name: str, *, of: str = "web") -> Pod:
+    labels = {"headroom.dev/balloon": f"balloon-capacitybuffer-{of}"}
+    return pod(name, pod_shape=replace(shape(labels=labels), priority_class_name="headroom-balloon"))
 
 
 def test_a_buffer_that_is_only_in_git_is_the_youngest_for_quotas() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.demand.combine import demands
+from reconciler.demand.combine import demands, with_leaving
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.leaving import leaving_demands, without_leaving
 from reconciler.model.declared import Declared
@@ -17,7 +17,7 @@ from reconciler.model.nodes import DISRUPTED_TAINT, DO_NOT_DISRUPT, NodeClaim
 from reconciler.model.pods import Pod
 from reconciler.model.requirements import LabelSelector, Taint, Toleration
 from reconciler.model.view import ClusterView, PodDisruptionBudget
-from tests.builders import node, pod, shape
+from tests.builders import buffer, deployment, node, pod, shape
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 GOING = replace(node("going"), deleting=True)
@@ -87,7 +87,13 @@ def test_a_node_goes_with_its_nodeclaim_and_when_it_is_being_disrupted() -> None
 def test_an_ordinary_pass_leaves_them_where_they_run() -> None:
     view = ClusterView(nodes=(GOING,), pods=(WEB,))
     assert demands(Declared(), view, dialect=Dialect.KARPENTER)[0] == ()
-    (asked,), _ = demands(
-        Declared(), view, dialect=Dialect.KARPENTER, include_pending=True, leaving=leaving_demands(view, NOW)
-    )
+    (asked,) = with_leaving((), leaving_demands(view, NOW))
     assert (str(asked.ref), asked.leaves, asked.opens_nodes) == ("Pod/shop/web-1", "going", True)
+
+
+def test_they_come_after_pods_that_wait_and_before_what_is_declared() -> None:
+    waiting = pod("waits")
+    view = ClusterView(nodes=(GOING,), pods=(waiting, WEB))
+    found, _ = demands(Declared(buffers=(buffer(),), workloads=(deployment(),)), view, dialect=Dialect.KARPENTER)
+    names = [item.ref.name for item in with_leaving(found, leaving_demands(view, NOW))]
+    assert names == ["waits", "web-1", "web"]

@@ -65,6 +65,44 @@ def gitlab() -> Iterator[Running]:
     assert made.server.mistakes == []
 
 
+HUB, LAB = "/repos/example/capacity", "/projects/platform%2Fcapacity"
+
+
+@pytest.mark.parametrize(
+    ("state", "method", "path", "body", "words"),
+    [
+        (GitHubState, "POST", f"{HUB}/issues/7/comments", {"text": "Hello"}, "body"),
+        (GitHubState, "POST", f"{HUB}/issues/7/comments", {"body": "Hello", "internal": True}, "internal"),
+        (GitHubState, "PATCH", f"{HUB}/issues/comments/1", {"body": 7}, "string"),
+        (GitHubState, "POST", f"{HUB}/pulls", {"head": "more", "base": "main"}, "anyOf"),
+        (GitHubState, "POST", f"{HUB}/pulls", {"title": "T", "head": "m", "base": "b", "state": "open"}, "state"),
+        (GitHubState, "PATCH", f"{HUB}/pulls/7", {"state": "close"}, "close"),
+        (GitHubState, "POST", f"{HUB}/statuses/{COMMIT}", {"state": "failed"}, "failed"),
+        (GitHubState, "POST", f"{HUB}/statuses/{COMMIT}", {"state": "error", "target_url": "ftp://x"}, "match"),
+        (GitHubState, "POST", f"{HUB}/check-runs", {"name": "n", "head_sha": COMMIT, "status": "completed"}, "conclusion"),
+        (GitHubState, "POST", f"{HUB}/check-runs", {"name": "n", "head_sha": COMMIT, "output": {"summary": ""}}, "title"),
+        (GitHubState, "PUT", f"{HUB}/pulls/7", {}, "no such endpoint"),
+        (GitLabState, "POST", f"{LAB}/merge_requests/7/notes", {"body": ""}, "shorter"),
+        (GitLabState, "PUT", f"{LAB}/merge_requests/7/notes/1", {"body": "b", "internal": True}, "internal"),
+        (GitLabState, "POST", f"{LAB}/merge_requests", {"title": "T", "source_branch": "more"}, "target_branch"),
+        (GitLabState, "PUT", f"{LAB}/merge_requests/7", {"source_branch": "other"}, "source_branch"),
+        (GitLabState, "PUT", f"{LAB}/merge_requests/7", {"state": "closed"}, "state"),
+        (GitLabState, "PUT", f"{LAB}/merge_requests/7", {}, "less than 1 property"),
+        (GitLabState, "POST", f"{LAB}/statuses/{COMMIT}", {"state": "failure"}, "failure"),
+    ],
+)  # fmt: skip
+def test_the_servers_refuse_what_the_forges_do_not_take(
+    state: type[GitHubState | GitLabState], method: str, path: str, body: dict[str, object], words: str
+) -> None:
+    running = Running(state())
+    with running.server as server:
+        status, _ = server.answer(method, path, {}, body)
+        running.forge.close()
+    assert status in {404, 422}
+    (mistake,) = server.mistakes
+    assert words in mistake
+
+
 def test_comments_are_made_changed_and_deleted_over_several_pages(running: Running) -> None:
     forge = running.forge
     for number in range(1, 6):

@@ -83,9 +83,10 @@ def test_a_token_is_of_headroom_first_then_of_the_forge(monkeypatch: pytest.Monk
     ("kind", "repository", "api", "words"),
     [
         ("bitbucket", "a/b", "", "is no forge"),
-        ("github", "", "", "is no repository"),
+        ("github", "", "", "which repository on github is meant: forge.repository is empty"),
         ("github", "a/b/c", "", "is no repository"),
-        ("gitea", "a/b", "", "no public address"),
+        ("gitlab", "", "", "which repository on gitlab is meant"),
+        ("gitea", "a/b", "", "where Gitea is: forge.api is empty"),
         ("gitea", "a/b", "ftp://git.example.com", "no address of an API"),
         ("gitea", "a/b", "https://user:secret@git.example.com", "no address of an API"),
         ("gitea", "a/b", "http://git.example.com/api/v1", "not sent over plain http"),

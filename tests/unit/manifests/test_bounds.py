@@ -169,7 +169,7 @@ def test_a_quantity_is_capped_as_apimachinery_caps_it() -> None:
 
 
 def test_a_defect_of_a_rule_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_arguments: Any) -> None:
+    def broken(*_arguments: Any, **_options: Any) -> None:
         raise ZeroDivisionError("a rule divided by zero")
 
     monkeypatch.setattr("reconciler.manifests.reading.check_annotations", broken)

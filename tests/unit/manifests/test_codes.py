@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.manifests import codes
-from reconciler.model.findings import Code, Severity
+from reconciler.model.findings import Code, Severity, help_page
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "docs" / "findings"
@@ -45,6 +45,10 @@ def test_a_page_has_the_severity_an_example_and_what_to_write(name: str) -> None
 def test_the_index_lists_every_page() -> None:
     index = (PAGES / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| \[([a-z0-9-]+)\]\(\1\.md\) \|", index, flags=re.MULTILINE) == sorted(ALL)
+
+
+def test_the_index_says_where_the_pages_are_published() -> None:
+    assert f"`{help_page('CODE')}`" in (PAGES / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_code_is_reported_somewhere() -> None:

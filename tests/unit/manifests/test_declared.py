@@ -80,6 +80,20 @@ def test_references_out_of_the_repository_are_notes() -> None:
     assert repository(a=buffer("x"), b=template).findings == ()
 
 
+def test_a_reference_to_a_name_that_is_nearly_there_asks_whether_that_one_is_meant() -> None:
+    text = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: NAME, namespace: WHERE}\n"
+    text += "template: {spec: {containers: [{name: c}]}}\n"
+    asking = buffer("x").replace("name: t}", "name: trainr}")
+    assert "trainr" in asking
+    hints = {}
+    for where in ("shop", "elsewhere"):
+        template = text.replace("NAME", "trainer").replace("WHERE", where)
+        (finding,) = repository(a=asking, b=template).findings
+        hints[where] = finding.hint
+    assert hints["shop"] == 'did you mean "trainer"? If not, ignore this if something else deploys it'
+    assert hints["elsewhere"] == "ignore this if something else deploys it"
+
+
 def test_an_invalid_document_keeps_its_last_good_version_in_force() -> None:
     before = repository(a=buffer("x", 1) + "---\n" + buffer("xx", 1), p=pool("p", 1))
     after = repository(a=buffer("x", "many") + "---\n" + buffer("xx", 2), p=pool("p", 1000))

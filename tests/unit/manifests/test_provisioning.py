@@ -78,4 +78,118 @@ def test_parameters_that_the_class_does_not_allow() -> None:
     text = CLASS + "allowedParameters: []\n---\n" + REQUEST + "  parameters: {ValidUntilSeconds: '60'}\n"
     finding = only(text)
     assert (finding.code, finding.path) == ("parameter-not-allowed", "spec.parameters.ValidUntilSeconds")
-    assert codes_of(CLASS + "allowedParameters: []\nparameters: {A: b}\n") == ["parameter-not-allowed"]
+    assert codes_of(CLASS + "allowedParameters: []\nparameters: {ValidUntilSeconds: '60'}\n") == [
+        "parameter-not-allowed"
+    ]
+
+
+CHECK = REQUEST.replace("atomic-scale-up.kubernetes.io", "check-capacity.autoscaling.x-k8s.io")
+FOREIGN = REQUEST.replace("atomic-scale-up.kubernetes.io", "queued-provisioning.gke.io")
+DEFAULT = 'write ValidUntilSeconds: "{}", which is the default, or remove it'
+
+
+@pytest.mark.parametrize(
+    ("text", "parameter", "code", "hint"),
+    [
+        (CHECK, "noRetry: 'TRUE'", "invalid-parameter", 'did you mean noRetry: "true"?'),
+        (CHECK, "noRetry: ' false'", "invalid-parameter", 'did you mean noRetry: "false"?'),
+        (CHECK, "noRetry: 'yes'", "invalid-parameter", 'write noRetry: "true", or remove it'),
+        (CHECK, "noretry: 'true'", "unknown-parameter", 'did you mean "noRetry"?'),
+        (CHECK, "validUntilSeconds: '60'", "unknown-parameter", 'did you mean "ValidUntilSeconds"?'),
+        (CHECK, "zone: a", "unknown-parameter", "it has ValidUntilSeconds, noRetry, processorInstance"),
+        (CHECK, "ValidUntilSeconds: '99999999999999999999'", "invalid-parameter", DEFAULT.format(604800)),
+        (CHECK, "ValidUntilSeconds: '٦٠'", "invalid-parameter", DEFAULT.format(604800)),
+        (REQUEST, "ValidUntilSeconds: 10m", "invalid-parameter", DEFAULT.format(600)),
+        (REQUEST, "noRetry: 'true'", "unknown-parameter", "remove it"),
+        (REQUEST, "processorInstance: a", "unknown-parameter", "remove it"),
+        (REQUEST, "ValidUntilsecond: '60'", "unknown-parameter", 'did you mean "ValidUntilSeconds"?'),
+    ],
+)
+def test_a_parameter_that_is_ignored_is_found(text: str, parameter: str, code: str, hint: str) -> None:
+    finding = only(f"{text}  parameters: {{{parameter}}}\n")
+    assert (finding.code, finding.hint) == (code, hint)
+    assert finding.path == f"spec.parameters.{parameter.partition(':')[0]}"
+
+
+@pytest.mark.parametrize("parameter", ["noRetry: 'true'", "noRetry: 'false'", "processorInstance: b"])
+def test_the_parameters_of_cluster_autoscaler_are_taken(parameter: str) -> None:
+    assert codes_of(f"{CHECK}  parameters: {{{parameter}}}\n") == []
+
+
+def test_parameters_of_other_classes_are_for_others_to_judge() -> None:
+    assert "unknown-parameter" not in codes_of(FOREIGN + "  parameters: {maxRunDurationSeconds: '60'}\n")
+
+
+def test_defaults_of_a_class_are_judged_like_parameters() -> None:
+    assert codes_of(CLASS + "parameters: {noRetry: 'true', ValidUntilSeconds: 1h}\n") == [
+        "unknown-parameter",
+        "invalid-parameter",
+    ]
+    assert codes_of(CLASS.replace("atomic-scale-up.kubernetes.io", "other.io") + "parameters: {A: b}\n") == []
+
+
+RESERVING = REQUEST.replace("namespace: research", 'namespace: research, annotations: {headroom.dev/reserve: "true"}')
+
+
+@pytest.mark.parametrize(
+    ("class_name", "hint"),
+    [
+        ("best-effort-atomic.autoscaling.x-k8s.io", 'did you mean "best-effort-atomic-scale-up.autoscaling.x-k8s.io"?'),
+        ("check-capacty.autoscaling.x-k8s.io", 'did you mean "check-capacity.autoscaling.x-k8s.io"?'),
+        ("mine.autoscaling.x-k8s.io", ""),
+        ("queued-provisioning.gke.io", ""),
+    ],
+)
+def test_a_class_that_is_left_to_others_reserves_no_nodes(class_name: str, hint: str) -> None:
+    """Only a note said that the class is left to others, however near its name was."""
+    without, foreign = findings(RESERVING.replace("atomic-scale-up.kubernetes.io", class_name))
+    assert (foreign.code, without.code) == ("foreign-class", "annotation-without-effect")
+    assert foreign.hint.startswith(hint or "the classes here are check-capacity")
+    assert class_name in without.message
+    assert without.hint == (hint or "remove it, or ask for an atomic class")
+
+
+TEMPLATE = """\
+---
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: t, namespace: research}
+template:
+  spec:
+    containers: [{name: c, image: i}]
+    tolerations: [TOLERATION]
+"""
+OWN = "{key: headroom.dev/reserved, value: research.train, effect: NoSchedule}"
+
+
+@pytest.mark.parametrize(
+    "toleration",
+    [
+        OWN,
+        "{key: headroom.dev/reserved, operator: Exists}",
+        "{operator: Exists}",
+        OWN.replace(", effect: NoSchedule", ""),
+    ],
+)
+def test_pods_that_come_to_reserved_nodes(toleration: str) -> None:
+    assert codes_of(RESERVING + TEMPLATE.replace("TOLERATION", toleration)) == []
+
+
+@pytest.mark.parametrize("toleration", ["", "{key: dedicated, operator: Exists}", OWN.replace("train", "tune")])
+def test_pods_that_could_not_come_to_the_nodes_that_are_reserved_for_them(toleration: str) -> None:
+    finding = only(RESERVING + TEMPLATE.replace("TOLERATION", toleration))
+    assert (finding.code, finding.path) == ("reserve-not-tolerated", "spec.podSets[0].podTemplateRef.name")
+    assert finding.hint == f"add tolerations: [{OWN}] to its template.spec, and to that of the pods"
+
+
+def test_a_check_reserves_no_node() -> None:
+    text = RESERVING.replace("atomic-scale-up.kubernetes.io", "check-capacity.autoscaling.x-k8s.io")
+    assert codes_of(text + TEMPLATE.replace("TOLERATION", "")) == ["annotation-without-effect"]
+
+
+def test_the_taint_of_a_long_name_ends_in_a_digest() -> None:
+    long = RESERVING.replace("name: train", f"name: {'a' * 60}")
+    (finding,) = (item for item in findings(long + TEMPLATE.replace("TOLERATION", OWN)) if item.severity == "error")
+    value = finding.hint.partition("value: ")[2].partition(",")[0]
+    assert len(value) == 63
+    assert codes_of(long + TEMPLATE.replace("TOLERATION", OWN.replace("research.train", value))) == []

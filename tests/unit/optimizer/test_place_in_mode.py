@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -238,3 +239,20 @@ def test_a_large_gap_may_be_out_of_reach() -> None:
     assert said(placement).endswith(
         "at most 100.0% over the least possible (not under $1.00/h, which may be out of reach)"
     )
+
+
+@pytest.mark.parametrize("each", [0.335, 0.339996, 0.1, 0.0567, 1.005, 7.0])
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_a_bound_is_never_shown_above_the_price_nor_above_itself(each: float, count: int) -> None:
+    """Boxes of one chunk: what they cost is the least."""
+    box = instance_type("box", cpu="2", memory="8Gi", price=each)
+    placement = placed(demand(count=count, pod_shape=shape("1500m", "1Gi")), types=(box,), pools=(node_pool(),))
+    shown = re.search(
+        r"\$([0-9.]+)/h, at most ([0-9.]+)% over the least possible \(not under \$([0-9.]+)/h", said(placement)
+    )
+    assert shown is not None, said(placement)
+    found, gap, least = map(float, shown.groups())
+    assert least <= found
+    assert least <= price(placement) * (1 + 1e-6)
+    assert least > price(placement) - 0.01001
+    assert gap == 0

@@ -58,7 +58,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def _load(name: str) -> Any:
-    return yaml.safe_load((CASES / name).read_text(encoding="utf-8"))
+    return yaml.load((CASES / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
 
 
 def _case(case: Mapping[str, Any], catalogs: Mapping[str, Any]) -> Case:

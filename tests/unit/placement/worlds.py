@@ -34,6 +34,7 @@ from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, instance_type, node, node_pool, pod, shape
+from tests.properties.sampling import sampled_from
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 TAINT = Taint("dedicated", "batch", "NoSchedule")
@@ -136,17 +137,17 @@ def catalogue(zones: Sequence[str]) -> tuple[InstanceType, ...]:
 
 @st.composite
 def shapes(draw: st.DrawFn) -> PodShape:
-    app = draw(st.sampled_from(APPS))
-    selector = LabelSelector((("app", draw(st.sampled_from(APPS))),))
-    keys = st.sampled_from([ZONE_LABEL, HOSTNAME_LABEL])
+    app = draw(sampled_from(APPS))
+    selector = LabelSelector((("app", draw(sampled_from(APPS))),))
+    keys = sampled_from([ZONE_LABEL, HOSTNAME_LABEL])
     plain = shape(
-        draw(st.sampled_from(["100m", "500m", "1", "1500m", "3"])),
-        draw(st.sampled_from(["128Mi", "1Gi", "4Gi"])),
+        draw(sampled_from(["100m", "500m", "1", "1500m", "3"])),
+        draw(sampled_from(["128Mi", "1Gi", "4Gi"])),
         labels={"app": app},
-        node_selector=draw(st.sampled_from([{}, {}, {}, {ZONE_LABEL: "zone-a"}, {"team": "red"}])),
-        tolerations=draw(st.sampled_from([(), (TOLERATION,)])),
+        node_selector=draw(sampled_from([{}, {}, {}, {ZONE_LABEL: "zone-a"}, {"team": "red"}])),
+        tolerations=draw(sampled_from([(), (TOLERATION,)])),
     )
-    rule = draw(st.sampled_from(["none", "none", "none", "spread", "apart", "together", "ports", "terms"]))
+    rule = draw(sampled_from(["none", "none", "none", "spread", "apart", "together", "ports", "terms"]))
     match rule:
         case "spread":
             constraint = TopologySpread(draw(keys), draw(st.integers(1, 2)), "DoNotSchedule", selector)
@@ -156,7 +157,7 @@ def shapes(draw: st.DrawFn) -> PodShape:
         case "together":
             return replace(plain, pod_affinity=(PodAffinityTerm(draw(keys), selector),))
         case "ports":
-            return replace(plain, host_ports=(HostPort(draw(st.sampled_from([80, 443]))),))
+            return replace(plain, host_ports=(HostPort(draw(sampled_from([80, 443]))),))
         case "terms":
             terms = tuple(
                 NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, (zone,)),)) for zone in ("zone-b", "zone-z")
@@ -169,16 +170,16 @@ def shapes(draw: st.DrawFn) -> PodShape:
 @st.composite
 def pools(draw: st.DrawFn) -> tuple[NodePool, ...]:
     found = []
-    for name in draw(st.sampled_from([("general",), ("general", "other"), ()])):
+    for name in draw(sampled_from([("general",), ("general", "other"), ()])):
         team = Requirement("team", Operator.IN, ("blue", "red"))
-        requirements = draw(st.sampled_from([(), (team,), (Requirement(ZONE_LABEL, Operator.IN, ZONES[:2]),)]))
+        requirements = draw(sampled_from([(), (team,), (Requirement(ZONE_LABEL, Operator.IN, ZONES[:2]),)]))
         found.append(
             node_pool(
                 name,
-                weight=draw(st.sampled_from([0, 0, 10])),
-                limits=draw(st.sampled_from([None, None, {"cpu": "20"}, {"memory": "40Gi", "nodes": "3"}])),
+                weight=draw(sampled_from([0, 0, 10])),
+                limits=draw(sampled_from([None, None, {"cpu": "20"}, {"memory": "40Gi", "nodes": "3"}])),
                 requirements=requirements,
-                taints=draw(st.sampled_from([(), (), (TAINT,)])),
+                taints=draw(sampled_from([(), (), (TAINT,)])),
             )
         )
     return tuple(found)
@@ -192,11 +193,11 @@ def nodes_and_pods(draw: st.DrawFn) -> tuple[tuple[Node, ...], tuple[Pod, ...]]:
         nodes.append(
             node(
                 name,
-                zone=draw(st.sampled_from(ZONES)),
+                zone=draw(sampled_from(ZONES)),
                 instance_type="medium",
-                pool=draw(st.sampled_from(["general", None])),
-                taints=draw(st.sampled_from([(), (), (TAINT,)])),
-                ready=draw(st.sampled_from([True, True, True, False])),
+                pool=draw(sampled_from(["general", None])),
+                taints=draw(sampled_from([(), (), (TAINT,)])),
+                ready=draw(sampled_from([True, True, True, False])),
             )
         )
         pods += [
@@ -210,7 +211,7 @@ def named(draw: st.DrawFn, nodes: Sequence[Node]) -> tuple[Node, ...]:
     """Now and then some of them share a hostname or have none."""
     if not nodes or draw(st.integers(0, 3)):
         return tuple(nodes)
-    return tuple(with_hostname(item, draw(st.sampled_from([item.name, "same", "same", None]))) for item in nodes)
+    return tuple(with_hostname(item, draw(sampled_from([item.name, "same", "same", None]))) for item in nodes)
 
 
 def with_hostname(item: Node, hostname: str | None) -> Node:
@@ -224,7 +225,7 @@ def demands_of(draw: st.DrawFn) -> tuple[Demand, ...]:
     found = []
     for number in range(draw(st.integers(1, 4))):
         pending = draw(st.integers(0, 4)) == 0
-        counts = (1,) if pending else draw(st.sampled_from([(1,), (3,), (7,), (20,), (2, 3)]))
+        counts = (1,) if pending else draw(sampled_from([(1,), (3,), (7,), (20,), (2, 3)]))
         groups = tuple(ChunkGroup(draw(shapes()), count) for count in counts)
         name = f"demand-{number}"
         found.append(
@@ -232,12 +233,10 @@ def demands_of(draw: st.DrawFn) -> tuple[Demand, ...]:
                 ref=ObjectRef("", "Pod", "shop", name) if pending else buffer_ref(name),
                 groups=groups,
                 desired=sum(counts),
-                priority=draw(st.sampled_from([0, 0, 5])),
+                priority=draw(sampled_from([0, 0, 5])),
                 opens_nodes=not pending and draw(st.integers(0, 5)) > 0,
                 whole=not pending and draw(st.integers(0, 4)) == 0,
-                recreation=draw(
-                    st.sampled_from([Recreation.KEEP_EMPTY, Recreation.KEEP_EMPTY, Recreation.KEEP_MINIMUM])
-                )
+                recreation=draw(sampled_from([Recreation.KEEP_EMPTY, Recreation.KEEP_EMPTY, Recreation.KEEP_MINIMUM]))
                 if not pending
                 else Recreation.KEEP_EMPTY,
             )
@@ -256,8 +255,8 @@ def plain_worlds(draw: st.DrawFn) -> World:
     """Each node has a hostname of its own."""
     nodes, pods = draw(nodes_and_pods())
     agent = DaemonSet("system", "agent", shape("100m", "64Mi", namespace="system"))
-    view = ClusterView(nodes=nodes, pods=pods, daemon_sets=draw(st.sampled_from([(), (agent,)])))
-    return World(view, draw(pools()), catalogue(draw(st.sampled_from([ZONES, ZONES[:1]]))), draw(demands_of()))
+    view = ClusterView(nodes=nodes, pods=pods, daemon_sets=draw(sampled_from([(), (agent,)])))
+    return World(view, draw(pools()), catalogue(draw(sampled_from([ZONES, ZONES[:1]]))), draw(demands_of()))
 
 
 def carried_out(world: World, placement: Placement) -> World:

@@ -73,6 +73,16 @@ def test_several_of_one_offering_that_vanish_together_found_out_the_same_thing_o
     assert [(item.failures, item.until) for item in record.back_offs] == [(1, NOW + FIRST_DELAY)]
 
 
+def test_one_that_vanishes_a_pass_later_than_another_found_out_nothing_new() -> None:
+    twice = creations([planned(), planned()], ())
+    slower = made(twice[1], NOW)
+    first = read(LaunchRecord().memory(twice, (), NOW), slower)
+    assert tuple(first.vanished) == (twice[0].name,)
+    second = read(first.memory((), (), NOW), now=NOW + timedelta(seconds=5))
+    assert tuple(second.vanished) == (twice[1].name,)
+    assert second.back_offs == first.back_offs
+
+
 def test_one_that_is_being_deleted_before_its_node_is_there_has_failed() -> None:
     for gone_wrong in (replace(ON_ITS_WAY, deleting=True), replace(ON_ITS_WAY, conditions=(("Launched", "False"),))):
         record = read(seen(), gone_wrong)

@@ -61,7 +61,7 @@ def test_released_empty_placeholders_count_as_gone_and_that_is_said() -> None:
     answer = cost(with_node("a"), released=["a"])
     assert (answer.per_hour_before, answer.per_hour_after) == pytest.approx((0.2, 0.0))
     assert answer.assumptions[1:] == (
-        "1 node released and empty: counted as gone, paid for until Karpenter removes them",
+        "1 node released and empty: counted as gone, paid for until Karpenter removes it",
     )
 
 

@@ -73,7 +73,7 @@ def test_drift_is_told_and_left_where_that_is_the_policy(by_annotation: bool) ->
     assert finding.code == "drifted"
     assert finding.path == "spec.weight"
     assert finding.message == (
-        "NodePool/general was changed in the cluster by kubectl-edit since it was applied: spec.weight is 10, not 50"
+        "was changed in the cluster by kubectl-edit since it was applied: spec.weight is 10, not 50"
     )
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.model.nodes import DO_NOT_DISRUPT, DisruptionBudget, NodePool
+from reconciler.model.nodes import DO_NOT_DISRUPT, INITIALIZED_LABEL, DisruptionBudget, NodePool
 from reconciler.model.placement import OccupiedBin
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
@@ -84,6 +84,22 @@ def test_what_a_protected_node_holds_is_written_where_the_next_pass_reads_it(ann
     view = ClusterView(node_claims=(claim(node_name=None, annotations=annotations),))
     (action,) = held(view, (OccupiedBin(None, "general-x", (chunks(2),)),)).hold
     assert (action.node, action.node_claim) == (None, "general-x")
+
+
+def test_pods_are_kept_from_moving_in_once_the_node_is_there() -> None:
+    """Karpenter would empty other nodes into the chunks' room, again and again."""
+    view = with_node("node-1", HOLDS_ONE)
+    open_to_all = replace(view, nodes=tuple(replace(item, taints=()) for item in view.nodes))
+    (action,) = held(open_to_all, occupied(node_1=[chunks()])).hold
+    assert (action.node, action.node_claim) == ("node-1", None)
+    arriving = replace(
+        open_to_all,
+        nodes=tuple(
+            replace(item, labels=tuple(pair for pair in item.labels if pair[0] != INITIALIZED_LABEL))
+            for item in open_to_all.nodes
+        ),
+    )
+    assert held(arriving, occupied(node_1=[chunks()])) == Holds()
 
 
 def test_a_node_claim_on_its_way_is_a_bin_like_any() -> None:

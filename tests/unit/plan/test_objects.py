@@ -133,9 +133,9 @@ def test_a_suspended_object_is_left_as_it_is_wherever_it_was_said() -> None:
     in_git = planned(document(suspend="true"))
     there = live(BUFFER, {"metadata": {"annotations": {"headroom.dev/suspend": "true"}}})
     by_hand = planned(document(), objects=(there,))
-    for answer in (in_git, by_hand):
+    for answer, becomes in ((in_git, "not created"), (by_hand, "left as it is")):
         assert answer.changes == ()
-        assert answer.notes == ("CapacityBuffer/shop/web is suspended: it is left as it is",)
+        assert answer.notes == (f"CapacityBuffer/shop/web is suspended: it is {becomes}",)
 
 
 def test_what_others_refer_to_is_applied_first() -> None:

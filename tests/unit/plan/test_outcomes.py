@@ -45,6 +45,13 @@ def test_all_chunks_have_room() -> None:
     assert provisioning(answer) == ("True", "FitsExistingCapacity", "all 3 chunks have room")
 
 
+def test_one_chunk_has_room_or_not() -> None:
+    answer = outcome(demand(count=1), places=occupied(node_1=[chunks(1)]))
+    assert provisioning(answer) == ("True", "FitsExistingCapacity", "the 1 chunk has room")
+    answer = outcome(demand(count=1), unplaced=(Unplaced(demand().ref, 0, 1, ()),))
+    assert provisioning(answer)[2] == "of 1 chunk, 1 without a place"
+
+
 def test_chunks_on_nodes_that_are_on_their_way_are_not_capacity_yet() -> None:
     answer = outcome(demand(count=3), places=(OccupiedBin(None, "on-its-way", (chunks(3),)),))
     assert answer.on_existing == 3

@@ -13,6 +13,7 @@ from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     DO_NOT_DISRUPT,
     HELD_ANNOTATION,
+    HELD_TAINT,
     HOLDS_ANNOTATION,
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
@@ -88,12 +89,13 @@ def pool_node(
     taints: Sequence[Taint] = (),
     capacity_type: str = "on-demand",
 ) -> Node:
+    is_held = (annotations or {}).get(HELD_ANNOTATION) == "true"
     return node(
         name,
         pool=pool,
         annotations=annotations,
         ready=ready,
-        taints=taints,
+        taints=[*taints, *([HELD_TAINT] if is_held else [])],
         capacity_type=capacity_type,
         labels={PLACEHOLDER_LABEL: "true"},
     )
@@ -186,7 +188,9 @@ def _annotate(
         claims[side.name] = replace(side, annotations=merged(side.annotations))
     if action.node is not None and action.node in nodes:
         other = nodes[action.node]
-        nodes[other.name] = replace(other, annotations=merged(other.annotations))
+        others = tuple(taint for taint in other.taints if taint != HELD_TAINT)
+        taints = (*others, HELD_TAINT) if action.closed else others
+        nodes[other.name] = replace(other, annotations=merged(other.annotations), taints=taints)
 
 
 def made(creation: NodeClaimCreation, now: datetime) -> NodeClaim:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from importlib.resources import files
 from typing import Any
 
@@ -13,7 +12,7 @@ from reconciler.cli.schema import schema_names
 from reconciler.model.changes import BudgetOutcome, Plan
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
-from reconciler.model.timelines import BudgetSpan
+from reconciler.model.timelines import BudgetPieces
 from reconciler.report.budgets.document import budget_spans_json
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.document import difference_document
@@ -44,11 +43,7 @@ DOCUMENTS: dict[str, Callable[[], Any]] = {
     "budgets.v1": lambda: json.loads(
         "".join(
             budget_spans_json(
-                [
-                    BudgetSpan(
-                        NOW, NOW + timedelta(hours=1), BudgetOutcome("general", "Empty", None, None, 0, 1, 12, "why")
-                    )
-                ],
+                [BudgetPieces([0, 3_600_000_000], [BudgetOutcome("general", "Empty", None, None, 0, 1, 12, "why")])],
                 now=NOW,
                 findings=full_plan().findings,
             )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.source.child import heard_by
 from reconciler.source.commands import CommandFailedError, Commands
 from reconciler.source.failures import stalled
 
@@ -34,6 +35,24 @@ def test_a_command_that_hangs_is_ended_with_all_of_its_helpers() -> None:
         Commands(None, timeout=0.3).run("-c", f"alias.hang=!{helper}; true", "hang")
     assert caught.value.summary == "no answer within 0.3s"
     assert processes_with(helper) == []
+
+
+def test_a_command_that_is_silent_is_ended_before_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("child", "commands"):
+        monkeypatch.setattr(f"reconciler.source.{module}.SILENCE", 0.3)
+    with pytest.raises(CommandFailedError) as caught:
+        Commands(None, timeout=600).run("-c", "alias.hang=!echo first; sleep 600", "hang")
+    assert caught.value.summary == "no answer within 0.3s"
+
+
+def test_whoever_listens_hears_of_a_command_that_goes_on() -> None:
+    heard: list[str] = []
+    with heard_by(lambda: heard.append("git")):
+        Commands(None, timeout=60).run("--version")
+    in_the_block = len(heard)
+    Commands(None, timeout=60).run("--version")
+    assert in_the_block >= len(("it was started", "its output", "the end of its output"))
+    assert len(heard) == in_the_block
 
 
 def test_what_a_command_writes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,6 +156,16 @@ def test_rules_that_are_no_file_are_a_stall(tmp_path: Path) -> None:
         WorkingTree(tmp_path).read()
 
 
+@pytest.mark.parametrize(("name", "shown"), [(b"\x1b[31m", r"\x1b[31m"), (b"\xff", r"\udcff"), ("é".encode(), "é")])
+def test_a_stall_names_a_folder_in_letters_that_can_be_printed(tmp_path: Path, name: bytes, shown: str) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
+    folder.mkdir()
+    os.mkfifo(folder / ".sourceignore")
+    with pytest.raises(Stalled) as caught:
+        WorkingTree(tmp_path).read()
+    assert caught.value.message == f"{shown}/.sourceignore cannot be read: it is a pipe, a socket or a device"
+
+
 def test_a_name_that_no_report_could_print_is_left_out(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.yaml")).write_text("x")
     tree = WorkingTree(tmp_path).read()

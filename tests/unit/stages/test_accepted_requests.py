@@ -94,6 +94,17 @@ def test_a_request_waits_for_a_template_that_is_missing() -> None:
     assert shop.conditions()["Provisioned"][0] == "True"
 
 
+def test_what_kept_a_request_from_being_accepted_is_why_it_failed() -> None:
+    shop = BatchShop()
+    shop.cluster.apply(request(class_name=ATOMIC, template="later"))
+    shop.settle(passes=2)
+    shop.wait(timedelta(minutes=10))
+    shop.settle(passes=2)
+    assert shop.conditions()["Failed"] == ("True", "Expired")
+    (failed,) = (item for item in shop.outcome().conditions if item.type == "Failed")
+    assert failed.message == "it could not be accepted in time: PodTemplate/shop/later does not exist"
+
+
 def write_condition(shop: BatchShop, name: str, manager: str) -> None:
     """As an update of the status subresource, which is how Cluster Autoscaler writes."""
 

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.nodes import ATTEMPT_LABEL
-from reconciler.settings import CapSettings, Settings
+from reconciler.settings import CapSettings, PlacementSettings, Settings
 from tests.builders import instance_type
 from tests.fakes.embedded import buffer, node_pool, workload
 from tests.fakes.requests import ATOMIC, FOUR, BatchShop, pod_template, request, request_ref
@@ -159,6 +160,34 @@ class TestAPartThatCannotBeLaunched:
         shop.settle()
         assert len(shop.claims()) == 1
         assert shop.held() == []
+
+
+def test_what_failed_in_an_attempt_is_not_tried_again_in_it_however_long_launches_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where nodes do not register: by the time that the second offering has failed, the back-off of the first is over."""
+    monkeypatch.setattr("tests.fakes.embedded.DELAYS", Delays(launch=timedelta(minutes=4)))
+    shop = BatchShop(
+        instance_types=(FOUR, DEAR),
+        pool=node_pool(consolidate_after="1h"),
+        settings=Settings(placement=PlacementSettings(check=True, instance_types=1)),
+    )
+    shop.cluster.apply(pod_template("far", nodeSelector={"topology.kubernetes.io/zone": "zone-b"}))
+    for name in ("m-4x", "z-4x"):
+        out_of_stock(shop, "zone-b", name=name)
+    document = asked(3, parameters={"ValidUntilSeconds": "7200"})
+    document["spec"]["podSets"].append({"podTemplateRef": {"name": "far"}, "count": 3})  # type: ignore[index]
+    shop.cluster.apply(document)
+    tried = []
+    for _ in range(100):
+        created = shop.run().required_plan.node_claims.create
+        tried += [item.planned.instance_types for item in created if item.planned.zones == ("zone-b",)]
+        if shop.conditions()["Provisioned"] == ("False", "AttemptFailed"):
+            break
+        shop.sandbox.wait(15)
+    assert tried == [("m-4x",), ("z-4x",)]
+    shop.settle()
+    assert shop.claims() == []
 
 
 def test_a_restart_goes_on_with_the_same_attempt() -> None:

@@ -54,6 +54,53 @@ def test_its_pods_use_a_booking_up(*, old: bool) -> None:
     assert shop.conditions()["Provisioned"] == FOUND
 
 
+def annotated(shop: BatchShop, annotations: dict[str, str], *, cpu: str = "1") -> list[tuple[str, str, str]]:
+    """Code, message and hint of the findings on two new pods with these annotations."""
+    shop.cluster.delete(workload_ref("job"))
+    shop.sandbox.wait(60)
+    document = workload("job", replicas=2, cpu=cpu)
+    document["spec"]["template"]["metadata"]["annotations"] = annotations
+    shop.cluster.apply(document)
+    shop.sandbox.wait(5)
+    found = [item for item in shop.plan().findings if item.ref is not None and item.ref.kind == "Pod"]
+    assert all(item.position is None for item in found)
+    return [(item.code, item.message, item.hint) for item in found]
+
+
+def test_pods_with_one_annotation_of_the_two_are_told_of_the_other() -> None:
+    shop = with_nodes()
+    shop.cluster.apply(request(count=3))
+    shop.settle()
+    assert annotated(shop, {CONSUME: "train", CLASS_NAME: CHECK}) == []
+    ((code, message, hint),) = annotated(shop, {CONSUME: "train"})
+    assert code == "half-consumption"
+    assert message.startswith(
+        f"{CONSUME} names ProvisioningRequest/shop/train without {CLASS_NAME} beside it: both are"
+    )
+    assert "(2 pods of ReplicaSet/job-" in message
+    assert hint == f"add {CLASS_NAME}: {CHECK} to the pod's template"
+    ((code, message, _),) = annotated(shop, {OLD_CLASS: CHECK})
+    assert code == "half-consumption"
+    assert message.startswith(f"{OLD_CLASS} has no effect without {CONSUME} (2 pods of ReplicaSet/job-")
+
+
+def test_pods_that_wait_for_a_request_that_is_not_there_are_told() -> None:
+    shop = with_nodes()
+    shop.cluster.apply(request(count=3))
+    both = {CONSUME: "trian", CLASS_NAME: CHECK}
+    ((code, message, hint),) = annotated(shop, both, cpu="64")
+    assert code == "request-not-found"
+    assert message.startswith(f"{CONSUME} names ProvisioningRequest/shop/trian, which does not exist (2 pods of Rep")
+    assert hint == "correct the name (shop has train), or create the request"
+    shop.cluster.apply(request("trian", count=3))
+    assert annotated(shop, both, cpu="64") == []
+
+
+def test_pods_that_run_may_outlive_their_request() -> None:
+    shop = with_nodes()
+    assert annotated(shop, {CONSUME: "train", CLASS_NAME: CHECK}) == []
+
+
 def test_what_was_used_is_not_booked_again_when_the_pods_are_gone() -> None:
     shop = with_nodes()
     shop.cluster.apply(request(count=3))
@@ -64,6 +111,31 @@ def test_what_was_used_is_not_booked_again_when_the_pods_are_gone() -> None:
     shop.settle()
     shop.restart()
     assert booked(shop) == 1
+
+
+def test_pods_that_come_after_others_have_gone_use_up_the_rest() -> None:
+    """Those that are there at one time are never all of them."""
+    shop = with_nodes()
+    shop.cluster.apply(request(count=3))
+    shop.settle()
+    for replicas in (1, 0, 1, 0, 1):
+        assert "BookingExpired" not in shop.conditions()
+        shop.cluster.apply(consumers(replicas))
+        shop.settle(passes=3)
+        shop.restart()
+    assert shop.conditions()["BookingExpired"] == ("True", "CapacityBookingConsumed")
+
+
+def test_pods_use_up_pod_sets_that_are_alike_one_after_the_other() -> None:
+    shop = with_nodes(2)
+    document = request(count=2)
+    document["spec"]["podSets"] *= 2
+    shop.cluster.apply(document)
+    shop.settle()
+    for replicas, left in ((2, 2), (0, 2), (1, 1), (0, 1)):
+        shop.cluster.apply(consumers(replicas))
+        shop.settle(passes=3)
+        assert booked(shop) == left
 
 
 def test_pods_use_it_up_wherever_they_run() -> None:

@@ -48,6 +48,25 @@ def test_a_check_that_is_not_to_be_repeated_fails() -> None:
     assert shop.conditions()["Failed"] == ("True", "CapacityIsNotFound")
 
 
+def test_what_is_ignored_of_its_parameters_is_told() -> None:
+    shop = with_nodes()
+    shop.cluster.apply(request(count=4, parameters={"noRetry": "TRUE", "zone": "a"}))
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == NOT_FOUND
+    accepted = next(item for item in shop.outcome().conditions if item.type == "Accepted")
+    assert accepted.message == (
+        "the request is valid and its pod templates are there; "
+        'noRetry must be "true" or "false", not \'TRUE\'; the check is repeated; check-capacity has no parameter zone'
+    )
+
+
+def test_a_life_time_that_no_clock_can_count_is_no_life_time() -> None:
+    shop = with_nodes()
+    shop.cluster.apply(request(count=3, parameters={"ValidUntilSeconds": "9" * 15}))
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == FOUND
+
+
 def test_a_second_request_does_not_count_the_same_room() -> None:
     shop = with_nodes()
     shop.cluster.apply(request("first", count=2))

@@ -9,6 +9,7 @@ import pytest
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cycle import Cycle
 from reconciler.model.changes import Delete
+from reconciler.model.nodes import HELD_TAINT
 from reconciler.model.one_shots import ONE_SHOTS_KEY, remembered_one_shots
 from reconciler.settings import PlacementSettings, Settings
 from reconciler.stages.result import PassResult
@@ -72,6 +73,9 @@ class World:
     def held(self) -> int:
         marks = ("headroom.dev/held", "true")
         return sum(marks in node.annotations for node in self.sandbox.cluster.view().nodes)
+
+    def is_tainted(self) -> bool:
+        return any(HELD_TAINT in node.taints for node in self.sandbox.cluster.view().nodes)
 
 
 @pytest.fixture
@@ -208,9 +212,11 @@ def test_a_bots_condition_changes_nothing() -> None:
 def test_release_and_status_follow_what_an_autoscaler_reports_in_the_same_pass() -> None:
     world = World()
     world.run()
+    assert world.is_tainted()
     written_by(world, "karpenter", "ReadyForProvisioning")
     world.run(1)
     assert (world.held(), world.said("Fulfilment")) == (1, ("False", "HandingOver"))
+    assert not world.is_tainted(), "Karpenter is to find the room, not to make it a second time"
     written_by(world, "karpenter", "Provisioning")
     world.cycle.run("reported")
     assert (world.held(), world.said("Fulfilment")) == (0, ("True", "ServedByAutoscaler"))
@@ -223,6 +229,7 @@ def test_release_and_status_follow_what_an_autoscaler_reports_in_the_same_pass()
     world.declare(fulfilment="placeholder")
     world.cycle.run("asked back")
     assert (world.held(), world.said("Fulfilment")) == (1, ("False", "AlsoServed"))
+    assert not world.is_tainted()
     quiet = world.run()
     assert quiet.change_set is not None
     assert quiet.change_set.results == (), "nobody fights over words"
@@ -241,4 +248,5 @@ def test_a_buffer_is_taken_back_once_the_autoscalers_fields_have_gone() -> None:
     world.sandbox.change(buffer_ref(), clear, "karpenter")
     world.cycle.run("gone")
     assert (world.held(), world.said("Fulfilment")) == (1, None)
+    assert world.is_tainted()
     assert world.said("Provisioning") == ("True", "FitsExistingCapacity")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from tests.examples.unplaceable import cases, write_snapshot
+from tests.headroom_command import headroom
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -26,13 +24,7 @@ def what_if(folder: Path, *words: str) -> dict[str, Any]:
     (folder / "repository").mkdir()
     write_snapshot(case, folder / "snapshot")
     where = ("--repo", str(folder / "repository"), "--cluster", f"snapshot:{folder / 'snapshot'}")
-    done = subprocess.run(
-        [sys.executable, "-m", "reconciler", "plan", *words, *where, "--check-placement", "--output=json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    done = headroom("plan", *words, *where, "--check-placement", "--output=json", folder=ROOT)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.requests import BatchShop, pod_template, request
+from reconciler.model.nodes import HOLDS_ANNOTATION
+from tests.fakes.requests import BatchShop, pod_template, request, request_ref
 
 FOUND = ("True", "CapacityIsFound")
 NOT_FOUND = ("False", "CapacityIsNotFound")
@@ -60,3 +61,32 @@ def test_a_buffer_that_serves_no_request_keeps_its_room() -> None:
     shop.settle()
     assert shop.conditions()["Provisioned"] == NOT_FOUND
     assert shop.claims() == ["free"]
+
+
+@pytest.mark.parametrize("annotations", [{}, OPT_OUT])
+@pytest.mark.parametrize("older", ["request", "buffer"])
+def test_of_both_in_one_pass_the_request_has_the_room(older: str, annotations: dict[str, str]) -> None:
+    """A buffer that holds nothing yet keeps nothing from anybody."""
+    shop = shop_with_one_node()
+    both = [request(), buffer(annotations)]
+    for document in both if older == "request" else reversed(both):
+        shop.cluster.apply(document)
+        shop.sandbox.wait(1)
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == FOUND
+    assert len(shop.claims()) == 2
+
+
+@pytest.mark.parametrize("annotations", [{}, OPT_OUT])
+def test_a_booking_keeps_its_room_from_a_buffer_after_a_restart(annotations: dict[str, str]) -> None:
+    shop = shop_with_one_node()
+    shop.cluster.apply(request())
+    shop.settle()
+    shop.restart()
+    shop.cluster.apply(buffer(annotations))
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == FOUND
+    held_for = {claim.name: claim.annotation(HOLDS_ANNOTATION) or "" for claim in shop.cluster.view().node_claims}
+    assert str(request_ref()) in held_for.pop("free")
+    ((_, words),) = held_for.items()
+    assert "CapacityBuffer/shop/spare" in words

@@ -67,6 +67,18 @@ def test_an_object_that_somebody_made_anew_is_not_run_either() -> None:
     assert shop.conditions() == {"Failed": ("True", "RanBefore")}
 
 
+def test_a_check_whose_first_answer_is_the_last_is_created_so_that_it_can_tell_it() -> None:
+    once = request(count=1, parameters={"noRetry": "true"})
+    shop = BatchShop(files=files(once, pod_template()))
+    shop.settle()
+    assert shop.conditions()["Failed"] == ("True", "CapacityIsNotFound")
+    assert is_idle(shop.plan())
+    shop.wait(KEPT)
+    shop.settle()
+    assert shop.cluster.get(request_ref()) is None
+    assert is_idle(shop.plan())
+
+
 def test_to_delete_the_object_before_it_has_ended_cancels_it() -> None:
     shop = BatchShop(files=files(TRAIN, pod_template()))
     shop.run()
@@ -77,6 +89,36 @@ def test_to_delete_the_object_before_it_has_ended_cancels_it() -> None:
     shop.settle()
     assert shop.claims() == []
     assert shop.cluster.get(request_ref()) is None
+
+
+def test_to_remove_its_document_before_it_has_ended_cancels_it_for_good() -> None:
+    """A commit that is reverted runs nothing again, nor does one that brings the document back with another spec."""
+    shop = BatchShop(files=files(TRAIN, pod_template()))
+    shop.settle()
+    assert shop.conditions()["Provisioned"][0] == "True"
+    shop.source.commit(files(pod_template()))
+    shop.settle()
+    assert shop.claims() == []
+    assert shop.cluster.get(request_ref()) is None
+    for again in (TRAIN, request(count=4, class_name=ATOMIC)):
+        shop.source.commit(files(again, pod_template()))
+        shop.settle()
+        assert is_idle(shop.plan())
+        assert shop.claims() == []
+        assert shop.cluster.get(request_ref()) is None
+
+
+def test_one_that_had_not_begun_when_its_document_was_removed_may_run() -> None:
+    waiting = request(count=3, class_name=ATOMIC, template="later")
+    shop = BatchShop(files=files(waiting))
+    shop.settle()
+    shop.source.commit(files(pod_template("other")))
+    shop.settle()
+    assert shop.cluster.get(request_ref()) is None
+    shop.source.commit(files(waiting))
+    shop.cluster.apply(pod_template("later"))
+    shop.settle()
+    assert shop.conditions()["Provisioned"][0] == "True"
 
 
 def test_a_snapshot_carries_what_is_remembered(tmp_path: Path) -> None:

@@ -36,6 +36,9 @@ def served() -> set[str]:
     metrics.observe(FakePass(), now=datetime(2026, 11, 21, tzinfo=UTC))
     metrics.observe_poll("changed", 0.1)
     metrics.count_request("GET", "nodes", "200")
+    metrics.count_webhook("taken")
+    metrics.count_report("created")
+    metrics.count_snapshot("published")
     return {sample.name for family in metrics.registry.collect() for sample in family.samples}
 
 

@@ -96,6 +96,15 @@ def test_a_buffer_that_asks_for_nothing_is_full_and_was_not_filled() -> None:
     assert watched.filled() == (0, 0)
 
 
+def test_a_suspended_buffer_is_neither_short_nor_lacks_chunks() -> None:
+    watched = Watched()
+    stands = outcome(1, since=NOON - timedelta(minutes=10))
+    watched.see(replace(stands, demand=replace(stands.demand, suspended=True)))
+    assert watched.value("headroom_buffer_shortage_age_seconds") == 0
+    assert watched.value("headroom_plan_unplaced_chunks") == 0
+    assert watched.value("headroom_buffer_chunks", place="none") == 3
+
+
 def test_a_buffer_that_is_gone_is_gone_from_the_metrics() -> None:
     watched = Watched()
     watched.see(outcome(1))

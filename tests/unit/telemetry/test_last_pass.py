@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from reconciler.model.changes import ApplyStatus, ChangeSet, Outcome, Plan, WriteResult
+from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan, WriteResult
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
@@ -16,6 +16,7 @@ from reconciler.report.status.text import daemon_status_text
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import logger
 from reconciler.telemetry.metrics import Metrics
+from tests.builders import demand
 from tests.fakes.clock import ManualClock
 from tests.fakes.passes import FakePass, wrote
 from tests.plans import NOW, full_plan
@@ -51,12 +52,14 @@ class Lines:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
+        self.without: list[str] = []
 
     def debug(self, event: str, **facts: Any) -> None:
         del event, facts
 
     def info(self, event: str, **facts: Any) -> None:
         self.told.append(("info", f"{event} {facts.get('code', '')}".strip()))
+        self.without += [facts["without"]] if "without" in facts else []
 
     def warning(self, event: str, **facts: Any) -> None:
         self.told.append(("warning", f"{event} {facts.get('code', '')}".strip()))
@@ -84,6 +87,19 @@ def test_what_begins_and_ends_is_told_once() -> None:
         ("info", "the repository can be read again"),
         ("info", "settled: the cluster is as declared"),
     ]
+
+
+def test_settled_without_all_capacity_is_said_and_named() -> None:
+    """It said that the cluster was as declared."""
+    log = Lines()
+    last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
+    short = [DemandOutcome(demand(name, count=5), 3, 0, 2) for name in ("a", "b", "c", "d")]
+    outcomes = (DemandOutcome(demand("full", count=1), 1, 0, 0), *short)
+    last.observe("tick", FakePass(plan=Plan(None, NOW, demands=outcomes), settled=True))
+    (told,) = log.told
+    assert told == ("info", "settled: nothing is left that can be changed now, but not all capacity is there")
+    names = ", ".join(f"2 of 5 chunks of CapacityBuffer/shop/{name}" for name in ("a", "b", "c"))
+    assert log.without == [f"{names} and 1 more"]
 
 
 def history(last: LastPass) -> list[tuple[str, str, int]]:

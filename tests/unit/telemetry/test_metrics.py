@@ -130,6 +130,17 @@ def test_node_claims_made_and_nodes_protected_are_counted_when_the_write_succeed
     assert value(metrics, "karpenter_buffer_consolidation_blocked_total", kind="CapacityBuffer") == 2
 
 
+def test_a_node_that_is_protected_already_is_not_counted_again() -> None:
+    """Only what it holds, or its taint, has changed."""
+    plan = full_plan()
+    (action, *_) = plan.node_claims.hold
+    again = replace(plan, node_claims=replace(plan.node_claims, create=(), hold=(replace(action, node_claim=None),)))
+    wrote = WriteResult(Annotate(ObjectRef("", "Node", "", action.node or ""), ()), Outcome.APPLIED)
+    metrics = Metrics()
+    metrics.observe(FakePass(plan=again, change_set=ChangeSet((wrote,))), now=NOW)
+    assert value(metrics, "karpenter_buffer_consolidation_blocked_total", kind="CapacityBuffer") == 0
+
+
 @pytest.mark.parametrize(
     ("tree", "failure"),
     [

@@ -51,6 +51,14 @@ def test_a_check_that_says_no_lacks_nothing() -> None:
     assert registry.get_sample_value("headroom_demand_ready", labels) == 1
 
 
+def test_a_request_that_has_ended_is_neither_ready_nor_unready() -> None:
+    shop = BatchShop()
+    shop.cluster.apply(request("refused", count=40, parameters={"noRetry": "true"}))
+    shop.settle()
+    labels = {"kind": "ProvisioningRequest", "namespace": "shop", "name": "refused"}
+    assert gauges(shop).get_sample_value("headroom_demand_ready", labels) is None
+
+
 def test_a_request_that_is_left_to_another_is_nobodys_lack() -> None:
     shop = BatchShop()
     shop.cluster.apply(request("of-another", parameters={"processorInstance": "blue"}))

@@ -186,6 +186,19 @@ def test_sixty_half_open_requests_keep_no_probe_from_its_answer() -> None:
             client.close()
 
 
+def test_connections_that_come_at_once_are_kept_until_they_are_taken() -> None:
+    """What a listener does not keep is tried again by its sender after a second, which is when a probe gives up."""
+    server = PageServer("127.0.0.1:0", {}, probes={"/healthz": check_page(good)})
+    waiting = [connected(server.address) for _ in range(60)]
+    server.start()
+    try:
+        assert get(server.address, "/healthz")[0] == 200
+    finally:
+        for client in waiting:
+            client.close()
+        server.close()
+
+
 def test_pages_that_take_long_keep_no_probe_from_its_answer() -> None:
     drawn, under_way = threading.Event(), threading.Semaphore(0)
 

@@ -39,7 +39,9 @@ OTHER = replace(node_pool("other"), replicas=2)
 
 @cache
 def cases() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = yaml.safe_load((CASES / "overlay_conflicts.yaml").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = yaml.load(
+        (CASES / "overlay_conflicts.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader
+    )
     return found
 
 

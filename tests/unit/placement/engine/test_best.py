@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import ZONE_LABEL, InstanceType
 from reconciler.model.placement import Placement
@@ -17,6 +19,8 @@ from tests.builders import demand, instance_type, node, node_pool, pod, shape
 ZONES = ("zone-a", "zone-b")
 SMALL = instance_type("small", cpu="2", memory="4Gi", price=0.1, zones=ZONES)
 LARGE = instance_type("large", cpu="8", memory="16Gi", price=0.36, zones=ZONES)
+
+SIZES = ("1300m", "900m", "700m", "1700m", "3100m", "1100m", "2500m")
 
 
 def placed(
@@ -47,6 +51,22 @@ def test_a_zone_that_only_one_can_use_is_left_to_it() -> None:
         "anywhere-apart": ("zone-b",),
         "in-zone-a": ("zone-a",),
     }
+
+
+@pytest.mark.parametrize("count", [30, 400])
+def test_what_gets_no_place_makes_nobody_elses_placement_dearer(count: int) -> None:
+    """Its chunks counted among those that move, so that no other orders were tried, or not all ways, for the few that remain."""
+    demands = [demand(f"d{number}", count=1, pod_shape=shape(cpu, "256Mi")) for number, cpu in enumerate(SIZES)]
+    refused = replace(demand("refused", count=count, pod_shape=shape("4", "256Mi")), whole=True)
+    limited = node_pool(limits={"cpu": "100"})
+    types = (SMALL, LARGE)
+
+    def price(*wanted: Demand) -> float:
+        found = place(Problem(ClusterView(), node_pools=(limited,), instance_types=types, demands=wanted))
+        assert sum(item.count for item in found.unplaced) == (count if refused in wanted else 0)
+        return sum(item.price for item in found.planned)
+
+    assert price(*demands, refused) == price(*demands)
 
 
 def test_spread_uses_a_zone_with_room_before_it_buys_for_an_emptier_one() -> None:

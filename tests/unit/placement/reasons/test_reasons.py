@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.model.demand import Demand
+from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     HOSTNAME_LABEL,
@@ -182,3 +182,48 @@ def test_a_taint_does_not_hide_what_else_is_in_the_way() -> None:
     assert reason.example == f"{words}, and beside that it makes nodes with {NODEPOOL_LABEL}=general, not gpu"
     (reason,) = reasons(demand(count=1), pools=tainted)
     assert reason.example == words
+
+
+def test_what_is_placed_as_a_whole_names_what_stopped_its_first_chunk_without_a_place() -> None:
+    """It named another pool's taint: all of it was taken away before anybody looked, so that the limit seemed to have room."""
+    limited = node_pool("limited", limits={"cpu": "20"})
+    tainted = node_pool("gpu", taints=(Taint("dedicated", "gpu", "NoSchedule"),))
+    wanted = replace(demand(count=10, pod_shape=shape("3500m")), whole=True)
+    first, *others = reasons(wanted, pools=(limited, tainted))
+    assert first.cause == "NodePool limit"
+    assert first.example == "NodePool limited is at its cpu limit of 20, once 5 of its 10 pods have a place"
+    assert [item.cause for item in others] == ["NodePool taints", "all or nothing"]
+    assert others[1].example == (
+        "CapacityBuffer/shop/web is placed as a whole or not at all: at least 5 of its 10 pods would have a place"
+    )
+
+
+def test_one_pod_of_a_whole_has_a_place() -> None:
+    wanted = replace(demand(count=3, pod_shape=shape("3500m")), whole=True)
+    first, *_ = reasons(wanted, pools=(node_pool("limited", limits={"cpu": "4"}),))
+    assert first.example == "NodePool limited is at its cpu limit of 4, once 1 of its 3 pods has a place"
+
+
+def test_the_group_that_was_stopped_has_the_reasons() -> None:
+    """Groups after it were not looked at, and the one before it has room."""
+    small, large = ChunkGroup(shape("500m"), 2), ChunkGroup(shape("200"), 1)
+    wanted = replace(demand(count=0), groups=(small, large), desired=3, whole=True)
+    placement = place(Problem(ClusterView(), node_pools=(node_pool(),), instance_types=TYPES, demands=(wanted,)))
+    causes = [[reason.cause for reason in item.reasons] for item in placement.unplaced]
+    assert causes == [["all or nothing"], ["instance type too small", "all or nothing"]]
+
+
+def test_the_pool_that_came_farthest_comes_first() -> None:
+    """Reasons were sorted by how many candidates gave them, so that full nodes and a taint hid the limit."""
+    nodes = tuple(node(f"full-{number}", cpu="1") for number in range(5))
+    pools = (
+        node_pool("a-tainted", taints=(Taint("dedicated", "gpu", "NoSchedule"),)),
+        node_pool("b-elsewhere", requirements=(Requirement("disk", Operator.IN, ("hdd",)),)),
+        node_pool("c-limited", limits={"cpu": "3"}),
+    )
+    asked = replace(demand(count=1, pod_shape=shape("3500m", node_selector={"disk": "ssd"})))
+    found = reasons(asked, view=ClusterView(nodes=nodes), pools=pools)
+    assert [item.cause for item in found][-1] == "node labels"
+    limited = replace(pools[2], template=replace(pools[2].template, labels=(("disk", "ssd"),)))
+    found = reasons(asked, view=ClusterView(nodes=nodes), pools=(*pools[:2], limited))
+    assert [item.cause for item in found] == ["NodePool limit", "NodePool labels", "NodePool taints", "node labels"]

@@ -3,7 +3,11 @@
 from typing import Any
 
 from reconciler.model.changes import Action, FieldChange, ObjectChange
-from reconciler.report.difference.objects import object_differences
+from reconciler.model.declared import DeclaredManifest
+from reconciler.model.refs import SourcePosition
+from reconciler.report.difference.objects import object_differences, written_differences
+from reconciler.report.paint import plain
+from reconciler.report.plan.objects import object_lines
 from tests.builders import buffer_ref
 
 WEB = buffer_ref("web")
@@ -27,6 +31,23 @@ def test_what_both_sides_create_differently_is_told_by_field() -> None:
 def test_what_only_the_base_would_create_is_deleted_by_merging() -> None:
     (change,) = object_differences([created(replicas=2)], [])
     assert (change.action, change.reason) == (Action.DELETE, "no longer declared")
+
+
+def test_a_document_that_is_removed_says_what_becomes_of_its_object() -> None:
+    document = DeclaredManifest(WEB, {}, SourcePosition("web.yaml", 1, 1))
+    gone = ObjectChange(WEB, Action.DELETE, reason="no longer declared")
+
+    def told(base: list[ObjectChange], head: list[ObjectChange]) -> tuple[Action, str]:
+        (change,) = written_differences([document], [], base, head)
+        return change.action, change.reason
+
+    assert told([], [gone]) == (Action.DELETE, "no longer declared")
+    assert told([created(replicas=2)], []) == (Action.DELETE, "no longer declared; not in this cluster yet")
+    assert told([], []) == (Action.KEEP, "no longer declared; it stays in the cluster")
+    (kept,) = written_differences([document], [], [], [])
+    assert object_lines(kept, plain) == [
+        "  = CapacityBuffer/shop/web: no longer declared; it stays in the cluster  web.yaml:1"
+    ]
 
 
 def test_what_only_the_head_does_is_told_as_it_is() -> None:

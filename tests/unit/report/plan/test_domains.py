@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from reconciler.model.changes import DemandOutcome, DomainCount, NodeClaimChanges, NodeClaimCreation, Plan
 from reconciler.model.nodes import ZONE_LABEL
-from reconciler.model.placement import Holding, OccupiedBin
+from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.report.explanation.demand import explanation
 from reconciler.report.explanation.document import explanation_document
 from reconciler.report.explanation.text import explanation_text
@@ -55,6 +55,15 @@ def test_an_explanation_names_them_node_by_node() -> None:
     document = explanation_document(found)
     assert document["bins"][0]["labels"] == {RACK: [], ZONE_LABEL: ["zone-b"]}
     assert document["domains"][0] == {"key": RACK, "value": "r3", "count": 4}
+
+
+def test_a_reason_that_is_no_candidates_counts_none() -> None:
+    """It read "no node (1 candidate)" of a cluster without any."""
+    reasons = (UnplacedReason("no node", 1, "the cluster has no node"), UnplacedReason("node full", 2, "a has no room"))
+    plan = replace(PLAN, demands=(replace(OUTCOME, unplaced=2, unplaced_reasons=reasons),))
+    lines = explanation_text(explanation(plan, "CapacityBuffer/shop/web")).splitlines()
+    assert "    no node: the cluster has no node" in lines
+    assert "    node full (2 nodes): a has no room" in lines
 
 
 def test_of_many_domains_the_rest_is_counted() -> None:

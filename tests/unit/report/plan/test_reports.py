@@ -10,6 +10,7 @@ import pytest
 from reconciler.model.changes import Action, FieldChange, ObjectChange, Plan
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef
+from reconciler.model.service import Service
 from reconciler.model.spending import CostSpan, DemandCost, PoolCost, Spending, SteadyState, WindowCost
 from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
@@ -68,8 +69,8 @@ def test_what_has_errors_is_declared() -> None:
 
 def test_difference_in_every_form(templates: Templates) -> None:
     web, pools = buffer_ref("web"), {"general": PoolCost(3, 1.2), "spare": PoolCost(1, 0.1)}
-    few = SteadyState(0.4, 1, pools={"general": PoolCost(1, 0.4)}, demands={web: DemandCost(1, 0, 0.4)})
-    many = SteadyState(1.3, 4, pools=pools, demands={web: DemandCost(3, 0, 1.2)})
+    few = SteadyState(0.4, 1, pools={"general": PoolCost(1, 0.4)}, demands={web: DemandCost(Service(1, 1), 0.4)})
+    many = SteadyState(1.3, 4, pools=pools, demands={web: DemandCost(Service(3, 3), 1.2)})
     start, middle, end = NOW, NOW + timedelta(days=2), NOW + timedelta(days=30)
     office = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "office")
     spent = (

@@ -12,6 +12,7 @@ from reconciler.report.status.document import daemon_status_document, with_next_
 from reconciler.report.status.text import daemon_status_text
 from tests.builders import buffer_ref
 from tests.fakes.passes import wrote
+from tests.fakes.requests import BatchShop, request
 from tests.plans import NOW, full_plan
 
 
@@ -99,3 +100,11 @@ def test_the_next_edge_and_what_schedules_are_worth_are_told() -> None:
 
 def test_before_the_first_pass_there_is_no_edge_to_tell() -> None:
     assert with_next_edge(None, None) is None
+
+
+def test_the_no_of_a_request_is_an_answer_and_no_shortage() -> None:
+    shop = BatchShop()
+    shop.cluster.apply(request("too-large", count=40))
+    text = status(shop.settle(passes=2))
+    assert "  no room     ProvisioningRequest/shop/too-large: 40 of 40 pods\n" in f"{text}\n"
+    assert "short" not in text

@@ -1,0 +1,60 @@
+"""Publishes a snapshot of the cluster every few minutes. A thread of its own: no pass waits for a push."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import timedelta
+
+from reconciler.daemon.failures import as_failure, tell
+from reconciler.model.errors import Waiting
+from reconciler.telemetry.logs import logger
+
+SOON = 5.0
+"""Seconds until the next attempt where something is not there yet but comes by itself, such as the cluster's first view."""
+
+
+class Snapshots:
+    """publish: takes one and pushes it where it has changed; what became of it in a word. interval: between two at least.
+    Nothing is done while this replica does not lead."""
+
+    def __init__(
+        self,
+        *,
+        publish: Callable[[], str],
+        is_leader: Callable[[], bool],
+        interval: timedelta,
+        on_result: Callable[[str], None] = lambda _result: None,
+    ) -> None:
+        self._publish = publish
+        self._is_leader = is_leader
+        self._interval = interval.total_seconds()
+        self._on_result = on_result
+        self._log = logger()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
+
+    def start(self, stack: ExitStack) -> None:
+        """Until the stack is left. A push under way is left behind: a kill at any instant loses nothing."""
+        stack.callback(self._stopping.set)
+        self._thread.start()
+
+    def look(self) -> float:
+        """One attempt. Seconds until the next one."""
+        if not self._is_leader():
+            return min(SOON, self._interval)
+        try:
+            result = self._publish()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt must still come
+            failure = as_failure(error, self._log)
+            self._on_result(type(failure).__name__.lower())
+            tell(failure, "could not publish a snapshot", self._log)
+            return min(SOON, self._interval) if isinstance(failure, Waiting) else self._interval
+        self._on_result(result)
+        self._log.info("snapshot", result=result)
+        return self._interval
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self.look()):
+            pass

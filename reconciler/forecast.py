@@ -1,0 +1,26 @@
+"""What the declared capacity costs over the coming 30 days, beside the plan of one pass.
+
+A pass is planned for an instant. What schedules ask for later is placed and priced here, state by state.
+"""
+
+from __future__ import annotations
+
+from reconciler.cycle import Cycle
+from reconciler.model.changes import Action
+from reconciler.model.spending import Spending
+from reconciler.spending.month import is_steady, spending
+from reconciler.stages.result import PassResult
+
+
+def forecast(cycle: Cycle, result: PassResult, *, thorough: bool) -> Spending | None:
+    """None where no price is known; and, unless thorough, where it takes more than the placement that the pass has already."""
+    basis = result.basis
+    if basis is None or not basis.instance_types:
+        return None
+    deletes = any(change.action is Action.DELETE for change in result.required_plan.objects)
+    if not thorough:
+        return None if deletes or not is_steady(basis) else spending(basis)
+    if deletes:
+        # What is no longer declared counts in this pass, and no more once it has gone.
+        basis = cycle.plan(tree=result.tree, settled=True).basis or basis
+    return spending(basis)

@@ -1,0 +1,78 @@
+"""Parameters of the provisioning classes that are provided here: which there are, and what their values mean.
+
+Names and values are Cluster Autoscaler's. It ignores what it does not know, and says so only in its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from reconciler.model.provisioning_requests import RequestKind, RequestRules
+
+VALID_UNTIL = "ValidUntilSeconds"
+NO_RETRY = "noRetry"
+"""With "true" a check that says no is the last one."""
+PROCESSOR_INSTANCE = "processorInstance"
+"""By it a check is meant for one of several Cluster Autoscalers."""
+PARAMETERS = {
+    VALID_UNTIL: frozenset(RequestKind),
+    NO_RETRY: frozenset({RequestKind.CHECK}),
+    PROCESSOR_INSTANCE: frozenset({RequestKind.CHECK}),
+}
+"""By name: the kinds of classes that have it."""
+LONGEST_CHECK = timedelta(days=7)
+"""How long a check that says no is repeated: Cluster Autoscaler gives a request up after as long."""
+_MOST_SECONDS = 10**9
+"""Some thirty years."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterProblem:
+    """A parameter that is ignored. unknown: classes of this kind have none of that name; otherwise its value is no value of it."""
+
+    name: str
+    message: str
+    hint: str
+    unknown: bool = False
+
+
+def parameters_of(kind: RequestKind) -> tuple[str, ...]:
+    """Those that classes of this kind have, sorted."""
+    return tuple(sorted(name for name, kinds in PARAMETERS.items() if kind in kinds))
+
+
+def parameter_problems(kind: RequestKind, parameters: Iterable[tuple[str, str]]) -> Iterator[ParameterProblem]:
+    """What of these is ignored, and why."""
+    for name, value in parameters:
+        if name not in PARAMETERS:
+            known = ", ".join(parameters_of(kind))
+            yield ParameterProblem(name, f"{kind.value} has no parameter {name}", f"it has {known}", unknown=True)
+        elif kind not in PARAMETERS[name]:
+            message = f"{name} has no effect: only check-capacity has it, and this class is {kind.value}"
+            yield ParameterProblem(name, message, "remove it", unknown=True)
+        elif name == VALID_UNTIL and validity(value) is None:
+            message = f"{name} must be a number of seconds above 0, not {value!r}; the default is used"
+            seconds = f"{default_validity(kind, RequestRules()).total_seconds():.0f}"
+            yield ParameterProblem(name, message, f'write {name}: "{seconds}", which is the default, or remove it')
+        elif name == NO_RETRY and value not in {"true", "false"}:
+            message = f'{name} must be "true" or "false", not {value!r}; the check is repeated'
+            yield ParameterProblem(name, message, _yes_or_no(name, value))
+
+
+def default_validity(kind: RequestKind, rules: RequestRules) -> timedelta:
+    """How long a request is tried that does not say it by ValidUntilSeconds."""
+    return rules.valid_for if kind is RequestKind.ATOMIC else LONGEST_CHECK
+
+
+def validity(value: str | None) -> timedelta | None:
+    """What ValidUntilSeconds says; None where it says nothing that can be used."""
+    if value is None or not (value.isascii() and value.isdecimal()) or not 0 < int(value) <= _MOST_SECONDS:
+        return None
+    return timedelta(seconds=int(value))
+
+
+def _yes_or_no(name: str, value: str) -> str:
+    meant = value.strip().lower()
+    return f'did you mean {name}: "{meant}"?' if meant in {"true", "false"} else f'write {name}: "true", or remove it'

@@ -1,0 +1,43 @@
+"""The taint of nodes that are reserved for the pods of one provisioning request (`headroom.dev/reserve`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reconciler.model.label_values import label_value
+from reconciler.model.marks import RESERVE_ANNOTATION
+from reconciler.model.pods import PodShape
+from reconciler.model.provisioning_requests import ProvisioningRequest, RequestKind
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Taint
+
+RESERVED_TAINT = "headroom.dev/reserved"
+"""Its key; the value says for which request."""
+_DIGITS = 10
+
+
+def reserved_taint(request: ObjectRef) -> Taint:
+    """`NAMESPACE.NAME`, which no two requests share, since a namespace has no dots. What is too long for a taint ends in a digest."""
+    value = label_value(f"{request.namespace}.{request.name}", digits=_DIGITS)
+    return Taint(RESERVED_TAINT, value, "NoSchedule")
+
+
+def reserved_taints(taints: Iterable[Taint]) -> tuple[Taint, ...]:
+    """Of a node's taints those by which it is reserved."""
+    return tuple(taint for taint in taints if taint.key == RESERVED_TAINT)
+
+
+def own_taint(request: ProvisioningRequest) -> Taint | None:
+    """Of the nodes that are made for a request; None where it does not ask for nodes of its own, or makes none."""
+    asked = dict(request.annotations).get(RESERVE_ANNOTATION) == "true"
+    return reserved_taint(request.ref) if asked and request.kind is RequestKind.ATOMIC else None
+
+
+def may_come(shape: PodShape, taint: Taint) -> bool:
+    """Whether pods of this shape may be on nodes with that taint."""
+    return any(toleration.tolerates(taint) for toleration in shape.tolerations)
+
+
+def toleration_to_write(taint: Taint) -> str:
+    """As YAML in one line, for the template of a pod."""
+    return f"tolerations: [{{key: {taint.key}, value: {taint.value}, effect: {taint.effect}}}]"

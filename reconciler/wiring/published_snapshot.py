@@ -1,0 +1,86 @@
+"""The snapshot of a cluster on a branch of the repository, where the daemon has published it for CI."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from posixpath import normpath
+
+from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.model.errors import Invalid
+from reconciler.report.words import moment
+from reconciler.settings import Settings
+from reconciler.wiring.repository import git_options
+
+MOST_BYTES = 90 * 2**20
+"""Of all files; GitHub takes none of more than 100 MiB."""
+_TAKEN = re.compile(r"^Headroom-Snapshot: (\S+)$", re.MULTILINE)
+_PATH = re.compile(r"^Headroom-Path: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotNote:
+    """What the commit of a snapshot says: when it was taken, and the folder of manifests that its daemon reads."""
+
+    taken: datetime
+    path: str
+
+    @property
+    def message(self) -> str:
+        taken = self.taken.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"Snapshot of the cluster\n\nHeadroom-Snapshot: {taken}\nHeadroom-Path: {self.path}"
+
+    @classmethod
+    def of(cls, message: str) -> SnapshotNote | None:
+        """None for a commit that is no snapshot."""
+        taken, path = _TAKEN.search(message), _PATH.search(message)
+        try:
+            time = datetime.fromisoformat(taken[1]) if taken else None
+        except ValueError:
+            return None
+        return None if time is None or time.tzinfo is None else cls(time, path[1].strip() if path else "")
+
+
+class PublishedCluster(SnapshotCluster):
+    """What a branch has of a cluster. taken: when. folder: of its manifests, "" is the whole repository."""
+
+    taken: datetime
+    folder: str
+    branch: str
+
+
+def published_cluster(settings: Settings, inventory: InventoryParent, branch: str = "") -> PublishedCluster | None:
+    """The snapshot on a branch of the settings' repository; None where there is none. branch: "" is the settings' own.
+
+    Raises `Invalid` for a branch that has something else, or the snapshot of another folder's cluster, and `Stalled`.
+    """
+    from reconciler.source.branch_files import read_branch  # noqa: PLC0415 - only where it is used
+
+    name = branch or settings.snapshot.branch
+    found = read_branch(settings.repository or ".", name, git_options(settings), most_bytes=MOST_BYTES)
+    if found is None:
+        return None
+    note = SnapshotNote.of(found.message)
+    if note is None:
+        raise Invalid(
+            f"branch {name!r} has no snapshot that headroom has published",
+            hint="set snapshot.branch as the daemon has it, or name a cluster with --cluster",
+        )
+    if not branch and note.path != manifests_folder(settings):
+        path = f"give --path {note.path}" if note.path else "leave --path out"
+        raise Invalid(
+            f"the snapshot on branch {name!r} is of the cluster that {note.path or 'the whole repository'} is for",
+            hint=f"{path}, or name the branch of the right cluster: --cluster published:BRANCH",
+        )
+    called = f"published:{name}, as of {moment(note.taken, UTC)}"
+    cluster = PublishedCluster.of_files(called, found.files, inventory)
+    cluster.taken, cluster.folder, cluster.branch = note.taken, note.path, name
+    return cluster
+
+
+def manifests_folder(settings: Settings) -> str:
+    """As a snapshot names it; "" is the whole repository."""
+    folder = normpath(settings.path.strip("/"))
+    return "" if folder == "." else folder

@@ -1,0 +1,34 @@
+"""What reports call the cluster that they are about, so that those of several clusters can be told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+
+from reconciler.ports import Cluster
+from reconciler.report.words import moment
+from reconciler.settings import Settings
+from reconciler.wiring.published_snapshot import PublishedCluster, manifests_folder
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedCluster:
+    """name: for titles. snapshot: which published snapshot is planned on, in words; "" for any other cluster."""
+
+    name: str
+    snapshot: str = ""
+
+
+def reported_cluster(cluster: Cluster, settings: Settings) -> ReportedCluster:
+    """A cluster that has no name of its own has that of the folder of its manifests: `clusters/production` is `production`."""
+    if isinstance(cluster, PublishedCluster):
+        of = f" of {cluster.folder}" if cluster.folder else ""
+        snapshot = f"planned on the snapshot{of} as of {moment(cluster.taken, UTC)}"
+        return ReportedCluster(_last(cluster.folder) or cluster.branch, snapshot)
+    if cluster.name == "in-cluster":
+        return ReportedCluster(_last(manifests_folder(settings)) or cluster.name)
+    return ReportedCluster(cluster.name)
+
+
+def _last(folder: str) -> str:
+    return folder.rpartition("/")[2]

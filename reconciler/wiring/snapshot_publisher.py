@@ -1,0 +1,110 @@
+"""The daemon's snapshots for CI: taken of its cluster, and pushed to a branch of the repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.model.errors import Invalid
+from reconciler.ports import Clock, Cluster
+from reconciler.settings import Settings
+from reconciler.wiring.catalog import open_catalog
+from reconciler.wiring.cluster import inventory_parent
+from reconciler.wiring.published_snapshot import MOST_BYTES, SnapshotNote, manifests_folder
+from reconciler.wiring.repository import git_options
+
+if TYPE_CHECKING:
+    from reconciler.cluster.snapshot.capture import Captured
+    from reconciler.daemon.snapshots import Snapshots
+
+RENEWED_AFTER = timedelta(days=1)
+"""Also where nothing has changed: so whoever finds an older one knows that the daemon does not run."""
+
+
+class SnapshotPublisher:
+    """Raises `Invalid` for settings that do not suffice."""
+
+    def __init__(self, settings: Settings, cluster: Cluster, clock: Clock) -> None:
+        from reconciler.source.credentials import is_remote  # noqa: PLC0415 - only where it is used
+
+        branch = settings.snapshot.branch
+        if not is_remote(settings.repository):
+            raise _nowhere_to_push(settings.repository)
+        if not branch or branch in {settings.revision, settings.proposal.branch, settings.proposal.base}:
+            raise Invalid(
+                f"snapshot.branch {branch!r} is no branch that headroom may have for its snapshots",
+                hint="name one that is used for nothing else, such as headroom/snapshot",
+            )
+        self._settings = settings
+        self._cluster = cluster
+        self._clock = clock
+
+    def publish(self) -> str:
+        """Takes a snapshot: `published` where it differs from the one on the branch or that is a day old, else `unchanged`."""
+        from reconciler.source.written_branch import WrittenBranch  # noqa: PLC0415 - only where it is used
+
+        settings, now = self._settings, self._clock.now()
+        files = self._captured().files
+        size = sum(map(len, files.values()))
+        if size > MOST_BYTES:
+            raise Invalid(
+                f"the snapshot is not published: it has {size / 2**20:.0f} MiB, of {MOST_BYTES // 2**20} at most"
+            )
+
+        def is_current(message: str) -> bool:
+            note = SnapshotNote.of(message)
+            if note is None or note.path != manifests_folder(settings):
+                whose = "no snapshot" if note is None else f"the snapshot of {note.path or 'the whole repository'}"
+                raise Invalid(
+                    f"branch {settings.snapshot.branch!r} has {whose}, which would be lost",
+                    hint="set snapshot.branch to one that is used for nothing else; each cluster has its own",
+                )
+            return timedelta(0) <= now - note.taken < RENEWED_AFTER
+
+        branch = WrittenBranch(settings.repository, settings.snapshot.branch, git_options(settings))
+        written = branch.replace(
+            files, message=SnapshotNote(now, manifests_folder(settings)).message, is_current=is_current
+        )
+        return "published" if written else "unchanged"
+
+    def _captured(self) -> Captured:
+        from reconciler.cluster.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - only where it is used
+        from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - likewise
+        from reconciler.cluster.snapshot.capture import captured  # noqa: PLC0415 - likewise
+
+        cluster = self._cluster
+        if not isinstance(cluster, KubernetesCluster | EmbeddedCluster):
+            raise Invalid(f"{cluster.name} is no cluster to capture")
+        types = open_catalog(self._settings, cluster, self._clock).instance_types(cluster.view())
+        return captured(cluster.read, types, cluster.read_scaled(), inventory_parent(self._settings))
+
+
+def _nowhere_to_push(repository: str) -> Invalid:
+    missing = "snapshot.publish needs a repository to push to"
+    if not repository:
+        return Invalid(missing, hint="set repository to its URL")
+    return Invalid(
+        f"{missing}: {repository} is a path", hint=f"write {Path(repository).absolute().as_uri()}, or a remote's URL"
+    )
+
+
+def snapshots_by(
+    settings: Settings,
+    cluster: Cluster,
+    clock: Clock,
+    is_leader: Callable[[], bool],
+    on_result: Callable[[str], None],
+) -> Snapshots | None:
+    """None where the settings ask for none."""
+    from reconciler.daemon.snapshots import Snapshots  # noqa: PLC0415 - only where it is used
+
+    if not settings.snapshot.publish:
+        return None
+    return Snapshots(
+        publish=SnapshotPublisher(settings, cluster, clock).publish,
+        is_leader=is_leader,
+        interval=settings.snapshot.interval,
+        on_result=on_result,
+    )

@@ -1,0 +1,114 @@
+"""How soon the next NodeClaim follows once a pod has taken a buffer's room: headroom beside Karpenter's own feature gate.
+
+python -m tests.perf.refill
+
+Both on one control plane, one after the other, with the same NodePool, Deployment and buffer. A pod fills a node, as a chunk does, so that
+every pod that comes takes a whole one. Dated by watches in this process, since the API server dates its objects in whole seconds. headroom
+runs as its daemon with its default settings. Takes some minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import yaml
+
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.karpenter import KarpenterOptions
+from tests.controlplane.rest import condition
+from tests.controlplane.waiting import moments
+from tests.controlplane.watching import Change, Watch
+from tests.e2e.capacity_repository import CapacityRepository
+from tests.e2e.daemon_process import DaemonProcess, install_rbac
+from tests.e2e.shop import CLAIM, NODE_POOL, Shop, buffer_of, deployment
+
+TIMES = 10
+CHUNKS = 4
+REST = 4
+"""Seconds of quiet before each pod, so that no pass or loop is still under way because of the one before."""
+GATE = KarpenterOptions(feature_gates=("CapacityBuffer", "NodeOverlay", "StaticCapacity"))
+POOL = NODE_POOL.replace("consolidateAfter: 0s", "consolidateAfter: Never").replace(
+    'values: ["4", "8"]', 'values: ["4"]'
+)
+DEFAULTS = {"passes_quiet": "2s", "passes_interval": "5m", "git_interval": "1m"}
+"""What the daemon has by itself; other tests have it look more often."""
+
+
+def with_headroom(plane: ControlPlane, folder: Path) -> list[float]:
+    shop = Shop(plane)
+    repository = CapacityRepository(folder / "repository")
+    repository.push({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(CHUNKS)})
+    _deploy(shop)
+    with DaemonProcess(repository.folder, install_rbac(plane), folder, **DEFAULTS):
+        return refills(shop)
+
+
+def with_the_gate(plane: ControlPlane) -> list[float]:
+    shop = Shop(plane)
+    plane.restart_karpenter(GATE)
+    _deploy(shop)
+    for text in (POOL, buffer_of(CHUNKS)):
+        shop.api.apply(yaml.safe_load(text))
+    return refills(shop)
+
+
+def _deploy(shop: Shop) -> None:
+    document = deployment(0)
+    document["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
+    shop.api.apply(document)
+
+
+def refills(shop: Shop, times: int = TIMES) -> list[float]:
+    """Seconds from the binding of each pod to the next NodeClaim."""
+    found = []
+    with Watch(shop.api, "v1", "Pod", namespace="shop") as pods, Watch(shop.api, *CLAIM) as claims:
+        for number in range(times):
+            _wait_until_full(shop, number)
+            known_pods, known_claims = len(pods.changes), len(claims.changes)
+            shop.scale(number + 1)
+            bound = _first(pods, known_pods, "a pod is bound", lambda change: "nodeName" in change.object["spec"])
+            made = _first(claims, known_claims, "a NodeClaim is made", lambda change: change.kind == "ADDED")
+            found.append(made - bound)
+            sys.stdout.write(f"  {found[-1]:.2f} s\n")
+            sys.stdout.flush()
+    return found
+
+
+def _first(watch: Watch, known: int, what: str, is_wanted: Callable[[Change], bool]) -> float:
+    """When the first such change came, after so many that are known."""
+    return eventually(
+        lambda: [change.at for change in watch.changes[known:] if is_wanted(change)], within=180, what=what
+    )[0]
+
+
+def _wait_until_full(shop: Shop, pods: int) -> None:
+    def is_full() -> bool:
+        ready = [claim for claim in shop.claims() if condition(claim, "Initialized") == "True"]
+        return len(shop.running()) == pods and len(ready) == len(shop.claims()) == pods + CHUNKS
+
+    eventually(is_full, within=240, what=f"{pods} pods run and {CHUNKS} nodes stand ready", every=0.5)
+    for _ in moments(within=REST, every=1):
+        assert is_full()
+
+
+def words(name: str, seconds: list[float]) -> str:
+    return f"{name}: {median(seconds):.2f} s at the median, {max(seconds):.2f} s at most, of {len(seconds)}\n"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, ControlPlane() as plane:
+        sys.stdout.write("headroom, from the binding of a pod to the next NodeClaim\n")
+        own = with_headroom(plane, Path(folder))
+        plane.sweep()
+        sys.stdout.write("Karpenter with its feature gate CapacityBuffer\n")
+        gate = with_the_gate(plane)
+    sys.stdout.write(words("headroom", own) + words("Karpenter's gate", gate))
+    sys.stdout.write(f"the gate takes {median(gate) / median(own):.1f} times as long at the median\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+"""What `headroom diff` says of whether demands are served: headline, verdict, bounds and cost agree, whoever keeps the capacity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, START, Document, Folders, buffer
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    return Folders(tmp_path)
+
+
+def node(name: str, cpu: str = "8") -> Document:
+    resources = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": {},
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def served_by_karpenter(name: str) -> Document:
+    """A CapacityBuffer of the cluster with fields of Karpenter's in its status."""
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "managedFields": [
+                {
+                    "manager": "karpenter",
+                    "operation": "Update",
+                    "subresource": "status",
+                    "fieldsV1": {"f:status": {"f:replicas": {}}},
+                }
+            ],
+        },
+        "spec": {"podTemplateRef": {"name": "web"}, "replicas": 0},
+        "status": {"replicas": 0},
+    }
+
+
+def test_a_buffer_that_becomes_not_ready_loses_its_place(folders: Folders) -> None:
+    """It passed the bound, and nothing was said against merging."""
+    done = folders.diff(START | {"web.yaml": buffer(template="wbe")}, "--no-unplaced")
+    assert done.return_value == 3, done.output
+    assert "CapacityBuffer/shop/web: not ready from" in done.stderr
+    assert "so that 20 chunks lose their place: PodTemplate/shop/wbe does not exist" in done.stderr
+    assert "20 chunks lose their place, CapacityBuffer/shop/web is not ready" in done.stdout
+    assert "Do not merge as it is." in done.stdout
+    free = folders.diff(START | {"web.yaml": buffer(template="wbe")}).stdout
+    assert "Look at what has no place or is not ready before you merge." in free
+
+
+def test_a_new_request_without_its_template_is_not_ready_and_says_why(folders: Folders) -> None:
+    """It had no reason, and the verdict was that nothing speaks against merging."""
+    after = START | {"train.yaml": REQUEST.replace("name: web}, count", "name: gone}, count")}
+    text = folders.diff(after).stdout
+    assert "ProvisioningRequest/shop/train: absent → not ready" in text
+    assert "PodTemplate/shop/gone does not exist" in text
+    assert "ProvisioningRequest/shop/train is not ready" in text.splitlines()[1]
+    assert text.splitlines()[-1] == "Look at what is not ready before you merge."
+    assert folders.diff(after, "--no-unplaced").return_value == 3
+
+
+def test_what_was_not_ready_before_is_nobodys_news(folders: Folders) -> None:
+    before = START | {"web.yaml": buffer(template="wbe")}
+    done = folders.diff(before | {"web.yaml": buffer(30, template="wbe")}, "--no-unplaced", before=before)
+    assert done.return_value == 1, done.output
+    assert "Nothing was found that speaks against merging." in done.stdout
+
+
+def test_a_request_that_does_not_fit_as_a_whole_names_the_limit(folders: Folders) -> None:
+    """It named the taint of another NodePool."""
+    gpu = POOL.replace("general", "gpu").replace(
+        "    spec:", "    spec:\n      taints: [{key: gpu, effect: NoSchedule}]", 1
+    )
+    before = {"pool.yaml": POOL.replace("400", "40"), "gpu.yaml": gpu, "shape.yaml": SHAPE}
+    (row,) = folders.document(before | {"train.yaml": REQUEST}, before=before)["changes"]["demands"]
+    why = "NodePool general is at its cpu limit of 40, once 35 of its 60 pods have a place"
+    assert row["service"]["why"] == why
+    assert [item["reason"] for item in row["unplacedReasons"]] == [
+        "NodePool limit",
+        "NodePool taints",
+        "all or nothing",
+    ]
+    head = folders.document(before | {"train.yaml": REQUEST}, before=before)["head"]["demands"][0]
+    assert next(item for item in head["conditions"] if item["type"] == "Provisioned")["message"] == why
+
+
+@pytest.mark.parametrize(("kept_by", "source"), [("native", "an autoscaler"), ("balloon", "balloon pods")])
+def test_capacity_that_somebody_else_makes_is_paid_for_all_the_same(
+    folders: Folders, kept_by: str, source: str
+) -> None:
+    """It was a saving of all that the buffer costs."""
+    after = START | {"web.yaml": buffer(kept_by=kept_by)}
+    changes = folders.document(after)["changes"]
+    over = changes["cost"]["over30Days"]
+    assert (over["before"], over["delta"]) == (over["after"], 0) != (0, 0)
+    assert changes["cost"]["perHourBefore"] == changes["cost"]["perHourAfter"]
+    (row,) = changes["demands"]
+    assert (row["before"], row["after"], row["unplaced"], row["service"]["served"]) == (20, 20, 0, 20)
+    text = folders.diff(START | {"web.yaml": buffer(30, kept_by=kept_by)}).stdout
+    assert f"CapacityBuffer/shop/web kept by {source}" in text.splitlines()[1]
+    assert f"kept by {source} instead of headroom" in text
+    assert f"kept by {source}, whose nodes are priced as headroom's would be" in text
+    assert ", made by the autoscaler" in text
+
+
+def test_the_way_back_names_both(folders: Folders) -> None:
+    text = folders.diff(START, before=START | {"web.yaml": buffer(kept_by="balloon")}).stdout
+    assert "kept by headroom instead of balloon pods" in text
+    assert "CapacityBuffer/shop/web kept by headroom" in text.splitlines()[1]
+
+
+def test_balloon_pods_that_find_no_node_are_found_by_the_bound(folders: Folders) -> None:
+    """The headline told of them; the bound was kept."""
+    after = {**START, "pool.yaml": POOL.replace("400", "16"), "web.yaml": buffer(kept_by="balloon")}
+    done = folders.diff(after, "--no-unplaced")
+    assert done.return_value == 3, done.output
+    assert "6 chunks lose their place" in done.stdout.splitlines()[1]
+    assert "CapacityBuffer/shop/web: 6 chunks without a place from" in done.stderr
+    assert folders.diff(START | {"web.yaml": buffer(kept_by="balloon")}, "--no-unplaced").return_value == 1
+
+
+def test_an_autoscaler_that_nothing_shows_cannot_be_relied_on(folders: Folders) -> None:
+    after = START | {"web.yaml": buffer(kept_by="native")}
+    done = folders.diff(after, "--no-unplaced")
+    assert done.return_value == 3, done.output
+    assert (
+        "whether 20 chunks have a place cannot be told: nothing in the cluster shows that an autoscaler" in done.stderr
+    )
+    assert "Look at what is left to an autoscaler before you merge." in folders.diff(after).stdout
+    folders.lists["capacitybuffers"] = [served_by_karpenter("other")]
+    told = folders.diff(after, "--no-unplaced")
+    assert told.return_value == 1, told.output
+    assert "CapacityBuffer/shop/web kept by Karpenter" in told.stdout.splitlines()[1]
+
+
+def test_balloon_pods_have_the_room_that_is_free(folders: Folders) -> None:
+    """All of them were without a place in a plan, however much room there was."""
+    folders.lists["nodes"] = [node("a"), node("b")]
+    plan = folders.plan(START | {"web.yaml": buffer(kept_by="balloon")})
+    (row,) = plan["demands"]
+    assert (row["onExisting"], row["onNew"], row["unplaced"]) == (16, 0, 4)
+    assert row["service"]["by"] == "balloon pods"
+    assert row["unplacedReasons"][0]["example"] == "4 balloon pods wait for a node"
+    provisioning = next(item for item in row["conditions"] if item["type"] == "Provisioning")
+    assert provisioning["message"] == (
+        "of 20 chunks, 16 with room for balloon pods that do not run yet, 4 without a place"
+    )
+    assert plan["nodeClaims"]["create"] == []
+
+
+def test_information_is_no_warning(folders: Folders) -> None:
+    """It said to look at the warnings, and there were none."""
+    deployment = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, resources: {requests: {cpu: "1"}}}]}
+"""
+    of_web = buffer().replace(
+        "podTemplateRef: {name: web}", "scalableRef: {apiGroup: apps, kind: Deployment, name: web}"
+    )
+    sized = of_web.replace("replicas: 20", 'percentage: 10, limits: {cpu: "3"}')
+    after = START | {"web.yaml": deployment + "---" + sized}
+    found = folders.document(after)["changes"]["findings"]["new"]
+    assert {item["severity"] for item in found} == {"info"}
+    text = folders.diff(after).stdout
+    assert text.splitlines()[-1] == "Nothing was found that speaks against merging."
+
+
+def test_a_request_that_is_left_to_another_is_not_called_not_ready(folders: Folders) -> None:
+    left = REQUEST.replace("atomic-scale-up", "check-capacity").replace(
+        "podSets", "parameters: {processorInstance: blue}\n  podSets"
+    )
+    text = folders.plan_text(START | {"train.yaml": left})
+    words = "left to another: it is for the Cluster Autoscaler of instance blue, so headroom stands down"
+    assert f"ProvisioningRequest/shop/train  {words}" in text
+    done = folders.diff(START | {"train.yaml": left}, "--no-unplaced")
+    assert done.return_value == 1, done.output
+    assert "ProvisioningRequest/shop/train: absent → left to another" in done.stdout
+    assert "not ready" not in done.stdout
+
+
+def test_a_request_is_paid_for_once(folders: Folders) -> None:
+    """It had a price for one replica all the time."""
+    text = folders.diff(START | {"train.yaml": REQUEST}).stdout
+    (line,) = [line for line in text.splitlines() if line.startswith("  ProvisioningRequest/shop/train: $")]
+    assert line.endswith("; once, while its capacity is booked)")
+
+
+def test_one_is_allowed(folders: Folders) -> None:
+    done = folders.diff(START | {"web.yaml": buffer(60)}, "--max-new-nodes=1")
+    assert "up to 6 new nodes from 2026-11-22 12:00 UTC; 1 is allowed" in done.stderr
+
+
+def test_chunks_without_a_place_are_those_of_one_instant(folders: Folders) -> None:
+    """Those of different hours were added up, and said to be so from the first of them on."""
+    schedule = """
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {name: NAME, namespace: shop}
+spec:
+  schedule:
+    defaultReplicas: 0
+    behaviors: [{replicas: COUNT, start: {hours: "FROM"}, end: {hours: "UNTIL"}}]
+"""
+    after = {"pool.yaml": POOL.replace("400", "16"), "shape.yaml": SHAPE, "web.yaml": buffer(0)}
+    for name, count, start, end in (("early", "17", "13", "14"), ("late", "20", "15", "16")):
+        timed = schedule.replace("NAME", name).replace("COUNT", count).replace("FROM", start).replace("UNTIL", end)
+        follower = buffer().replace("name: web, namespace", f"name: {name}, namespace")
+        after[f"{name}.yaml"] = timed + "---" + follower.replace("{}", f"{{headroom.dev/replicas-from: {name}}}")
+    before = {**START, "web.yaml": buffer(0)}
+    lines = folders.diff(after, before=before).stdout.splitlines()
+    words = "6 chunks without a place from 2026-11-22 15:00 UTC, the first from 2026-11-22 13:00 UTC"
+    assert words in lines[1]
+    why = "NodePool general is at its cpu limit of 16"
+    assert f"  ~ CapacityBuffer/shop/late: 6 chunks without a place from 2026-11-22 15:00 UTC: {why}" in lines
+    page = folders.diff(after, "--output=markdown", before=before).stdout
+    shown = "6 chunks without a place then: " + why
+    assert f"| CapacityBuffer/shop/late | from 2026-11-22 15:00 UTC | 6 | {shown} |" in page, (
+        "before anything is folded"
+    )

@@ -1,0 +1,135 @@
+"""What `headroom diff` says of what schedules ask for later: each thing with the time at which it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.two_folders import POOL, SHAPE, START, Folders, buffer
+
+NAME = "CapacityBuffer/shop/web"
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    return Folders(tmp_path)
+
+
+def office(count: int, *, until: int = 14, otherwise: int = 2) -> str:
+    return f"""
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {{name: office, namespace: shop}}
+spec:
+  schedule:
+    defaultReplicas: {otherwise}
+    behaviors: [{{replicas: {count}, start: {{hours: "13"}}, end: {{hours: "{until}"}}}}]
+"""
+
+
+def following(template: str = "web") -> str:
+    return buffer(template=template).replace("{}", "{headroom.dev/replicas-from: office}")
+
+
+def files(schedule: str, *, template: str = "web", limit: str = "400") -> dict[str, str]:
+    pool = POOL.replace("400", limit)
+    return {"pool.yaml": pool, "shape.yaml": SHAPE, "web.yaml": following(template), "office.yaml": schedule}
+
+
+def test_not_ready_at_once_and_more_lost_later(folders: Folders) -> None:
+    """The bound said that it is not ready from 13:00 on, which is only when it loses the most."""
+    done = folders.diff(files(office(3), template="wbe"), "--no-unplaced", before=files(office(3)))
+    assert done.return_value == 3, done.output
+    words = (
+        "not ready from 2026-11-22 12:00 UTC, so that 2 chunks lose their place, up to 3 from 2026-11-22 13:00 UTC:"
+        " PodTemplate/shop/wbe does not exist"
+    )
+    assert f"{NAME}: {words}" in done.stderr
+    assert "2 chunks lose their place" in done.stdout.splitlines()[1]
+    assert "up to 3 chunks without a place from 2026-11-22 13:00 UTC" in done.stdout.splitlines()[1]
+    (row,) = folders.document(files(office(3), template="wbe"), before=files(office(3)))["changes"]["later"]
+    assert (row["first"], row["from"], row["unplaced"]) == ("2026-11-22T12:00:00Z", "2026-11-22T13:00:00Z", 3)
+
+
+def test_chunks_without_a_place_grow_with_the_schedule(folders: Folders) -> None:
+    before = files(office(20, otherwise=10))
+    done = folders.diff(files(office(20, otherwise=10), limit="8"), "--no-unplaced", before=before)
+    assert (
+        "3 chunks without a place from 2026-11-22 12:00 UTC, up to 13 from 2026-11-22 13:00 UTC: NodePool general is"
+        in done.stderr
+    )
+
+
+def test_lost_only_later_is_told_once(folders: Folders) -> None:
+    done = folders.diff(files(office(20), limit="8"), "--no-unplaced", before=files(office(20)))
+    assert f"{NAME}: 13 chunks without a place from 2026-11-22 13:00 UTC: NodePool general" in done.stderr
+    assert "up to" not in done.stderr
+
+
+def test_an_edited_schedule_shows_whom_it_makes_larger_and_when(folders: Folders) -> None:
+    """No demand was listed, since only the present was compared, and growth began with its peak."""
+    before, after = files(office(16, until=14)), files(office(24, until=16))
+    done = folders.diff(after, "--max-new-nodes=1", before=before)
+    lines = done.stdout.splitlines()
+    # Seven chunks a node. From 14:00 on the base asks for 2 again.
+    assert "1 node more from 2026-11-22 13:00 UTC, up to 3 from 2026-11-22 14:00 UTC" in lines[1]
+    assert "up to 3 new nodes from 2026-11-22 14:00 UTC; 1 is allowed" in done.stderr
+    words = "up to 24 chunks from 2026-11-22 13:00 UTC, up to 16 before the change"
+    assert f"  ~ {NAME}: {words}" in lines
+    page = folders.diff(after, "--output=markdown", before=before).stdout
+    assert f"| {NAME} | at most 16 → 24 |  | {words} |" in page
+    (row,) = folders.document(after, before=before)["changes"]["askedLater"]
+    assert (row["name"], row["before"], row["after"], row["from"]) == ("web", 16, 24, "2026-11-22T13:00:00Z")
+
+
+def test_the_same_schedule_asks_for_nothing_else(folders: Folders) -> None:
+    changes = folders.document(
+        files(office(16)) | {"more.yaml": POOL.replace("general", "more")}, before=files(office(16))
+    )
+    assert changes["changes"]["askedLater"] == []
+
+
+def test_a_larger_buffer_without_a_schedule_is_told_once(folders: Folders) -> None:
+    changes = folders.document(START | {"web.yaml": buffer(30)})["changes"]
+    assert (len(changes["demands"]), changes["askedLater"]) == (1, [])
+
+
+def test_nobody_knows_how_many_chunks_of_what_is_not_ready_have_no_place(folders: Folders) -> None:
+    """It was 0, beside the headline that 20 lose theirs."""
+    after = START | {"web.yaml": buffer(template="wbe")}
+    (row,) = folders.document(after)["changes"]["demands"]
+    assert (row["unplacedBefore"], row["unplaced"]) == (0, None)
+    page = folders.diff(after, "--output=markdown").stdout
+    assert f"| {NAME} | 20 → not ready | – |" in page
+    assert 'data-column="Unplaced">–</td>' in folders.diff(after, "--output=html").stdout
+
+
+def test_a_new_buffer_without_its_schedule_is_not_made_and_the_week_says_so(folders: Folders) -> None:
+    """The finding said that its size stays, and the week that it is absent."""
+    after = {name: text for name, text in files(office(3)).items() if name != "office.yaml"}
+    lines = folders.diff(after, before=files(office(3))).stdout.splitlines()
+    assert any("nor in the cluster: it is not made until there is one [schedule-not-found]" in line for line in lines)
+    assert "         2 to 3 → not ready" in lines
+    assert "after: not ready" in folders.diff(after, "--output=html", before=files(office(3))).stdout
+
+
+def test_a_buffer_of_the_cluster_keeps_its_size_over_the_week_without_its_schedule(folders: Folders) -> None:
+    """Its size stays as it is, and the week called it absent."""
+    after = {name: text for name, text in files(office(3)).items() if name != "office.yaml"}
+    folders.lists["capacitybuffers"] = [
+        {
+            "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+            "kind": "CapacityBuffer",
+            "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"podTemplateRef": {"name": "web"}, "replicas": 2},
+        }
+    ]
+    lines = folders.diff(after, before=files(office(3))).stdout.splitlines()
+    assert any("nor in the cluster: the size stays as it is [schedule-not-found]" in line for line in lines)
+    assert "         2 to 3 → 2" in lines
+
+
+def test_a_buffer_that_loses_its_template_is_not_ready_over_the_week(folders: Folders) -> None:
+    lines = folders.diff(START | {"web.yaml": buffer(template="wbe")}).stdout.splitlines()
+    assert "         20 → not ready" in lines

@@ -1,0 +1,128 @@
+"""`diff --post` as a person meets it: the report is printed whatever the forge says, and flags that say nothing are refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.forge_server import Fault, ForgeServer
+from tests.fakes.github_api import GitHubState
+
+ROOT = Path(__file__).resolve().parents[3]
+SCAFFOLD = ROOT / "config" / "scaffold"
+TOKEN = "of-the-workflow"
+FOLDERS = ("before", "after", "--cluster", "embedded")
+POST = ("--post", "github", "--pull-request", "7")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two folders, of which the second has a buffer more."""
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pools.yaml").write_text((SCAFFOLD / "nodepools.yaml").read_text())
+    (tmp_path / "after" / "web.yaml").write_text((SCAFFOLD / "buffer-of-pods.yaml").read_text())
+    return tmp_path
+
+
+@pytest.fixture
+def forge() -> Iterator[ForgeServer]:
+    with ForgeServer("/api/v3", f"Bearer {TOKEN}", GitHubState().endpoints) as server:
+        yield server
+
+
+def diff(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "reconciler", "diff", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT), **environment},
+    )
+
+
+def on(forge: ForgeServer) -> dict[str, str]:
+    return {"GITHUB_API_URL": forge.url, "GITHUB_REPOSITORY": "example/capacity", "GITHUB_TOKEN": TOKEN}
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Fault(401, body={"message": "Bad credentials"}), "refused GET /api/v3/repos/example/capacity/pulls/7 (401"),
+        (Fault(404), "or the token may not see it"),
+    ],
+    ids=["401", "404"],
+)
+def test_the_report_is_printed_also_where_the_forge_refuses_to_be_asked(
+    folder: Path, forge: ForgeServer, fault: Fault, words: str
+) -> None:
+    forge.faults = [fault]
+    timings = folder / "timings.json"
+    bounds = ("--max-new-nodes", "0", "--timings", str(timings))
+    done = diff(folder, *FOLDERS, *POST, *bounds, "--output", "markdown", **on(forge))
+    assert done.returncode == 2
+    assert "CapacityBuffer/default/web" in done.stdout
+    assert "headroom: nothing was posted on GitHub pull request 7\nheadroom: GitHub " in done.stderr
+    assert words in done.stderr
+    assert "headroom: up to 1 new node from " in done.stderr
+    assert timings.exists()
+    assert TOKEN not in done.stderr
+    assert len(forge.asked) == 1  # neither a comment nor a status
+
+
+def test_a_forge_that_cannot_tell_whose_it_is_renders_no_templates_of_the_head(
+    folder: Path, forge: ForgeServer
+) -> None:
+    forge.faults = [Fault(401)]
+    template = folder / "after" / "templates" / "nodeclaim.yaml.j2"
+    template.parent.mkdir()
+    template.write_text("{{ 1 / 0 }}\n")
+    done = diff(folder, *FOLDERS, *POST, **on(forge))
+    assert "template-failed" not in done.stdout
+    assert "template-failed" in diff(folder, *FOLDERS).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--post-mode", "new"), "--post-mode does nothing without --post"),
+        (("--skip-no-diff", "--pull-request", "7"), "--pull-request, --skip-no-diff do nothing without --post"),
+        (("--post", "github", "--pull-request", "0"), "0 is not in the range x>=1"),
+        (("--repo", "before"), "--repo says nothing where two folders are compared"),
+    ],
+)
+def test_a_flag_that_would_say_nothing_is_wrong_usage(folder: Path, words: tuple[str, ...], told: str) -> None:
+    done = diff(folder, *FOLDERS, *words)
+    assert done.returncode == 2
+    assert told in " ".join(done.stderr.split())
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "told"),
+    [
+        ("github", (), "in the CI of a pull request GITHUB_EVENT_PATH or GITHUB_REF tells it"),
+        ("gitlab", (), "CI_MERGE_REQUEST_IID tells it"),
+        ("github", ("--pull-request", "7"), "set it, or HEADROOM_FORGE_REPOSITORY, to OWNER/NAME"),
+        ("gitlab", ("--pull-request", "7"), "in CI CI_MERGE_REQUEST_PROJECT_ID or CI_PROJECT_ID tells it"),
+    ],
+)
+def test_what_is_not_known_of_the_forge_is_told_with_where_it_was_looked_for(
+    folder: Path, kind: str, words: tuple[str, ...], told: str
+) -> None:
+    done = diff(folder, *FOLDERS, "--post", kind, *words, HEADROOM_FORGE_TOKEN=TOKEN)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_folders_and_revisions_outside_of_a_repository_are_told_by_the_flags_of_their_command(folder: Path) -> None:
+    done = diff(folder, "main..more", "--cluster", "embedded")
+    assert done.returncode == 2
+    assert "is in no Git repository" in done.stderr
+    assert "name a Git repository with --repo, or compare two folders" in done.stderr

@@ -1,0 +1,126 @@
+"""Two folders of documents that are compared, or one that is planned, on a snapshot of a small cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from reconciler.cli.application import application
+
+Document = dict[str, Any]
+NOW = "2026-11-22T12:00:00Z"
+CATALOGUE = [
+    {
+        "name": "m-8x",
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        "resources": {"cpu": "8", "memory": "32Gi", "pods": "110"},
+        "offerings": [
+            {
+                "Price": 0.4,
+                "Available": True,
+                "Requirements": [
+                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+                    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a"]},
+                ],
+            }
+        ],
+    }
+]
+POOL = """
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  limits: {cpu: "400"}
+  disruption: {consolidateAfter: 1m, budgets: [{nodes: "10%"}]}
+  template:
+    spec:
+      expireAfter: 720h
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
+"""
+SHAPE = """
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: web, namespace: shop}
+template:
+  spec:
+    containers: [{name: web, resources: {requests: {cpu: "1", memory: 1Gi}}}]
+"""
+REQUEST = """
+apiVersion: autoscaling.x-k8s.io/v1
+kind: ProvisioningRequest
+metadata: {name: train, namespace: shop}
+spec:
+  provisioningClassName: atomic-scale-up.kubernetes.io
+  podSets: [{podTemplateRef: {name: web}, count: 60}]
+"""
+
+
+def buffer(size: int = 20, kept_by: str = "", template: str = "web") -> str:
+    marks = f"{{headroom.dev/fulfilment: {kept_by}}}" if kept_by else "{}"
+    return f"""
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {{name: web, namespace: shop, annotations: {marks}}}
+spec: {{podTemplateRef: {{name: {template}}}, replicas: {size}}}
+"""
+
+
+START = {"pool.yaml": POOL, "shape.yaml": SHAPE, "web.yaml": buffer()}
+
+
+@dataclass
+class Folders:
+    """Two folders and a snapshot of a cluster, which has nothing but a catalogue of one type at $0.40 an hour with 8 cores."""
+
+    root: Path
+    lists: dict[str, list[Document]] = field(default_factory=dict)
+
+    def snapshot(self) -> Path:
+        """The cluster as it is now."""
+        snapshot = self.root / "snapshot"
+        snapshot.mkdir(exist_ok=True)
+        (snapshot / "instance_types.json").write_text(json.dumps(CATALOGUE))
+        for plural, items in self.lists.items():
+            document = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}
+            (snapshot / f"{plural}.json").write_text(json.dumps(document))
+        return snapshot
+
+    def written(self, name: str, files: Mapping[str, str]) -> str:
+        (self.root / name).mkdir(exist_ok=True)
+        for path, text in files.items():
+            (self.root / name / path).write_text(text)
+        return str(self.root / name)
+
+    def plan(self, files: Mapping[str, str], *words: str) -> Document:
+        """What `headroom plan --output json` prints."""
+        found: Document = json.loads(self.plan_text(files, "--output=json", *words))
+        return found
+
+    def plan_text(self, files: Mapping[str, str], *words: str) -> str:
+        where = ("--repo", self.written("planned", files), f"--cluster=snapshot:{self.snapshot()}", f"--now={NOW}")
+        done = CliRunner().invoke(application, ["plan", *where, *words], standalone_mode=False)
+        assert done.return_value in {0, 1}, done.output
+        return done.stdout
+
+    def diff(self, after: Mapping[str, str], *words: str, before: Mapping[str, str] = START) -> Result:
+        snapshot = self.snapshot()
+        sides = (self.written("before", before), self.written("after", after))
+        return CliRunner().invoke(
+            application,
+            ["diff", *sides, f"--cluster=snapshot:{snapshot}", f"--now={NOW}", *words],
+            standalone_mode=False,
+        )
+
+    def document(self, after: Mapping[str, str], *words: str, before: Mapping[str, str] = START) -> Document:
+        done = self.diff(after, "--output=json", *words, before=before)
+        assert done.return_value in {0, 1, 3}, done.output
+        found: Document = json.loads(done.stdout)
+        return found

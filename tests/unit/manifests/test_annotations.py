@@ -1,0 +1,102 @@
+"""Annotations of headroom on kinds that have no use for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.manifests.reading import codes_of, findings, only
+
+SPECS = {
+    "autoscaling.x-k8s.io/v1 ProvisioningRequest": (
+        "spec: {provisioningClassName: atomic-scale-up.kubernetes.io, podSets: [{podTemplateRef: {name: t}, count: 1}]}"
+    ),
+    "v1 PodTemplate": "template: {spec: {containers: [{name: c, image: i}]}}",
+    "apps/v1 Deployment": (
+        "spec: {selector: {matchLabels: {a: b}}, "
+        "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}"
+    ),
+    "autoscaling.x-k8s.io/v1beta1 CapacityBuffer": "spec: {podTemplateRef: {name: t}, replicas: 1}",
+    "autoscaling.x-k8s.io/v1alpha1 Buffer": "spec: {podTemplateRef: {name: t}, capacity: {replicas: {exactly: 1}}}",
+    "autoscaling.x-k8s.io/v1alpha1 ProvisioningClass": "parameters: {ValidUntilSeconds: '60'}",
+    "autoscaling.karpenter.sh/v1alpha1 MetricsProducer": "spec: {schedule: {defaultReplicas: 0, behaviors: []}}",
+    "scheduling.k8s.io/v1 PriorityClass": "value: 5",
+}
+REQUEST, TEMPLATE, DEPLOYMENT, BUFFER, OLD_BUFFER, CLASS, SCHEDULE, PRIORITY = SPECS
+
+
+def document(kind: str, annotation: str) -> str:
+    version, _, name = kind.partition(" ")
+    head = f"apiVersion: {version}\nkind: {name}\n"
+    return f"{head}metadata:\n  name: b\n  annotations: {{headroom.dev/{annotation}}}\n{SPECS[kind]}\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "annotation"),
+    [
+        *((kind, "fulfilment: balloon") for kind in (REQUEST, TEMPLATE, DEPLOYMENT, CLASS, SCHEDULE, PRIORITY)),
+        *((kind, "one-shot: 'true'") for kind in (REQUEST, TEMPLATE, DEPLOYMENT)),
+        *((kind, "serves-requests: 'false'") for kind in (REQUEST, TEMPLATE, CLASS)),
+        *((kind, "priority: '5'") for kind in (TEMPLATE, DEPLOYMENT, CLASS, SCHEDULE)),
+        *((DEPLOYMENT, word) for word in ("suspend: 'true'", "prune: disabled", "ssa: Ignore", "drift: report")),
+        (PRIORITY, "suspend: 'true'"),
+        *((kind, "reserve: 'true'") for kind in (BUFFER, TEMPLATE, CLASS)),
+    ],
+)
+def test_an_annotation_that_does_nothing_on_this_kind_is_found(kind: str, annotation: str) -> None:
+    text = document(kind, annotation)
+    found = [finding for finding in findings(text) if finding.code == "annotation-without-effect"]
+    name = annotation.partition(":")[0]
+    assert [finding.path for finding in found] == [f"metadata.annotations['headroom.dev/{name}']"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "annotation"),
+    [
+        *((kind, "fulfilment: placeholder") for kind in (BUFFER, OLD_BUFFER)),
+        *((kind, "one-shot: 'true'") for kind in (BUFFER, OLD_BUFFER)),
+        *((kind, "serves-requests: 'false'") for kind in (BUFFER, OLD_BUFFER)),
+        *((kind, "priority: '5'") for kind in (BUFFER, OLD_BUFFER, REQUEST)),
+        *((kind, "suspend: 'true'") for kind in (BUFFER, REQUEST, TEMPLATE, CLASS, SCHEDULE)),
+        *((TEMPLATE, word) for word in ("prune: disabled", "ssa: Ignore", "drift: report")),
+        (DEPLOYMENT, "requestedAt: now"),
+        (REQUEST, "reserve: 'true'"),
+    ],
+)
+def test_where_it_works_nothing_is_found(kind: str, annotation: str) -> None:
+    assert "annotation-without-effect" not in codes_of(document(kind, annotation))
+
+
+def test_the_finding_says_where_it_works() -> None:
+    (found,) = (item for item in findings(document(TEMPLATE, "fulfilment: balloon")) if "effect" in item.code)
+    assert found.message == "headroom.dev/fulfilment has no effect on a PodTemplate: only buffers use it"
+    assert found.hint == "write it on the buffer that is made of this PodTemplate, or remove it"
+    (found,) = (item for item in findings(document(REQUEST, "one-shot: 'true'")) if "effect" in item.code)
+    assert found.hint == "remove it"
+
+
+def test_two_annotations_of_buffers_on_another_kind_do_not_rule_each_other_out() -> None:
+    """There was a third finding, which spoke of the request as of a buffer."""
+    found = [
+        item
+        for item in findings(document(REQUEST, "one-shot: 'true', headroom.dev/fulfilment: native"))
+        if "effect" in item.code
+    ]
+    assert [item.message.rpartition(": ")[2] for item in found] == ["only buffers use it"] * 2
+    both = document(BUFFER, "one-shot: 'true', headroom.dev/fulfilment: native")
+    assert [item.hint for item in findings(both) if "effect" in item.code] == ["remove one of the two annotations"]
+
+
+def test_on_pods_it_has_no_effect() -> None:
+    text = """\
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: t}
+template:
+  metadata: {annotations: {headroom.dev/fulfilment: balloon}}
+  spec: {containers: [{name: c, image: i}]}
+"""
+    found = only(text)
+    assert (found.code, found.path) == (
+        "annotation-without-effect",
+        "template.metadata.annotations['headroom.dev/fulfilment']",
+    )

@@ -1,0 +1,61 @@
+"""The order in which pending pods of equal priority are placed: those first that have least choice of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reconciler.demand.pending import pending_demands
+from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
+from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import LabelSelector
+from reconciler.model.view import ClusterView
+from reconciler.placement.batches import batches_of
+from reconciler.placement.needs import KnownNeeds
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
+from tests.builders import pod, shape
+from tests.perf.lower_bound import lower_bound, node_kinds
+from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
+
+WEB = LabelSelector((("app", "web"),))
+APART = replace(shape("300m"), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))
+TOGETHER = replace(shape("200m"), pod_affinity=(PodAffinityTerm(ZONE_LABEL, WEB),))
+OVER_ZONES = replace(shape("100m"), topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", WEB),))
+OVER_HOSTS = replace(shape("1"), topology_spread=(TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", WEB),))
+ANYWHERE, LARGE = shape("1500m"), shape("2")
+"""Those with less choice ask for less, so that by size alone they would come the other way round."""
+SHAPES = (LARGE, ANYWHERE, OVER_HOSTS, APART, TOGETHER, OVER_ZONES)
+
+
+def in_order(*, include_pending: bool) -> list[PodShape]:
+    view = ClusterView(pods=tuple(pod(f"pod-{number}", pod_shape=item) for number, item in enumerate(SHAPES)))
+    demands = pending_demands(view, include_pending=include_pending)
+    needs = KnownNeeds(lambda _: np.zeros(1, dtype=np.int64))
+    return [batch.needs.shape for batch in batches_of(demands, needs.of, include_pending=include_pending)]
+
+
+def test_pods_that_get_new_nodes_come_by_choice_and_then_by_size() -> None:
+    assert in_order(include_pending=True) == [APART, TOGETHER, OVER_ZONES, OVER_HOSTS, LARGE, ANYWHERE]
+
+
+def test_pods_that_wait_for_room_come_by_size() -> None:
+    assert in_order(include_pending=False) == list(SHAPES)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_mixed_pods_cost_a_few_percent_more_than_the_least_possible(seed: int) -> None:
+    demands, types = demands_of(decoded(pod_manifests(1000, seed=seed))), synthetic_instance_types()
+    options = PlacementOptions(include_pending=True)
+    placement = place(
+        Problem(ClusterView(), node_pools=(pool(),), instance_types=types, demands=demands, options=options)
+    )
+    kinds = node_kinds(types, operating_system="linux", capacity_type="on-demand", daemons=Resources())
+    least = lower_bound((item.groups[0].shape for item in demands), kinds)
+
+    assert placement.unplaced == ()
+    assert sum(item.price for item in placement.planned) < 1.085 * least

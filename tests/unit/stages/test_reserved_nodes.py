@@ -1,0 +1,232 @@
+"""Passes over atomic requests with `headroom.dev/reserve`: nodes of their own, which nobody else comes to while the request lasts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.model.nodes import HELD_TAINT, Node
+from reconciler.settings import PlacementSettings, Settings
+from tests.fakes.embedded import Document, buffer, claim_ref, workload
+from tests.fakes.requests import ATOMIC, CLASS_NAME, CONSUME, BatchShop, pod_template, request, request_ref
+
+ROOT = Path(__file__).parents[3]
+KEY = "headroom.dev/reserved"
+TOLERATION = {"key": KEY, "value": "shop.train", "effect": "NoSchedule"}
+RESERVE: Document = {"annotations": {"headroom.dev/reserve": "true"}}
+MADE = ("True", "CapacityIsProvisioned")
+
+
+def reserving(name: str = "train", count: int = 3, **options: Any) -> Document:
+    return request(name, count, class_name=ATOMIC, **RESERVE, **options)
+
+
+def shop_with(*, tolerations: list[dict[str, str]] | None = None, **options: Any) -> BatchShop:
+    """The template of its pods tolerates the taint of nodes that are reserved for `train`."""
+    shop = BatchShop(**options)
+    shop.cluster.apply(pod_template(tolerations=[TOLERATION] if tolerations is None else tolerations))
+    return shop
+
+
+def consumers(replicas: int, **spec: Any) -> Document:
+    document = workload("job", replicas=replicas, cpu="1", tolerations=[TOLERATION], **spec)
+    document["spec"]["template"]["metadata"]["annotations"] = {CONSUME: "train", CLASS_NAME: ATOMIC}
+    return document
+
+
+def reserved(shop: BatchShop) -> list[str]:
+    """Nodes with the taint."""
+    return [node.name for node in shop.cluster.view().nodes if taints_of(node)]
+
+
+def taints_of(node: Node) -> list[str]:
+    return [taint.value for taint in node.taints if taint.key == KEY]
+
+
+def test_its_nodes_are_its_own_though_there_is_room_elsewhere() -> None:
+    shop = shop_with()
+    shop.sandbox.add_node("free", "m-4x", cpu="3")
+    shop.cluster.apply(reserving())
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == MADE
+    (node,) = reserved(shop)
+    assert node != "node-free"
+    assert shop.held() == [claim for claim in shop.claims() if claim != "free"]
+
+
+def test_while_it_is_reserved_it_has_no_taint_that_its_own_pods_would_avoid() -> None:
+    shop = shop_with()
+    shop.cluster.apply(reserving())
+    shop.settle()
+    (name,) = reserved(shop)
+    assert HELD_TAINT not in shop.sandbox.node(name).taints
+    assert not shop.plan().has_changes
+
+
+def test_its_taint_is_on_the_claim_beside_those_of_the_pool() -> None:
+    shop = shop_with()
+    shop.cluster.apply(reserving())
+    (created,) = shop.plan().node_claims.create
+    assert [(taint.key, taint.value, taint.effect) for taint in created.planned.taints] == [
+        (KEY, "shop.train", "NoSchedule")
+    ]
+    shop.run()
+    (claim,) = shop.cluster.view().node_claims
+    assert claim.taints == created.planned.taints
+
+
+@pytest.mark.parametrize("mode", ["fast", "optimal"])
+def test_no_other_demand_shares_a_planned_node_with_it(mode: str) -> None:
+    """Two workers fit beside the one on its node, and the buffer has nodes of its own all the same."""
+    shop = shop_with(settings=Settings(placement=PlacementSettings(check=True, mode=mode)))
+    shop.cluster.apply(reserving(count=4))
+    shop.cluster.apply(pod_template("any", tolerations=[{"operator": "Exists"}]))
+    shop.cluster.apply(buffer(scalableRef=None, podTemplateRef={"name": "any"}, replicas=4))
+    plan = shop.plan()
+    held = [{holding.demand.kind for holding in item.planned.holdings} for item in plan.node_claims.create]
+    assert sorted(map(sorted, held)) == [["CapacityBuffer"]] * 2 + [["ProvisioningRequest"]] * 2
+    assert [bool(item.planned.taints) for item in plan.node_claims.create] == [
+        "ProvisioningRequest" in kinds for kinds in held
+    ]
+
+
+def test_two_requests_have_nodes_of_their_own_each() -> None:
+    anyone = [{"key": KEY, "operator": "Exists"}]
+    shop = shop_with(tolerations=anyone)
+    shop.cluster.apply(reserving("train", 1))
+    shop.cluster.apply(reserving("tune", 1))
+    shop.settle()
+    assert sorted(value for node in shop.cluster.view().nodes for value in taints_of(node)) == [
+        "shop.train",
+        "shop.tune",
+    ]
+
+
+def test_strangers_do_not_come_and_its_own_pods_do() -> None:
+    shop = shop_with()
+    shop.cluster.apply(reserving())
+    shop.settle()
+    (node,) = reserved(shop)
+    shop.cluster.apply(workload("stranger", replicas=1, cpu="500m"))
+    shop.cluster.apply(consumers(2))
+    shop.settle()
+    where = shop.sandbox.where()
+    own = {name for name, at in where.items() if at == node}
+    assert len(own) == 2
+    assert all(name.startswith("job") for name in own)
+    assert shop.outcome().demand.desired == 1
+    assert reserved(shop) == [node]
+
+
+def test_when_all_its_pods_have_come_the_taint_goes() -> None:
+    shop = shop_with()
+    shop.cluster.apply(reserving())
+    shop.settle()
+    shop.cluster.apply(consumers(3))
+    shop.settle()
+    assert shop.conditions()["BookingExpired"] == ("True", "CapacityBookingConsumed")
+    assert reserved(shop) == []
+    assert len(shop.claims()) == 1
+    assert "Untainted" in shop.sandbox.reasons()
+
+
+def test_when_the_booking_is_over_the_taint_goes_and_after_a_restart_too() -> None:
+    shop = shop_with()
+    shop.cluster.apply(reserving())
+    shop.settle()
+    shop.cluster.apply(consumers(1))
+    shop.settle()
+    shop.wait(timedelta(minutes=10))
+    shop.restart()
+    plan = shop.plan()
+    assert [action.node for action in plan.node_claims.untaint] == reserved(shop)
+    shop.settle()
+    assert shop.conditions()["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
+    assert reserved(shop) == []
+    shop.cluster.apply(workload("stranger", replicas=2, cpu="1"))
+    shop.settle()
+    assert len(set(shop.sandbox.where().values())) == 1
+
+
+def test_a_request_that_is_deleted_frees_the_nodes_that_its_pods_use() -> None:
+    shop = shop_with()
+    shop.cluster.apply(reserving())
+    shop.settle()
+    shop.cluster.apply(consumers(1))
+    shop.settle()
+    shop.cluster.delete(request_ref())
+    shop.settle()
+    assert reserved(shop) == []
+
+
+def test_a_node_of_its_own_stays_reserved_over_a_pass_that_could_not_read_everything() -> None:
+    shop = shop_with()
+    shop.cluster.apply(reserving())
+    shop.settle()
+    (node,) = reserved(shop)
+    shop.wait(timedelta(minutes=10))
+    shop.source.stall("the branch is gone")
+    assert shop.plan().node_claims.untaint == ()
+    assert reserved(shop) == [node]
+
+
+def test_an_attempt_goes_on_with_the_nodes_that_it_has() -> None:
+    shop = shop_with()
+    shop.cluster.apply(reserving(count=6))
+    shop.run()
+    made = shop.claims()
+    shop.restart()
+    shop.settle()
+    assert shop.claims() == made
+    assert len(reserved(shop)) == 2
+    assert shop.conditions()["Provisioned"] == MADE
+
+
+def test_a_booking_whose_node_goes_moves_to_free_room_elsewhere() -> None:
+    shop = shop_with()
+    shop.cluster.apply(reserving())
+    shop.settle()
+    (claim,) = shop.claims()
+    shop.sandbox.add_node("free", "m-4x", cpu="3")
+    shop.cluster.delete(claim_ref(claim))
+    shop.settle()
+    assert "CapacityRevoked" not in shop.conditions()
+    assert shop.held() == ["free"]
+
+
+def test_pods_that_would_not_tolerate_it_are_told_and_nothing_is_made() -> None:
+    shop = shop_with(tolerations=[])
+    shop.cluster.apply(reserving())
+    shop.settle()
+    assert shop.conditions() == {"Accepted": ("False", "TolerationMissing")}
+    assert shop.claims() == []
+    message = shop.outcome().conditions[0].message
+    assert "tolerations: [{key: headroom.dev/reserved, value: shop.train, effect: NoSchedule}]" in message
+    shop.cluster.apply(pod_template(tolerations=[TOLERATION]))
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == MADE
+
+
+def test_a_check_reserves_nothing() -> None:
+    shop = shop_with(tolerations=[])
+    shop.sandbox.add_node("free", "m-4x", cpu="3")
+    shop.cluster.apply(request(count=3, **RESERVE))
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == ("True", "CapacityIsFound")
+    assert reserved(shop) == []
+
+
+def test_a_template_that_leaves_the_taint_out_makes_no_node() -> None:
+    """Such nodes would not be its own, and others would be made for ever."""
+    shop = shop_with()
+    packaged = (ROOT / "templates" / "nodeclaim.yaml.j2").read_text()
+    shop.source.commit({"templates/nodeclaim.yaml.j2": packaged.replace("{% if taints %}", "{% if false %}")})
+    shop.cluster.apply(reserving())
+    shop.settle(passes=3)
+    assert shop.claims() == []
+    found = [item for item in shop.plan().findings if item.code == "template-failed"]
+    assert "left out the taint headroom.dev/reserved" in found[0].message
+    assert "keep taints as nodeclaim.yaml.j2 has them" in found[0].hint

@@ -1,0 +1,71 @@
+"""Statuses that need no second look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
+
+from reconciler.model.autoscalers import ServingAutoscaler
+from reconciler.model.changes import ApplyStatus, DemandOutcome
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.fulfilment_times import CORRECTED_AFTER
+from reconciler.model.view import LiveObject
+from reconciler.summary import statuses
+from reconciler.summary.buffers import buffer_status
+from reconciler.summary.statuses import SettledStatuses
+from tests import builders
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FULL = Condition("Provisioning", ConditionStatus.TRUE, "FitsExistingCapacity", "all 3 chunks have room")
+LESS = Condition("Provisioning", ConditionStatus.FALSE, "RequiresNewCapacity", "of 3 chunks, 1 without a place")
+
+
+def outcome(condition: Condition = FULL, autoscaler: ServingAutoscaler | None = None) -> DemandOutcome:
+    demand = replace(builders.demand(count=3), autoscaler=autoscaler)
+    return DemandOutcome(demand, on_existing=3, on_new=0, unplaced=0, conditions=(condition,))
+
+
+def live(status: Mapping[str, object]) -> LiveObject:
+    return LiveObject(builders.buffer_ref(), {"metadata": {"name": "web"}, "spec": {"replicas": 3}, "status": status})
+
+
+def settled() -> LiveObject:
+    """An object that says what came out."""
+    write = buffer_status(outcome(), live({}), NOON)
+    assert write is not None
+    return live(write.status)
+
+
+def said(memory: SettledStatuses, result: DemandOutcome, on: LiveObject, hours: int) -> ApplyStatus | None:
+    memory.begin()
+    return memory.status(result, on, NOON + timedelta(hours=hours))
+
+
+def test_what_was_said_is_looked_at_once() -> None:
+    memory, there = SettledStatuses(), settled()
+    with patch.object(statuses, "buffer_status", wraps=buffer_status) as looked:
+        assert [said(memory, outcome(), there, hours) for hours in range(3)] == [None, None, None]
+    assert looked.call_count == 1
+
+
+def test_another_outcome_or_object_is_looked_at_again() -> None:
+    memory, there = SettledStatuses(), settled()
+    assert said(memory, outcome(), there, 0) is None
+    assert said(memory, outcome(LESS), there, 1) is not None
+    assert said(memory, outcome(), there, 2) is None
+    assert said(memory, outcome(), live({}), 3) is not None
+    assert said(memory, outcome(), live({}), 4) is not None, "as long as it is not there"
+
+
+def test_beside_an_autoscaler_time_alone_decides() -> None:
+    """What it wrote is corrected after a while, and not before."""
+    wrote = ServingAutoscaler("Karpenter", "karpenter", conditions=frozenset({"Provisioning"}), last_write=NOON)
+    memory, theirs = (
+        SettledStatuses(),
+        replace(live({"replicas": 2}), managers={"karpenter": frozenset({"status.replicas"})}),
+    )
+    assert said(memory, outcome(autoscaler=wrote), theirs, 0) is None
+    assert timedelta(hours=1) > CORRECTED_AFTER
+    assert said(memory, outcome(autoscaler=wrote), theirs, 1) is not None
