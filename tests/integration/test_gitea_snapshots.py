@@ -10,10 +10,11 @@ import pytest
 from tests.controlplane import eventually
 from tests.controlplane.gitea import Gitea
 from tests.integration.gitea_daemon import GiteaDaemon
-from tests.integration.gitea_repository import GiteaRepository, buffer
+from tests.integration.gitea_repository import NODE_POOL, GiteaRepository, buffer
 
 pytestmark = pytest.mark.e2e
 BRANCH = "headroom/snapshot"
+FOLDER = "clusters/production"
 
 
 @pytest.fixture
@@ -24,7 +25,10 @@ def repository(gitea: Gitea, tmp_path: Path) -> GiteaRepository:
 def test_a_job_without_a_cluster_plans_and_comments_on_what_the_daemon_has_published(
     repository: GiteaRepository, tmp_path: Path
 ) -> None:
-    with GiteaDaemon(repository, tmp_path, SNAPSHOT_PUBLISH="true", SNAPSHOT_INTERVAL="1s") as daemon:
+    manifests = {f"{FOLDER}/pools.yaml": NODE_POOL, f"{FOLDER}/web.yaml": buffer("web", 3)}
+    repository.push("main", {**manifests, "pools.yaml": None, "web.yaml": None})
+    settings = {"PATH": FOLDER, "SNAPSHOT_PUBLISH": "true", "SNAPSHOT_INTERVAL": "1s"}
+    with GiteaDaemon(repository, tmp_path, **settings) as daemon:
 
         def has_nodes() -> bool:
             repository.git("fetch", "--quiet", "origin")
@@ -38,14 +42,17 @@ def test_a_job_without_a_cluster_plans_and_comments_on_what_the_daemon_has_publi
     # A job's clone has the branch that it runs for, and no other.
     repository.git("update-ref", "-d", f"refs/remotes/origin/{BRANCH}")
 
-    repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
+    repository.push("more", {f"{FOLDER}/api.yaml": buffer("api", 5)}, start="main")
     number = repository.open_pull_request("more")
-    done = repository.headroom("diff", "origin/main..HEAD", "--post", "gitea", "--pull-request", str(number))
+    words = ("diff", "origin/main..HEAD", "--path", FOLDER, "--post", "gitea", "--pull-request", str(number))
+    done = repository.headroom(*words)
     printed, errors = done.communicate(timeout=120)
     assert done.returncode == 1, errors
     assert re.search(rf"planned on published:{BRANCH}, as of .* UTC: \d minutes? old", errors)
     assert repository.gitea.token not in errors
     assert "absent → 5" in printed
     (comment,) = repository.comments(number)
-    assert re.search(r"snapshot, as of \d{4}-\d\d-\d\d \d\d:\d\d UTC: what merging changes", comment["body"])
+    assert "## production: what merging changes\n" in comment["body"]
+    told = r", planned on the snapshot of clusters/production as of \d{4}-\d\d-\d\d \d\d:\d\d UTC\n"
+    assert re.search(told, comment["body"])
     assert f"origin/{BRANCH}" not in repository.git("branch", "--remotes")
