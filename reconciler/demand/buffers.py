@@ -18,23 +18,23 @@ from reconciler.demand.one_shot import once, uid_of
 from reconciler.demand.priorities import Priorities, declared_priority
 from reconciler.demand.quota import Allowance, Request, within_quotas, without
 from reconciler.demand.resolve import READY, RESOLUTION_FAILED, RESOLVED, workload_index
+from reconciler.demand.suspension import is_suspended, kept_size, suspended
 from reconciler.model.balloons import balloon_of, balloon_ref, standing_balloons, waiting_balloons
 from reconciler.model.buffers import Buffer, Fulfilment, Recreation
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
-from reconciler.model.marks import SERVES_REQUESTS_ANNOTATION, SUSPEND_ANNOTATION
+from reconciler.model.marks import SERVES_REQUESTS_ANNOTATION
 from reconciler.model.nodes import InstanceType
 from reconciler.model.one_shots import remembered_one_shots
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.precedence import NO_PRIORITY_CLASS
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import ClusterView, LiveObject
+from reconciler.model.view import ClusterView
 from reconciler.model.workloads import PriorityClass
 
 LIMITED = "LimitedByQuotas"
-SUSPENDED = "Suspended"
 NOT_CREATED_YET = "9999"
 """Sorts after every creation time: a buffer that is only in Git is the youngest."""
 _FOUND_BY_MANIFESTS = frozenset(
@@ -93,15 +93,16 @@ def buffer_demands(
         ref = item.buffer.ref
         answer = _answer(item, allowances.get(ref), dialect)
         live = view.objects.get(ref)
-        suspended = _is_suspended(item.buffer, live)
-        if suspended and item.unresolved is None:
-            answer = _kept_size(live)
+        stays = is_suspended(item.buffer, live)
+        if stays and item.unresolved is None:
+            size = kept_size(live)
+            answer = _Answer(size, quotas=(), compared=False, other=size)
         pods = balloon_ref(ref)
         kept = keeping(Situation(item.buffer, live, now, balloons[pods], waiting.get(pods, ()), answer.count))
         asked = (item, answer, kept, dialect, declared.priority_classes)
         demand, found = memory.once(("demand", ref), _demand_and_findings, *asked)
         demand = once(demand, item.buffer, uid_of(live), filled)
-        demands.append(_suspended(demand) if suspended else demand)
+        demands.append(suspended(demand, view) if stays else demand)
         findings += found
     return tuple(demands), tuple(findings)
 
@@ -157,19 +158,6 @@ def _answer(item: Draft, allowance: Allowance | None, dialect: Dialect) -> _Answ
     return _Answer(counts.get(dialect), told.quotas, told.compared, counts.get(other))
 
 
-def _is_suspended(buffer: Buffer, live: LiveObject | None) -> bool:
-    """Whether the annotation is in Git, or on the object in the cluster."""
-    annotations = {} if live is None else live.body.get("metadata", {}).get("annotations") or {}
-    return "true" in {buffer.annotation(SUSPEND_ANNOTATION), annotations.get(SUSPEND_ANNOTATION)}
-
-
-def _kept_size(live: LiveObject | None) -> _Answer:
-    """Of a suspended buffer: what it had before, whatever Git, its workload or a quota say since. Nothing without an object."""
-    replicas = None if live is None else (live.body.get("status") or {}).get("replicas")
-    count = replicas if isinstance(replicas, int) else 0
-    return _Answer(count, quotas=(), compared=False, other=count)
-
-
 def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Priorities) -> Demand:
     """The buffer's size and rules, whoever keeps it; without its chunks."""
     buffer, size, shape = item.buffer, item.sizes.get(dialect), item.shapes.get(dialect)
@@ -221,19 +209,6 @@ def _kept(demand: Demand, item: Draft, kept: Keeping) -> Demand:
         silent=kept.silent,
         balloons=kept.balloons,
         waiting_balloons=kept.waiting_balloons,
-    )
-
-
-def _suspended(demand: Demand) -> Demand:
-    stays = "" if demand.desired is None else f"it stays at {_told(demand.desired)}, and "
-    message = f"{SUSPEND_ANNOTATION}: {stays}no node is created for it"
-    condition = Condition(SUSPENDED, ConditionStatus.TRUE, SUSPENDED, message)
-    return replace(
-        demand,
-        suspended=True,
-        opens_nodes=False,
-        conditions=(*demand.conditions, condition),
-        explanation=(*demand.explanation, message),
     )
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from reconciler.model.buffers import Buffer
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.requirements import Operator, Requirement
 
 BUFFER_LABEL = "autoscaling.x-k8s.io/buffer"
 BUFFER_NAMESPACE_LABEL = "autoscaling.x-k8s.io/buffer-namespace"
@@ -36,3 +37,10 @@ def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
         generated_claims=(),
         priority_class_name="",
     )
+
+
+def on_nodes(shape: PodShape, names: tuple[str, ...]) -> PodShape:
+    """The shape on these nodes only."""
+    here = Requirement("metadata.name", Operator.IN, names)
+    terms = shape.required_node_terms or (NodeSelectorTerm(),)
+    return replace(shape, required_node_terms=tuple(replace(term, fields=(*term.fields, here)) for term in terms))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from reconciler.demand.chunk import on_nodes
 from reconciler.demand.resolve import READY
 from reconciler.model.buffers import Buffer, Fulfilment
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.one_shots import ONE_SHOT_ANNOTATION, FilledOnce
-from reconciler.model.pods import NodeSelectorTerm, PodShape
-from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import LiveObject
 
 
@@ -37,7 +36,7 @@ def once(demand: Demand, buffer: Buffer, uid: str, filled: Mapping[str, FilledOn
     said = f"{left:,} left of the {demand.desired:,} asked for"
     message = f"{ONE_SHOT_ANNOTATION}: filled at {known.filled}, {said}, not filled again"
     conditions = tuple(replace(item, message=message) if item.type == READY else item for item in demand.conditions)
-    groups = tuple(ChunkGroup(_on(group.shape, known.nodes), left) for group in demand.groups) if left else ()
+    groups = tuple(ChunkGroup(on_nodes(group.shape, known.nodes), left) for group in demand.groups) if left else ()
     return replace(
         marked,
         desired=left,
@@ -47,9 +46,3 @@ def once(demand: Demand, buffer: Buffer, uid: str, filled: Mapping[str, FilledOn
         conditions=conditions,
         explanation=(*demand.explanation, message),
     )
-
-
-def _on(shape: PodShape, nodes: tuple[str, ...]) -> PodShape:
-    here = Requirement("metadata.name", Operator.IN, nodes)
-    terms = shape.required_node_terms or (NodeSelectorTerm(),)
-    return replace(shape, required_node_terms=tuple(replace(term, fields=(*term.fields, here)) for term in terms))

@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.demand import codes
+from reconciler.demand.suspension import is_suspended
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.durations import format_duration
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.following import Following, following_of
-from reconciler.model.marks import SUSPEND_ANNOTATION
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import Schedule
@@ -107,7 +107,7 @@ class _Pass:
         if following is None:
             return buffer
         live = self._objects.get(buffer.ref)
-        if _is_suspended(buffer, live):
+        if is_suspended(buffer, live):  # it keeps its size, whatever its schedule says
             return _as_it_is(buffer, live)
         sizes = self._sizes(following)
         if sizes.unknown:
@@ -256,12 +256,6 @@ def _as_it_is(buffer: Buffer, live: LiveObject | None) -> Buffer:
 def _replicas_of(live: LiveObject | None) -> int | None:
     replicas = None if live is None else (live.body.get("spec") or {}).get("replicas")
     return replicas if isinstance(replicas, int) else None
-
-
-def _is_suspended(buffer: Buffer, live: LiveObject | None) -> bool:
-    """Whether it keeps its size, whatever its schedule says."""
-    there = {} if live is None else (live.body.get("metadata") or {}).get("annotations") or {}
-    return "true" in {buffer.annotation(SUSPEND_ANNOTATION), there.get(SUSPEND_ANNOTATION)}
 
 
 def _annotations(manifest: Manifest) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from reconciler.model.nodes import NODEPOOL_LABEL, REGISTERED_LABEL, Node, NodeClaim
+from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, NODEPOOL_LABEL, REGISTERED_LABEL, Node, NodeClaim
 
 _name = attrgetter("name")
 
@@ -38,6 +38,24 @@ class Machine:
         """The NodeClaim's value comes first, since the node takes it over when it is registered."""
         claimed = None if self.node_claim is None else self.node_claim.label(key)
         return claimed if claimed is not None or self.node is None else self.node.label(key)
+
+    @property
+    def is_held(self) -> bool:
+        """Either side carries headroom's mark."""
+        return any(side.annotation(HELD_ANNOTATION) == "true" for side in self._sides)
+
+    @property
+    def held_for(self) -> str:
+        """What it holds, by its `headroom.dev/holds` annotation. The node's is newer than the NodeClaim's.
+
+        Nothing once it is released, whatever is still written there: chunks that have left it must not be drawn back.
+        """
+        found = (side.annotation(HOLDS_ANNOTATION) for side in self._sides) if self.is_held else ()
+        return next((words for words in found if words), "")
+
+    @property
+    def _sides(self) -> tuple[Node | NodeClaim, ...]:
+        return tuple(side for side in (self.node, self.node_claim) if side is not None)
 
     @property
     def awaits_registration(self) -> bool:

@@ -20,14 +20,18 @@ class Waiting:
     until: datetime | None = None
 
 
-def briefly_not_ready(bins: Iterable[Bin], now: datetime, grace: timedelta) -> Waiting:
-    """now: by the cluster's clock. A node that has never been ready is on its way, which is another matter."""
-    ends = {item.name: end for item in bins if (end := _end_of_grace(item, grace)) is not None and now < end}
-    return Waiting(frozenset(ends), min(ends.values(), default=None))
+def briefly_not_ready(
+    bins: Iterable[Bin], now: datetime, grace: timedelta, *, for_ever: frozenset[str] = frozenset()
+) -> Waiting:
+    """now: by the cluster's clock. for_ever: names of those that are waited for however long it takes. A node that has never been ready
+    is on its way, which is another matter."""
+    since = {item.name: at for item in bins if (at := _not_ready_since(item)) is not None}
+    ends = {name: at + grace for name, at in since.items() if name not in for_ever and now < at + grace}
+    return Waiting(frozenset(ends) | since.keys() & for_ever, min(ends.values(), default=None))
 
 
-def _end_of_grace(item: Bin, grace: timedelta) -> datetime | None:
+def _not_ready_since(item: Bin) -> datetime | None:
     node = item.node
     if node is None or node.ready or node.ready_changed is None or not item.is_marked:
         return None
-    return None if item.is_going or item.is_on_its_way or node.unschedulable else node.ready_changed + grace
+    return None if item.is_going or item.is_on_its_way or node.unschedulable else node.ready_changed

@@ -7,7 +7,7 @@ protected until what replaces them is there. Karpenter expires nodes whatever th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from math import ceil
 
@@ -24,15 +24,22 @@ _STEPS = 4
 """In so many the placeholders of a pool are replaced; each takes about as long as a launch."""
 
 
-def unavailable_bins(view: ClusterView, node_pools: Iterable[NodePool], now: datetime) -> frozenset[str]:
+def unavailable_bins(
+    view: ClusterView,
+    node_pools: Iterable[NodePool],
+    now: datetime,
+    *,
+    kept: Collection[str] = (),
+    spared: Collection[str] = (),
+) -> frozenset[str]:
     """Names of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on.
 
-    now: by the cluster's clock.
+    now: by the cluster's clock. kept: names of those whose chunks stay, whatever becomes of them; spared: whose chunks stay though they drift.
     """
     bins = all_bins(view)
-    names = _expiring(bins, now)
+    names = _expiring([item for item in bins if item.name not in kept], now)
     states = pool_states(bins)
-    by_pool = by_node_pool(bins)
+    by_pool = by_node_pool(item for item in bins if item.name not in kept and item.name not in spared)
     for pool in node_pools:
         names |= _drifting(pool, by_pool.get(pool.name, ()), states, now)
     return frozenset(names)

@@ -3,7 +3,7 @@
 - Pods for which kube-scheduler has chosen a node count as being there.
 - Pods of nodes that are being deleted need another place, where nodes are planned for pods too.
 - Nodes that expire soon or are to be replaced take no more chunks.
-- Capacity that is booked stays where it is, and its nodes are not replaced meanwhile.
+- Capacity that is booked stays where it is, and its nodes are not replaced meanwhile. So does what suspended buffers hold.
 - Held nodes that are not ready for a moment keep their chunks and take no others.
 - Offerings of which a launch has just failed are left alone for a while.
 """
@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import ClassVar
 
 from reconciler.demand.leaving import leaving_demands, without_leaving
+from reconciler.demand.suspension import suspended_buffers
 from reconciler.model.edges import Edge
 from reconciler.placement.memory import Memory
 from reconciler.placement.nodes.nominated import with_nominated
@@ -25,6 +26,7 @@ from reconciler.plan.bookings import booked_places
 from reconciler.plan.not_ready import briefly_not_ready
 from reconciler.plan.replacement import unavailable_bins
 from reconciler.plan.requests import attempts_since
+from reconciler.plan.suspended import suspended_bins
 from reconciler.stages.state import PassState, Prepared
 
 
@@ -45,12 +47,19 @@ class Prepare:
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now)
         places = booked_places(view)
-        waiting = briefly_not_ready(all_bins(view), now, self.not_ready_grace)
+        suspended = suspended_bins(view, suspended_buffers(state.effective.buffers, view))
+        waiting = briefly_not_ready(all_bins(view), now, self.not_ready_grace, for_ever=suspended.only)
         options = replace(
             self.options,
             include_pending=state.include_pending,
             back_offs=launches.avoided(now, since=attempts_since(view)),
-            leaving=unavailable_bins(view, state.effective.node_pools, now) - places.kept,
+            leaving=unavailable_bins(
+                view,
+                state.effective.node_pools,
+                now,
+                kept=places.kept | suspended.only,
+                spared=suspended.some,
+            ),
             booked=places.held,
             keeping=waiting.names,
         )
@@ -59,5 +68,5 @@ class Prepare:
             (launches.next_end(now), "an offering that ran out may be tried again"),
         )
         edges = [Edge(end + view.clock_skew, why) for end, why in ends if end is not None]
-        prepared = Prepared(without_leaving(view, leaving), leaving, options, launches)
+        prepared = Prepared(without_leaving(view, leaving), leaving, options, launches, suspended.some)
         return replace(state, view=view, prepared=prepared, edges=(*state.edges, *edges))

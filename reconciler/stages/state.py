@@ -28,13 +28,14 @@ class Prepared:
     """What the cluster's own course means for a placement.
 
     room: the view without the pods that need another place. leaving: those pods as demands. options: back-offs among
-    them, and the bins that must hold no more chunks. launches: what is on its way, and what failed.
+    them, and the bins that must hold no more chunks. launches: what is on its way, and what failed. suspended: names of bins that hold chunks of suspended buffers.
     """
 
     room: ClusterView = field(default_factory=ClusterView)
     leaving: tuple[Demand, ...] = ()
     options: PlacementOptions = field(default_factory=PlacementOptions)
     launches: LaunchRecord = field(default_factory=LaunchRecord)
+    suspended: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Vacate:
             bins,
             state.effective.node_pools,
             state.now - state.view.clock_skew,
-            unavailable=state.prepared.options.leaving | state.prepared.options.keeping,
+            unavailable=state.prepared.options.leaving | state.prepared.options.keeping | state.prepared.suspended,
             price_of=Prices(state.instance_types).of,
         )
         if found.next_look is not None:

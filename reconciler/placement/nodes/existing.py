@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
-    HELD_ANNOTATION,
-    HOLDS_ANNOTATION,
     NOT_READY_TAINTS,
     PLACEHOLDER_LABEL,
     Node,
@@ -76,18 +74,11 @@ class BinOrigin:
 
     @property
     def held_for(self) -> str:
-        """What it holds, by its `headroom.dev/holds` annotation. The node's is newer than the NodeClaim's.
-
-        Nothing once it is released, whatever is still written there: chunks that have left it must not be drawn back.
-        """
-        sides = (self.node, self.claim) if self.is_held else ()
-        found = (side.annotation(HOLDS_ANNOTATION) for side in sides if side is not None)
-        return next((words for words in found if words), "")
+        return Machine(self.node, self.claim).held_for
 
     @property
     def is_held(self) -> bool:
-        sides = (self.node, self.claim)
-        return any(side is not None and side.annotation(HELD_ANNOTATION) == "true" for side in sides)
+        return Machine(self.node, self.claim).is_held
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,7 +272,7 @@ def test_a_suspended_buffer_opens_no_nodes_and_stays_at_the_size_in_its_status(
 def test_of_a_suspended_buffer_whose_pods_are_not_known_no_size_is_said() -> None:
     demand, _ = ask_one(annotated(suspend="true"), workloads=(), view=there({"replicas": 7}))
     assert demand.desired is None
-    assert demand.conditions[-1].message == "headroom.dev/suspend: no node is created for it"
+    assert demand.conditions[-1].message == "headroom.dev/suspend: no other node is taken or made for it"
 
 
 def test_a_buffer_may_be_suspended_in_the_cluster() -> None:

@@ -61,7 +61,7 @@ def test_a_smaller_size_in_the_commit_that_suspends_a_buffer_takes_no_node_from_
     said = {item["type"]: item["message"] for item in status["conditions"]}
     assert status["replicas"] == 7
     assert said["ReadyForProvisioning"] == "7 chunks"
-    assert said["Suspended"] == "headroom.dev/suspend: it stays at 7 chunks, and no node is created for it"
+    assert said["Suspended"] == "headroom.dev/suspend: it stays at 7 chunks, and no other node is taken or made for it"
     shop.has(buffer(replicas=2))
     assert len(shop.claims()) == 1
 
@@ -91,7 +91,7 @@ def test_a_suspended_buffer_whose_room_is_used_is_called_suspended_and_not_short
     assert outcome.demand.desired == 4
     assert 0 < outcome.unplaced == outcome.service.missing
     assert outcome.unplaced_reasons == ()
-    message = "headroom.dev/suspend: it stays at 4 chunks, and no node is created for it"
+    message = "headroom.dev/suspend: it stays at 4 chunks, and no other node is taken or made for it"
     assert outcome.service.why == message
     assert f"{outcome.unplaced} unplaced, suspended" in plan_text(plan, cluster="shop")
     told = status_of(plan)

@@ -1,0 +1,29 @@
+"""Nodes that hold chunks of suspended buffers: headroom moves nothing away from them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from reconciler.model.placement import read_holdings
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendedBins:
+    """Names of nodes (of NodeClaims, where there is no node yet). some: those that hold such chunks; only: those that hold nothing else."""
+
+    some: frozenset[str] = frozenset()
+    only: frozenset[str] = frozenset()
+
+
+def suspended_bins(view: ClusterView, suspended: Collection[ObjectRef]) -> SuspendedBins:
+    names = {str(ref) for ref in suspended}
+    if not names:
+        return SuspendedBins()
+    held = {item.name: {who for who, _ in read_holdings(words)} for item in view.machines if (words := item.held_for)}
+    return SuspendedBins(
+        frozenset(name for name, demands in held.items() if not names.isdisjoint(demands)),
+        frozenset(name for name, demands in held.items() if demands and demands <= names),
+    )
