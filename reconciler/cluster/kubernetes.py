@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Condition, Event, Thread
 
@@ -18,7 +17,7 @@ from reconciler.cluster.lease import KubernetesLeases, LeaderElection
 from reconciler.cluster.listing import list_all
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
 from reconciler.cluster.scales import Scales
-from reconciler.cluster.server_clock import seconds_awake_or_asleep
+from reconciler.cluster.server_clock import clocks_of, seconds_awake_or_asleep
 from reconciler.cluster.view import ViewStore
 from reconciler.cluster.watch import ResourceWatch, Surroundings
 from reconciler.cluster.writes import Writer
@@ -26,7 +25,6 @@ from reconciler.model.changes import Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
-from reconciler.plan.clock_skew import NOT_TOLD
 from reconciler.ports import Event as ClusterEvent
 
 _OWN_WRITES_SECONDS = 2.0
@@ -66,7 +64,7 @@ class KubernetesCluster:
         self._changed: Callable[[], None] = lambda: None
         self._unreachable = ""
         self._own: dict[tuple[str, str], int] = {}
-        self._skewed: tuple[ClusterView, ClusterView] | None = None
+        self._dated: tuple[ClusterView, ClusterView] | None = None
         around = Surroundings(self._connection, self._discovery, self._store, self._stopping, self._notice)
         own_inventory = only_object(CONFIG_MAPS, inventory.namespace, inventory.name)
         self._watches = {item.key: ResourceWatch(item, around) for item in (*RESOURCES, own_inventory)}
@@ -114,16 +112,13 @@ class KubernetesCluster:
         return self._in_time(self._store.view())
 
     def _in_time(self, view: ClusterView) -> ClusterView:
-        """With the skew of the clocks, or that none is known; the very same view as long as neither changes."""
-        clock = self._connection.server_clock
-        skew, findings = clock.skew, (*view.findings, *((NOT_TOLD,) if clock.is_untold else ()))
-        if not skew and findings == view.findings:
+        """With what is known of the clocks; the very same view as long as nothing changes."""
+        dated = self._connection.server_clock.dated(view)
+        if dated is view:
             return view
-        known = None if self._skewed is None or self._skewed[0] is not view else self._skewed[1]
-        if known is None or (known.clock_skew, known.findings) != (skew, findings):
-            known = replace(view, clock_skew=skew, findings=findings)
-            self._skewed = (view, known)
-        return known
+        if self._dated is None or self._dated[0] is not view or clocks_of(self._dated[1]) != clocks_of(dated):
+            self._dated = (view, dated)
+        return self._dated[1]
 
     @property
     def room_taken(self) -> int:

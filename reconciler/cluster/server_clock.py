@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from threading import Lock
+
+from reconciler.model.view import ClusterView
+from reconciler.plan.clock_skew import NOT_TOLD
 
 _STEADY = timedelta(seconds=3)
 """A `Date` header has whole seconds and answers take their time: smaller differences say nothing."""
@@ -18,7 +22,10 @@ def seconds_awake_or_asleep() -> float:
 
 
 class ServerClock:
-    """Thread-safe. Between answers it goes on by the seconds that have passed, so that a clock that is set changes nothing."""
+    """Thread-safe. Between answers it goes on by the seconds that have passed, so that a clock that is set changes nothing.
+
+    An API server that never tells the time still dates what is created there: it is at least as late there as the newest object says.
+    """
 
     def __init__(
         self,
@@ -32,6 +39,8 @@ class ServerClock:
         self._heard: tuple[datetime, float] | None = None
         self._skew = timedelta(0)
         self._answers_without = 0
+        self._newest: tuple[datetime, float] | None = None
+        self._doubt = timedelta(0)
 
     def hear(self, date: str | None) -> None:
         """The `Date` header of an answer that has just come; what is no date says nothing."""
@@ -61,3 +70,39 @@ class ServerClock:
             if abs(skew - self._skew) > _STEADY:
                 self._skew = timedelta(0) if abs(skew) <= _STEADY else timedelta(seconds=round(skew.total_seconds()))
             return self._skew
+
+    def see(self, created: datetime) -> None:
+        """When an object of the cluster was created: not later than now."""
+        with self._lock:
+            at = self._elapsed()
+            if self._newest is None or created > self._newest[0] + timedelta(seconds=at - self._newest[1]):
+                self._newest = (created, at)
+
+    @property
+    def doubt(self) -> timedelta:
+        """By how much more than `skew` this machine may be ahead, where the server does not tell; in whole seconds, and steady."""
+        if not self.is_untold:
+            return timedelta(0)
+        with self._lock:
+            if self._newest is None:
+                return timedelta(0)
+            created, at = self._newest
+            doubt = self._now() - (created + timedelta(seconds=self._elapsed() - at))
+            if abs(doubt - self._doubt) > _STEADY:
+                self._doubt = timedelta(0) if doubt <= _STEADY else timedelta(seconds=round(doubt.total_seconds()))
+            return self._doubt
+
+    def dated(self, view: ClusterView) -> ClusterView:
+        """The view with the skew of the clocks, or with what there is instead where it is not told."""
+        if not self.is_untold:
+            return replace(view, clock_skew=self.skew) if self.skew else view
+        items = (*view.node_claims, *view.nodes, *view.pods)
+        newest = max((item.created for item in items if item.created is not None), default=None)
+        if newest is not None:
+            self.see(newest)
+        return replace(view, clock_doubt=self.doubt, findings=(*view.findings, NOT_TOLD))
+
+
+def clocks_of(view: ClusterView) -> tuple[object, ...]:
+    """What `dated` has put into it."""
+    return (view.clock_skew, view.clock_doubt, view.findings)

@@ -98,7 +98,8 @@ class ClusterView:
     may lack fields that planning does not need (a snapshot leaves them out), so that an absent field says nothing.
     findings: what the user should know of where the view comes from (files of a snapshot that are not read). nominated: pods for
     which kube-scheduler has chosen a node, once `with_nominated` has put those on it that it takes. clock_skew: this machine's time
-    less the cluster's, by which ages are to be judged. finished_pods: those that used a provisioning request and are done; they are in
+    less the cluster's, by which ages are to be judged; clock_doubt: by how much more it may be ahead, where the API server does not
+    tell the time. finished_pods: those that used a provisioning request and are done; they are in
     no other place.
     """
 
@@ -126,6 +127,7 @@ class ClusterView:
     findings: tuple[Finding, ...] = ()
     nominated: tuple[Pod, ...] = ()
     clock_skew: timedelta = timedelta(0)
+    clock_doubt: timedelta = timedelta(0)
     _nodes_in_use: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
     _machines: tuple[Machine, ...] | None = field(default=None, init=False, repr=False, compare=False)
 

@@ -11,7 +11,7 @@ TOLERATED = timedelta(minutes=1)
 NOT_TOLD = Finding(
     CLOCK_UNKNOWN.name,
     CLOCK_UNKNOWN.severity,
-    "the API server's answers have no Date: ages of nodes are judged by this machine's clock, whether it is right or not",
+    "the API server's answers have no Date: ages of pods are judged by this machine's clock, and those of nodes by the newest object",
     hint="let what stands between the two pass the header on, and let both machines keep their time by NTP",
 )
 """Instead of a skew, where none can be known."""

@@ -34,10 +34,12 @@ def unavailable_bins(
 ) -> frozenset[str]:
     """Names of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on.
 
-    now: by the cluster's clock. kept: names of those whose chunks stay, whatever becomes of them; spared: whose chunks stay though they drift.
+    now: by the cluster's clock. Where that is in doubt nodes are as young as they may be. By a clock that is ahead, a node that has just
+    come in the place of an old one would be old itself, and so on without end.
+    kept: names of those whose chunks stay, whatever becomes of them; spared: whose chunks stay though they drift.
     """
     bins = all_bins(view)
-    names = _expiring([item for item in bins if item.name not in kept], now)
+    names = _expiring([item for item in bins if item.name not in kept], now - view.clock_doubt)
     states = pool_states(bins)
     by_pool = by_node_pool(item for item in bins if item.name not in kept and item.name not in spared)
     for pool in node_pools:

@@ -92,3 +92,10 @@ def test_one_that_is_still_on_its_way_is_never_left() -> None:
     coming = replace(view, nodes=(), node_claims=tuple(replace(item, node_name=None) for item in view.node_claims))
     assert unavailable_bins(view, [node_pool()], NOW) == {"node-1"}
     assert unavailable_bins(coming, [node_pool()], NOW) == frozenset()
+
+
+def test_where_the_clock_is_in_doubt_a_node_is_as_young_as_it_may_be() -> None:
+    view = with_node("node-1", HELD, created=NOW - DAY, expire_after=DAY)
+    doubted = replace(view, clock_doubt=timedelta(hours=1))
+    assert unavailable_bins(doubted, [node_pool()], NOW) == frozenset()
+    assert unavailable_bins(doubted, [node_pool()], NOW + timedelta(hours=1)) == {"node-1"}

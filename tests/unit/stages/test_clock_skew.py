@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
+from reconciler.cluster.server_clock import ServerClock
+from reconciler.model.view import ClusterView
 from reconciler.ports import Clock
 from reconciler.settings import Settings
+from reconciler.stages.result import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import SMALL, Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource
@@ -28,55 +31,80 @@ class Ahead(Clock):
 
 
 class Skewed:
-    """The sandbox's cluster, as one whose answers tell another time than this machine's."""
+    """The sandbox's cluster, read over a connection that tells its time, or does not."""
 
     def __init__(self, sandbox: Sandbox, *, tells: bool) -> None:
-        self._cluster = sandbox.cluster
-        self._skew = AHEAD if tells else timedelta(0)
+        self._sandbox = sandbox
+        self._tells = tells
+        self.restart()
 
-    def view(self) -> Any:
-        return replace(self._cluster.view(), clock_skew=self._skew)
+    def restart(self) -> None:
+        """What was known of the time is forgotten."""
+        clock = self._sandbox.clock
+        self._server_clock = ServerClock(elapsed=lambda: clock.now().timestamp(), now=Ahead(clock).now)
+
+    def view(self) -> ClusterView:
+        now = format_datetime(self._sandbox.clock.now(), usegmt=True)
+        self._server_clock.hear(now if self._tells else None)
+        return self._server_clock.dated(self._sandbox.cluster.view())
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster, name)
+        return getattr(self._sandbox.cluster, name)
 
 
-def placeholders(*, tells: bool, seconds: int = 120) -> tuple[list[int], Any]:
-    """How many NodeClaims there are, every five seconds, with nodes that live for an hour; and the last result."""
+@dataclass(frozen=True, slots=True)
+class History:
+    """counts: how many NodeClaims there were, every five seconds; made: the uids of all that ever were; result: of the last pass."""
+
+    counts: list[int]
+    made: set[str]
+    result: PassResult
+
+
+def history(*, tells: bool, lasts: timedelta = timedelta(minutes=2), restarts: bool = False) -> History:
+    """A buffer of four nodes that live for an hour. restarts: the daemon begins anew before each pass."""
     sandbox = Sandbox(instance_types=(SMALL,))
     pool = node_pool(consolidate_after="30s")
     pool["spec"]["template"]["spec"]["expireAfter"] = "1h"
     for document in (pool, workload(replicas=0, cpu="1500m"), buffer(replicas=4)):
         sandbox.cluster.apply(document)
+    skewed = Skewed(sandbox, tells=tells)
     cycle = make_cycle(
         Settings(),
         source=FakeSource(),
-        cluster=Skewed(sandbox, tells=tells),
+        cluster=skewed,
         catalog=ClusterCatalog("embedded"),
         clock=Ahead(sandbox.clock),
     )
-    counts = []
-    for _ in range(seconds // 5):
+    counts, made = [], set()
+    for _ in range(lasts // timedelta(seconds=5)):
+        if restarts:
+            skewed.restart()
         result = cycle.run("tick")
         assert result.failure is None, result.failure
-        counts.append(len(sandbox.wait(5).node_claims))
-    return counts, result
+        claims = sandbox.wait(5).node_claims
+        counts.append(len(claims))
+        made |= {claim.uid for claim in claims}
+    return History(counts, made, result)
 
 
 def test_a_node_is_as_old_as_the_cluster_says() -> None:
-    counts, result = placeholders(tells=True)
-    assert set(counts[1:]) == {counts[0]}
-    found = {finding.code: finding.message for finding in result.required_plan.findings}
+    seen = history(tells=True)
+    assert set(seen.counts[1:]) == {4}
+    found = {finding.code: finding.message for finding in seen.result.required_plan.findings}
     assert found["clock-skew"].startswith("this machine's clock is 1:01:00 ahead of the API server's")
 
 
-def test_even_where_nobody_tells_the_time_they_are_replaced_a_step_at_a_time() -> None:
-    counts, _ = placeholders(tells=False)
-    assert counts[0] == 4
-    assert all(after - before <= 1 for before, after in pairwise(counts)), counts
+@pytest.mark.parametrize("restarts", [False, True], ids=["one daemon", "restarted before each pass"])
+def test_where_nobody_tells_the_time_a_node_is_as_old_as_what_was_made_since_says(restarts: bool) -> None:  # noqa: FBT001 - a case
+    seen = history(tells=False, lasts=timedelta(minutes=10), restarts=restarts)
+    assert set(seen.counts) == {4}
+    assert len(seen.made) == 4
+    assert "clock-unknown" in {finding.code for finding in seen.result.required_plan.findings}
 
 
-@pytest.mark.parametrize("life", [timedelta(hours=1)])
-def test_after_its_life_it_is_replaced_all_the_same(life: timedelta) -> None:
-    counts, _ = placeholders(tells=True, seconds=int(life.total_seconds()))
-    assert max(counts) > counts[0]
+@pytest.mark.parametrize("tells", [True, False])
+def test_before_the_end_of_its_life_it_is_replaced_once(tells: bool) -> None:  # noqa: FBT001 - a case
+    seen = history(tells=tells, lasts=timedelta(minutes=59))
+    assert max(seen.counts) > 4
+    assert len(seen.made) == 8
