@@ -96,8 +96,8 @@ class ServerClock:
         """The view with the skew of the clocks, or with what there is instead where it is not told."""
         if not self.is_untold:
             return replace(view, clock_skew=self.skew) if self.skew else view
-        items = (*view.node_claims, *view.nodes, *view.pods)
-        newest = max((item.created for item in items if item.created is not None), default=None)
+        made = (item.created for items in (view.node_claims, view.nodes, view.pods) for item in items)
+        newest = max((at for at in made if at is not None), default=None)
         if newest is not None:
             self.see(newest)
         return replace(view, clock_doubt=self.doubt, findings=(*view.findings, NOT_TOLD))

@@ -18,13 +18,16 @@ from reconciler.wiring.pages import rendered_page
 
 
 def status(last: LastPass, daemon: Daemon, election: LeaderElection | None) -> Mapping[str, Any] | None:
-    """The last pass, when the next edge is, and who leads; a replica that waits for its turn says so."""
+    """The last pass, what was asked of it, when the next edge is, and who leads; a replica that waits for its turn says so."""
     state = daemon.state
     document = last.document()
     if document is None and election is not None and not election.is_leader():
         document = last.standby(election.holder)
     document = with_next_edge(document, state.next_edge)
-    if document is None or election is None:
+    if document is None:
+        return None
+    document = {**document, "handledRequest": state.handled_request}
+    if election is None:
         return document
     return {**document, "leads": election.is_leader(), "leader": election.holder or None}
 

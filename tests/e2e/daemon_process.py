@@ -50,7 +50,7 @@ class DaemonProcess:
             "HEADROOM_PASSES_INTERVAL": "20s",
             "HEADROOM_PASSES_QUIET": "500ms",
             "HEADROOM_LOGS_FORM": "json",
-            "HEADROOM_LISTEN": f"127.0.0.1:{self._port}",
+            "HEADROOM_LISTEN": self.address,
             **{f"HEADROOM_{name.upper()}": value for name, value in settings.items()},
         }
 
@@ -67,6 +67,11 @@ class DaemonProcess:
         self.stop()
         if kind is not None:
             sys.stderr.write(f"--- the daemon's log ends with\n{self.log()[-6000:]}\n")
+
+    @property
+    def address(self) -> str:
+        """Where its pages are."""
+        return f"127.0.0.1:{self._port}"
 
     @property
     def pid(self) -> int:
@@ -111,7 +116,7 @@ class DaemonProcess:
         return (self._work / "daemon.log").read_text(errors="replace")
 
     def fetch(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=10) as response:
+        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=10) as response:
             text: str = response.read().decode()
             return text
 

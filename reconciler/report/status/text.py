@@ -43,6 +43,8 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, wid
         f"  time zones  {document['timeZoneData']}",
         f"  last pass   {finished}, number {document['passes']:,}, at {short_revision(document['revision'])}",
     ]
+    if document.get("handledRequest"):
+        lines.append(f"  requested   {document['handledRequest']}: a pass was made for it")
     if document["summary"]:
         lines.append(f"  it planned  {document['summary']}")
     if document.get("leads") is False:

@@ -108,3 +108,9 @@ def test_the_no_of_a_request_is_an_answer_and_no_shortage() -> None:
     text = status(shop.settle(passes=2))
     assert "  no room     ProvisioningRequest/shop/too-large: 40 of 40 pods\n" in f"{text}\n"
     assert "short" not in text
+
+
+def test_a_pass_that_somebody_asked_for_is_told_by_what_they_wrote() -> None:
+    asked = {**document(full_plan()), "handledRequest": "noon \u202e"}
+    assert "  requested   noon \\u202e: a pass was made for it\n" in daemon_status_text(asked)
+    assert "requested " not in status(full_plan())
