@@ -21,13 +21,14 @@ def first_hour(which: int) -> list[str]:
 
 
 def typed(lines: list[str], folder: Path, **environment: str) -> dict[str, tuple[int, str]]:
-    """Each line's exit code and output, typed one after the other into one shell."""
+    """Each line's exit code and output, typed one after the other into one shell, on a machine whose port 8080 may be taken."""
     script = "".join(f"{line}\necho '@@@' $?\n" for line in lines)
     base = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(folder),
         "PYTHONPATH": str(ROOT),
         "KUBECONFIG": str(folder / "none"),
+        "HEADROOM_LISTEN": "127.0.0.1:0",
         **{
             f"GIT_{who}_{what}": "test@example.invalid" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
         },
