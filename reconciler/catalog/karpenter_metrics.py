@@ -117,7 +117,6 @@ class KarpenterMetricsCatalog:
                 raise Transient(
                     f"Karpenter's metrics at {self._name} cannot be read: {_reason(error)}",
                     hint="check the address, or plan with --catalog FILE or observed",
-                    causes=(error,),
                 ) from error
         return self._scrape
 

@@ -10,6 +10,7 @@ from reconciler.manifests.declared import left_out
 from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding
 from reconciler.named_files import read_named_file
+from reconciler.settings import Settings
 from reconciler.source.opening import tree_at
 from reconciler.source.worktree import WorkingTree
 
@@ -37,6 +38,17 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
                     f"{path}: cannot be read ({error.strerror})", reason=PATH_NOT_FOUND, hint="name a file or a folder"
                 ) from error
     return files, tuple(findings)
+
+
+def read_subdirectory(path: str) -> tuple[dict[str, bytes], tuple[Finding, ...]]:
+    """What a daemon reads of this folder as its repository: below `path`, by the root's `.sourceignore` too, and the root's templates.
+
+    A file, and what is outside of this folder, is read for itself.
+    """
+    if not Path(path).is_dir() or Path(path).is_absolute() or ".." in Path(path).parts:
+        return read_paths((path,))
+    tree = WorkingTree(Path(), path, templates=Settings().templates).read()
+    return dict(tree.files), tuple(map(left_out, tree.skipped))
 
 
 def paths_at(revision: str, paths: Sequence[str]) -> dict[str, bytes]:

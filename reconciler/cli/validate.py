@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command("validate", short_help="Check manifests; works with no cluster.")
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
-@click.option("--path", metavar="SUBDIR", help="Folder to check, as in the other commands; the same as PATH.")
+@click.option("--path", metavar="SUBDIR", help="Folder of this repository to check, with the templates at its root.")
 @click.option("--base", metavar="REF", help="Also report what may not change since this revision.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--now", type=Moment(), help="Use this as the current time.")
@@ -39,7 +39,7 @@ def command(
         headroom validate clusters/production --strict
         headroom validate --output github --base origin/main
     """
-    from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.cli.manifest_files import read_paths, read_subdirectory  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
     from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
@@ -54,7 +54,7 @@ def command(
     if paths and path:
         raise click.UsageError("PATH and --path both name what to read: give one of them.")
     places = paths or (path or ".",)
-    files, left_out = read_paths(places)
+    files, left_out = read_subdirectory(path) if path else read_paths(places)
     declared = read(files, one_cluster=False)
     present = now or SystemClock().now()
     told = (

@@ -13,8 +13,8 @@ from reconciler.model.workloads import Workload
 from reconciler.scaffold.candidate import chunks_for
 from reconciler.scaffold.forges import CI_FILES
 
-METRICS = "karpenter-metrics:http://127.0.0.1:8080/metrics"
-"""Karpenter's instance types and prices, through `kubectl port-forward`."""
+METRICS = "karpenter-metrics:http://127.0.0.1:8000/metrics"
+"""Karpenter's instance types and prices, through `kubectl port-forward`. Port 8080 is for the daemon's own pages."""
 _PLAIN = re.compile(r"[a-z][-.a-z0-9]*")
 _TOLD_APART = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 """What YAML parsers take for something else than a word."""
@@ -78,12 +78,16 @@ def next_steps(first: FirstRepository) -> tuple[str, ...]:
         tried = () if first.planned_on.startswith("snapshot:") else (f"headroom run {on} --until-settled",)
         return ("headroom validate --strict", f"headroom plan {on}", *tried)
     flag = f" --cluster {shlex.quote(first.cluster_flag)}" if first.cluster_flag else ""
+    context = first.cluster_flag.partition("kubeconfig:")[2]
+    kubectl = f"kubectl --context {shlex.quote(context)}" if context else "kubectl"
     return (
         "headroom validate --strict",
-        "kubectl --namespace kube-system port-forward service/karpenter 8080 &",
+        f"{kubectl} --namespace kube-system port-forward service/karpenter 8000:8080 &",
         f"export HEADROOM_CATALOG={METRICS}",
         f"headroom plan {path}{flag}",
         f"headroom snapshot -o snapshots/{first.cluster}{flag}",
+        f"headroom crd | {kubectl} apply --server-side -f -",
+        f"headroom run {path}{flag} --until-settled",
     )
 
 

@@ -39,7 +39,7 @@ class PageServer(Listener):
             address,
             lambda place: _Server(place, dict(pages), dict(probes or {}), limits),
             name="web",
-            hint="set `listen` to a free address of this machine, such as 127.0.0.1:0",
+            hint="set `listen`, or HEADROOM_LISTEN, to a free address of this machine, such as 127.0.0.1:0",
         )
 
 

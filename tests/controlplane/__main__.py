@@ -16,7 +16,7 @@ from tests.controlplane.documents import node_class, node_pool
 from tests.controlplane.go_modules import CONTROL_PLANE
 from tests.controlplane.karpenter import KarpenterOptions
 from tests.controlplane.process import ProcessFailedError
-from tests.controlplane.programs import ProgramsMissingError, find_all
+from tests.controlplane.programs import ProgramsMissingError, find_all, find_data
 
 _HELP = """
 A Kubernetes {version} with Karpenter (KWOK provider) runs at {url}, ready after {seconds:.1f} s.
@@ -26,7 +26,8 @@ A Kubernetes {version} with Karpenter (KWOK provider) runs at {url}, ready after
   kubectl get nodepools,nodeclaims,nodes
   kubectl create deployment web --image=any --replicas=5
   kubectl set resources deployment web --requests=cpu=1      # Karpenter makes nodes for it
-  headroom plan --repo examples-repo                         # what headroom would do
+  export HEADROOM_CATALOG={catalog}
+  headroom plan --repo examples-repo --path clusters/production   # what headroom would do
 
 Karpenter's metrics: {metrics}
 Logs, audit log and state: {folder}
@@ -86,6 +87,7 @@ def _run(options: argparse.Namespace) -> int:
                 url=plane.url,
                 seconds=time.monotonic() - started,
                 kubeconfig=plane.kubeconfig(),
+                catalog=options.instance_types or find_data("instance_types.json"),
                 metrics=plane.karpenter_metrics_url,
                 folder=plane.folder,
             )

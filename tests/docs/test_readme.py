@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from reconciler.cli.application import COMMANDS
+from tests.docs.first_hour import WITH_A_CLUSTER, first_hour
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -39,3 +40,12 @@ def test_installing_comes_before_what_needs_it() -> None:
     lines = [line.strip() for line in README.splitlines() if line.startswith("    ")]
     first_use = next(index for index, line in enumerate(lines) if line.startswith("headroom "))
     assert any(line.startswith("pip install") for line in lines[:first_use])
+
+
+def test_what_is_typed_on_a_cluster_is_what_the_first_hour_types() -> None:
+    """tests/e2e types the first hour on a real control plane, to the full buffer."""
+    section = README.partition("## On your cluster\n")[2].partition("\n## ")[0]
+    lines = [line.partition("  #")[0].strip() for line in section.splitlines() if line.startswith("    ")]
+    typed = [line for line in lines if line.startswith("headroom")]
+    assert typed[-1] == "headroom run --path clusters/production --until-settled"
+    assert [line for line in first_hour(WITH_A_CLUSTER) if line in typed] == typed

@@ -152,8 +152,9 @@ def test_an_answer_that_is_no_catalogue(endpoint: Endpoint, body: str, message: 
 
 
 def test_nothing_listens_there() -> None:
-    with pytest.raises(Transient, match="Connection refused"):
+    with pytest.raises(Transient, match="Connection refused") as caught:
         KarpenterMetricsCatalog("http://127.0.0.1:9/metrics", clock=ManualClock()).instance_types(ClusterView())
+    assert caught.value.causes == (), "its reason is in the sentence"
 
 
 @pytest.mark.parametrize(

@@ -57,3 +57,14 @@ def test_plan_names_the_line_of_a_template_that_is_broken_for_one_real_node(repo
 def test_a_template_at_the_root_counts_though_a_path_is_set(repository: Path) -> None:
     (repository / "templates" / "nodeclaim.yaml.j2").write_text("{{ 1 / 0 }}")
     assert "template nodeclaim.yaml.j2 (from the repository), line 1: ZeroDivisionError" in plan(repository).stdout
+
+
+def test_validate_reads_below_path_what_the_daemon_reads(repository: Path) -> None:
+    """The templates at the root, and not what the root's `.sourceignore` leaves out."""
+    (repository / "templates" / "nodeclaim.yaml.j2").write_text("{{ 1 / 0 }}")
+    (repository / "clusters" / "production" / "draft.yaml").write_text("a: [")
+    (repository / ".sourceignore").write_text("draft.yaml\n")
+    done = headroom(repository, "validate", "--path", "clusters/production")
+    assert "  templates/nodeclaim.yaml.j2:1:1: error: template nodeclaim.yaml.j2 (from the repository)" in done.stdout
+    assert "draft.yaml" not in done.stdout
+    assert (done.returncode, " 1 error, " in done.stdout) == (1, True)

@@ -71,7 +71,11 @@ def test_the_next_steps_name_the_cluster_that_was_given() -> None:
     steps = next_steps(FirstRepository("west", seen=True, cluster_flag="kubeconfig:my west"))
     assert "headroom plan --path clusters/west --cluster 'kubeconfig:my west'" in steps
     assert "headroom snapshot -o snapshots/west --cluster 'kubeconfig:my west'" in steps
-    assert not any("--cluster" in step for step in next_steps(FirstRepository("west", seen=True)))
+    assert "headroom run --path clusters/west --cluster 'kubeconfig:my west' --until-settled" in steps
+    assert all("--context 'my west'" in step for step in steps if "kubectl" in step)
+    assert not any(
+        "--cluster" in step or "--context" in step for step in next_steps(FirstRepository("west", seen=True))
+    )
 
 
 def test_a_snapshot_is_planned_and_not_run() -> None:
