@@ -20,7 +20,7 @@ from reconciler.model.autoscalers import (
 from reconciler.model.buffers import Buffer, Fulfilment
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
-from reconciler.model.fulfilment_times import GRACE, SILENCE
+from reconciler.model.fulfilment_times import ANSWERED_WITHIN, GRACE, SILENCE
 from reconciler.model.marks import is_own
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject
@@ -96,12 +96,14 @@ def keeping(situation: Situation) -> Keeping:
         return _native(situation, autoscaler, may_take_back=may_take_back)
     if wanted is Fulfilment.BALLOON:
         return _balloon(situation, autoscaler)
-    return _placeholder(autoscaler)
+    return _placeholder(situation, autoscaler)
 
 
-def _placeholder(autoscaler: ServingAutoscaler | None) -> Keeping:
+def _placeholder(situation: Situation, autoscaler: ServingAutoscaler | None) -> Keeping:
     if autoscaler is None:
-        return Keeping()
+        said = str(condition_of(situation.live, FULFILMENT).get("message", ""))
+        is_waiting = _awaits_answer(situation.live, situation.now)
+        return Keeping(condition=_condition(ConditionStatus.FALSE, ALSO_SERVED, said) if is_waiting else None)
     message = f"headroom keeps this buffer as it asks for, but {autoscaler.name} serves it too"
     return Keeping(condition=_condition(ConditionStatus.FALSE, ALSO_SERVED, message), autoscaler=autoscaler)
 
@@ -164,6 +166,14 @@ def _balloon(situation: Situation, autoscaler: ServingAutoscaler | None) -> Keep
         balloons=situation.balloons,
         waiting_balloons=situation.waiting_balloons,
     )
+
+
+def _awaits_answer(live: LiveObject | None, now: datetime | None) -> bool:
+    """Headroom has just written over the words of an autoscaler that serves the buffer too, and sees in a moment whether that is there."""
+    if live is None or now is None or condition_of(live, FULFILMENT).get("reason") != ALSO_SERVED:
+        return False
+    written = time_of(max((at for name, at in live.status_writes.items() if is_own(name)), default=""))
+    return written is not None and now - written <= ANSWERED_WITHIN
 
 
 def _held_before(live: LiveObject | None) -> bool:

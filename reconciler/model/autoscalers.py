@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from reconciler.model.marks import is_own
 from reconciler.model.view import LiveObject
 
+_KARPENTER = "karpenter"
+"""It compares the whole status with what it would say (controllers/capacitybuffer); others look at their conditions' status alone."""
 KNOWN_AUTOSCALERS: Mapping[str, str] = {
-    "karpenter": "Karpenter",
+    _KARPENTER: "Karpenter",
     "cluster-autoscaler": "Cluster Autoscaler",
     "gke-cluster-autoscaler": "GKE's autoscaler",
 }
@@ -23,7 +26,8 @@ KNOWN_AUTOSCALERS: Mapping[str, str] = {
 CAPACITY_BUFFER_KIND = "CapacityBuffer"
 _CONDITIONS = "status.conditions."
 _PROVISIONING = "Provisioning"
-_FIELDS = frozenset({"status.replicas", f"{_CONDITIONS}ReadyForProvisioning", f"{_CONDITIONS}{_PROVISIONING}"})
+_WORDS = frozenset({f"{_CONDITIONS}ReadyForProvisioning", f"{_CONDITIONS}{_PROVISIONING}"})
+_REPLICAS = "status.replicas"
 """Only who serves a buffer sets these: other controllers may well add conditions of their own."""
 
 
@@ -32,6 +36,7 @@ class ServingAutoscaler:
     """reports: by its own word the capacity is there, for the spec as it is now. replicas: the size that it keeps.
 
     conditions: the types of conditions of which it owns a part. last_write: None where the object does not say.
+    answers: it writes its words anew when somebody else has changed them.
     """
 
     name: str
@@ -40,6 +45,7 @@ class ServingAutoscaler:
     replicas: int | None = None
     conditions: frozenset[str] = frozenset()
     last_write: datetime | None = None
+    answers: bool = False
 
 
 def serving_autoscaler(live: LiveObject | None) -> ServingAutoscaler | None:
@@ -49,9 +55,16 @@ def serving_autoscaler(live: LiveObject | None) -> ServingAutoscaler | None:
     serving = [
         _serving(live, manager)
         for manager, fields in sorted(live.managers.items())
-        if manager in KNOWN_AUTOSCALERS and fields & _FIELDS
+        if manager in KNOWN_AUTOSCALERS
+        and (fields & _WORDS or (_REPLICAS in fields and not _is_written_over(live, manager)))
     ]
     return max(serving, key=lambda item: item.last_write.timestamp() if item.last_write else 0.0, default=None)
+
+
+def _is_written_over(live: LiveObject, manager: str) -> bool:
+    """Headroom's words stand in place of those that this one would have written anew."""
+    own = (fields for name, fields in live.managers.items() if is_own(name))
+    return manager == _KARPENTER and any(fields & _WORDS for fields in own)
 
 
 def _serving(live: LiveObject, manager: str) -> ServingAutoscaler:
@@ -66,6 +79,7 @@ def _serving(live: LiveObject, manager: str) -> ServingAutoscaler:
         replicas=replicas if isinstance(replicas, int) else None,
         conditions=types,
         last_write=time_of(live.status_writes.get(manager, "")),
+        answers=manager == _KARPENTER,
     )
 
 

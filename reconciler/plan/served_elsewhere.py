@@ -8,7 +8,7 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.demand import Demand
 from reconciler.model.refs import ObjectRef
 
-_FULFILMENT, _TAKEN_BACK = "Fulfilment", "TakenBack"
+_FULFILMENT, _TAKEN_BACK, _ALSO_SERVED = "Fulfilment", "TakenBack", "AlsoServed"
 
 
 def served_elsewhere(demands: Iterable[Demand]) -> frozenset[ObjectRef]:
@@ -16,9 +16,16 @@ def served_elsewhere(demands: Iterable[Demand]) -> frozenset[ObjectRef]:
     return frozenset(
         demand.ref
         for demand in demands
-        if demand.fulfilment == Fulfilment.NATIVE or (demand.autoscaler is not None and not _is_taken_back(demand))
+        if demand.fulfilment == Fulfilment.NATIVE
+        or also_served(demand)
+        or (demand.autoscaler is not None and not _says(demand, _TAKEN_BACK))
     )
 
 
-def _is_taken_back(demand: Demand) -> bool:
-    return any(item.type == _FULFILMENT and item.reason == _TAKEN_BACK for item in demand.conditions)
+def also_served(demand: Demand) -> bool:
+    """Headroom keeps it, and an autoscaler serves it as well, as far as is known."""
+    return _says(demand, _ALSO_SERVED)
+
+
+def _says(demand: Demand, reason: str) -> bool:
+    return any(item.type == _FULFILMENT and item.reason == reason for item in demand.conditions)

@@ -13,6 +13,7 @@ from reconciler.model.marks import is_own
 _MANAGED = msgspec.json.Decoder(wire.ManagedWire)
 _MANAGER = msgspec.json.Decoder(wire.ManagerWire)
 _STATUS, _CONDITIONS = "f:status", "f:conditions"
+_MESSAGE = "f:message"
 _KEYED_BY_TYPE = 'k:{"type":'
 
 
@@ -20,6 +21,8 @@ def field_managers(data: bytes | msgspec.Raw) -> dict[str, frozenset[str]]:
     """Field manager → the fields it owns, two levels deep (`spec.replicas`, `status.conditions`), and the types of
     conditions (`status.conditions.Ready`).
 
+    A condition is whose message it has. Of one that somebody else has written over, the manager before keeps what has the same
+    value still, such as the time; that is no word of its own. Headroom itself has to know each part of a condition that it owns.
     An entry that is not in the form of structured-merge-diff's FieldsV1 is passed over.
     """
     owned: dict[str, set[str]] = {}
@@ -31,7 +34,8 @@ def field_managers(data: bytes | msgspec.Raw) -> dict[str, frozenset[str]]:
             if not names:
                 fields.add(section[2:])
             if section == _STATUS and _CONDITIONS in inner:
-                fields.update(f"status.conditions.{kind}" for kind in _condition_types(inner[_CONDITIONS]))
+                kinds = _condition_types(inner[_CONDITIONS], with_message=not is_own(entry.manager))
+                fields.update(f"status.conditions.{kind}" for kind in kinds)
     return {manager: frozenset(fields) for manager, fields in sorted(owned.items())}
 
 
@@ -52,11 +56,12 @@ def _managers(data: bytes | msgspec.Raw) -> Iterator[wire.ManagerWire]:
             continue
 
 
-def _condition_types(raw: msgspec.Raw) -> Iterator[str]:
-    """Conditions are a list that is keyed by type: `k:{"type":"Ready"}`."""
+def _condition_types(raw: msgspec.Raw, *, with_message: bool) -> Iterator[str]:
+    """Conditions are a list that is keyed by type: `k:{"type":"Ready"}`. with_message: only those of which the message is owned, or all
+    that there is."""
     fields = msgspec.json.decode(raw)
-    for step in fields if isinstance(fields, dict) else ():
-        if step.startswith(_KEYED_BY_TYPE):
+    for step, inner in fields.items() if isinstance(fields, dict) else ():
+        if step.startswith(_KEYED_BY_TYPE) and not (with_message and inner and _MESSAGE not in inner):
             try:
                 yield str(msgspec.json.decode(step[len("k:") :])["type"])
             except msgspec.MsgspecError:

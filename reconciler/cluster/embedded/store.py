@@ -85,13 +85,13 @@ class ObjectStore:
         stored = self._objects.get(ref) or Stored({}, {})
         wanted = {key: value for key, value in manifest.items() if key != "status"}
         merged = _without_conflicts(merge(stored.body, stored.owners, wanted, manager, force=force))
-        return self._admit(ref, stored, merged, manifest, dry_run=dry_run)
+        return self._admit(ref, stored, merged, manifest, by=manager, dry_run=dry_run)
 
     def apply_status(self, ref: ObjectRef, status: Body, manager: Manager, *, dry_run: bool = False) -> bool:
         """Server-side apply of the status subresource. Raises `Missing`, `Conflicting`."""
         stored = self._stored(ref)
         merged = _without_conflicts(merge(stored.body, stored.owners, {"status": status}, manager, force=True))
-        return self._admit(ref, stored, merged, stored.body, dry_run=dry_run)
+        return self._admit(ref, stored, merged, stored.body, by=manager, dry_run=dry_run)
 
     def annotate(
         self,
@@ -113,7 +113,7 @@ class ObjectStore:
         if taints:
             body["spec"] = {**(stored.body.get("spec") or {}), "taints": with_taints(stored.body, taints)}
         owners = update(stored.body, body, stored.owners, manager)
-        return self._admit(ref, stored, Merge(body, owners), stored.body, dry_run=dry_run)
+        return self._admit(ref, stored, Merge(body, owners), stored.body, by=manager, dry_run=dry_run)
 
     def delete(self, ref: ObjectRef, uid: str = "", *, dry_run: bool = False) -> bool:
         """Marks an object with finalizers, removes one without. False when it is gone already, or only a namesake with
@@ -144,7 +144,7 @@ class ObjectStore:
         manifest = {**manifest, "metadata": {**manifest.get("metadata", {}), "name": ref.name}}
         owner = Manager(manager, "Update")
         owners = {} if (ref.group, ref.kind) in _UNTRACKED else update({}, manifest, {}, owner)
-        body = self._stamped(ref, admit(ref, None, manifest), owners)
+        body = self._stamped(ref, admit(ref, None, manifest), owners, by=owner)
         self._put(ref, None, Stored(body, owners))
         return body
 
@@ -156,8 +156,9 @@ class ObjectStore:
         if body == stored.body:
             return stored.body
         tracked = (ref.group, ref.kind) not in _UNTRACKED
-        owners = update(stored.body, body, stored.owners, Manager(manager, "Update")) if tracked else stored.owners
-        self._admit(ref, stored, Merge(body, owners), stored.body, dry_run=False, trusted=True)
+        writer = Manager(manager, "Update")
+        owners = update(stored.body, body, stored.owners, writer) if tracked else stored.owners
+        self._admit(ref, stored, Merge(body, owners), stored.body, by=writer, dry_run=False, trusted=True)
         return self._objects[ref].body
 
     def remove(self, ref: ObjectRef) -> None:
@@ -173,12 +174,7 @@ class ObjectStore:
         """An object as a snapshot has it: uid, times and owners are kept where there are any."""
         resource_of(ref, self.scaled)
         rows = body.get("metadata", {}).get("managedFields") or ()
-        owners: Owners = {
-            Manager(row["manager"], row.get("operation", "Update"), row.get("subresource", "")): frozenset(
-                fields_of(row.get("fieldsV1") or {})
-            )
-            for row in rows
-        }
+        owners: Owners = {_manager(row): frozenset(fields_of(row.get("fieldsV1") or {})) for row in rows}
         self._put(ref, None, Stored(self._stamped(ref, body, owners), owners))
 
     # Inside
@@ -205,6 +201,7 @@ class ObjectStore:
         merged: Merge,
         written: Body,
         *,
+        by: Manager,
         dry_run: bool,
         trusted: bool = False,
     ) -> bool:
@@ -220,12 +217,14 @@ class ObjectStore:
         if not new and _content(body) == _content(stored.body) and merged.owners == stored.owners:
             return False
         if not dry_run:
-            stamped = self._stamped(ref, body, merged.owners, None if new else stored.body)
+            stamped = self._stamped(ref, body, merged.owners, None if new else stored.body, by=by)
             self._put(ref, None if new else stored, Stored(stamped, merged.owners))
         return True
 
-    def _stamped(self, ref: ObjectRef, body: Body, owners: Owners, before: Body | None = None) -> Body:
-        """With what the server itself writes into metadata."""
+    def _stamped(
+        self, ref: ObjectRef, body: Body, owners: Owners, before: Body | None = None, *, by: Manager | None = None
+    ) -> Body:
+        """With what the server itself writes into metadata. by: whose write it is; None for what is loaded."""
         self._version += 1
         metadata = {**(body.get("metadata") or {}), "name": ref.name, "resourceVersion": str(self._version)}
         if ref.namespace:
@@ -238,11 +237,15 @@ class ObjectStore:
             changed = before is not None and body.get("spec") != before.get("spec")
             metadata["generation"] = int(metadata.get("generation", 1)) + changed
         if owners:
+            times = {_manager(row): row["time"] for row in metadata.get("managedFields") or () if "time" in row}
+            if by is not None:
+                times[by] = stamp(self._now())
             metadata["managedFields"] = [
                 {
                     "manager": owner.name,
                     "operation": owner.operation,
                     **({"subresource": owner.subresource} if owner.subresource else {}),
+                    **({"time": times[owner]} if owner in times else {}),
                     "apiVersion": body.get("apiVersion", ""),
                     "fieldsType": "FieldsV1",
                     "fieldsV1": fields_v1(fields),
@@ -274,6 +277,10 @@ def _content(body: Body) -> Body:
     """A body without what the server alone writes."""
     own = {"resourceVersion", "managedFields", "generation"}
     return {**body, "metadata": {key: value for key, value in body.get("metadata", {}).items() if key not in own}}
+
+
+def _manager(row: Mapping[str, Any]) -> Manager:
+    return Manager(row["manager"], row.get("operation", "Update"), row.get("subresource", ""))
 
 
 def _without_conflicts(merged: Merge) -> Merge:

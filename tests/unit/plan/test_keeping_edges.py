@@ -16,9 +16,13 @@ from tests.builders import buffer_ref, demand
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
-def edges(written: float, *, native: bool = True, unplaced: int = 1, missing_since: float | None = None) -> list[float]:
+def edges(
+    written: float, *, native: bool = True, unplaced: int = 1, missing_since: float | None = None, answers: bool = False
+) -> list[float]:
     """Seconds from noon; written: minutes before noon."""
-    karpenter = ServingAutoscaler("Karpenter", "karpenter", last_write=NOON - timedelta(minutes=written))
+    karpenter = ServingAutoscaler(
+        "Karpenter", "karpenter", last_write=NOON - timedelta(minutes=written), answers=answers
+    )
     asked = replace(demand(), autoscaler=karpenter)
     if native:
         asked = replace(asked, fulfilment="native", holds_nodes=False)
@@ -36,6 +40,8 @@ def edges(written: float, *, native: bool = True, unplaced: int = 1, missing_sin
     [
         (edges(0.5, native=False), [31]),
         (edges(2, native=False), []),
+        (edges(2, native=False, answers=True), [481]),
+        (edges(10, native=False, answers=True), [16]),
         (edges(9), [61, 122]),
         (edges(9, unplaced=0), []),
         (edges(11, missing_since=20), [41]),
@@ -44,6 +50,8 @@ def edges(written: float, *, native: bool = True, unplaced: int = 1, missing_sin
     ids=[
         "to be corrected",
         "corrected by now",
+        "to be asked whether it is there",
+        "asked",
         "missing, not yet silent",
         "all there",
         "silent and missing",

@@ -235,6 +235,45 @@ def test_release_and_status_follow_what_an_autoscaler_reports_in_the_same_pass()
     assert quiet.change_set.results == (), "nobody fights over words"
 
 
+def also_served() -> World:
+    """Karpenter serves the buffer, and headroom keeps it."""
+    world = World()
+    world.run()
+    written_by(world, "karpenter", "ReadyForProvisioning", "Provisioning")
+    world.declare(fulfilment="placeholder")
+    world.run()
+    assert world.said("Fulfilment") == ("False", "AlsoServed")
+    return world
+
+
+def test_an_autoscaler_that_was_switched_off_is_found_out_though_nothing_else_happens() -> None:
+    world = also_served()
+    world.sandbox.wait(600)
+    world.cycle.run("asks")
+    world.cycle.run("waits for the answer")
+    assert world.said("Fulfilment") == ("False", "AlsoServed")
+    assert not world.is_tainted()
+    world.sandbox.wait(16)
+    world.cycle.run("no answer")
+    assert world.said("Fulfilment") is None
+    assert world.is_tainted()
+    assert (world.held(), world.said("Provisioning")) == (1, ("True", "FitsExistingCapacity"))
+
+
+def test_an_autoscaler_that_still_serves_the_buffer_answers_and_nothing_moves() -> None:
+    world = also_served()
+    for _ in range(3):
+        world.sandbox.wait(601)
+        world.cycle.run("asks")
+        written_by(world, "karpenter", "ReadyForProvisioning", "Provisioning")
+        world.sandbox.wait(16)
+        quiet = world.run()
+        assert quiet.change_set is not None
+        assert quiet.change_set.results == ()
+        assert world.said("Fulfilment") == ("False", "AlsoServed")
+        assert (world.held(), world.is_tainted(), world.nodes()) == (1, False, 1)
+
+
 def test_a_buffer_is_taken_back_once_the_autoscalers_fields_have_gone() -> None:
     world = World()
     world.run()

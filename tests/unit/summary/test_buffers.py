@@ -128,7 +128,9 @@ def test_conditions_keep_their_places_and_new_ones_come_last() -> None:
 
 
 OWNED = frozenset({"status.replicas", "status.conditions.Provisioning", "status.conditions.ReadyForProvisioning"})
-KARPENTER = ServingAutoscaler("Karpenter", "karpenter", conditions=frozenset({"Provisioning"}), last_write=NOON)
+KARPENTER = ServingAutoscaler(
+    "Karpenter", "karpenter", conditions=frozenset({"Provisioning"}), last_write=NOON, answers=True
+)
 SERVED = Condition("Fulfilment", ConditionStatus.TRUE, "ServedByAutoscaler", "Karpenter serves this buffer")
 
 
@@ -170,9 +172,14 @@ def test_a_native_buffer_that_nobody_serves_says_only_that() -> None:
 def test_two_that_keep_a_buffer_do_not_fight_over_its_words() -> None:
     both = Condition("Fulfilment", ConditionStatus.FALSE, "AlsoServed", "")
     ours = outcome(READY, FULL, both, autoscaler=KARPENTER)
-    later = NOON + timedelta(hours=1)
+    later = NOON + timedelta(minutes=10)
     agreed = {item["type"]: item for item in written(ours, theirs(), later)["conditions"]}
     assert agreed["Provisioning"]["message"] == "all 3 virtual pods", "it says the same in other words"
+    asked = {item["type"]: item for item in written(ours, theirs(), later + timedelta(seconds=1))["conditions"]}
+    assert asked["Provisioning"]["message"] == FULL.message, "one that is there will say so again"
+    silent = replace(ours, demand=replace(ours.demand, autoscaler=replace(KARPENTER, answers=False)))
+    left = {item["type"]: item for item in written(silent, theirs(), NOON + timedelta(hours=1))["conditions"]}
+    assert left["Provisioning"]["message"] == "all 3 virtual pods", "not every autoscaler would"
     wrong = theirs("False")
     young = {item["type"]: item for item in written(ours, wrong, NOON)["conditions"]}
     assert young["Provisioning"]["status"] == "False", "what it has just written is not corrected at once"

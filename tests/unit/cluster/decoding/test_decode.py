@@ -327,7 +327,11 @@ def test_a_namespace() -> None:
 
 
 def test_a_declared_kind_is_kept_whole_but_for_what_changes_with_every_write() -> None:
-    conditions: dict[str, object] = {'k:{"type":"Ready"}': {".": {}, "f:type": {}}, "k:odd": {}}
+    conditions: dict[str, object] = {
+        'k:{"type":"Ready"}': {".": {}, "f:type": {}, "f:message": {}},
+        'k:{"type":"Full"}': {".": {}, "f:type": {}, "f:status": {}},  # somebody else has given it another message
+        "k:odd": {},
+    }
     entry = managed("karpenter", {"f:status": {"f:conditions": conditions, "f:replicas": {}}})
     document = buffer(managedFields=[{**entry, "time": "2026-11-22T12:00:00Z"}, managed("kubectl", {"f:spec": {}})])
     found = value(CAPACITY_BUFFERS, document)
