@@ -31,7 +31,7 @@ def once(demand: Demand, buffer: Buffer, uid: str, filled: Mapping[str, FilledOn
     marked = replace(demand, one_shot=True)
     known = filled.get(uid) if uid else None
     if known is None:
-        return marked
+        return replace(marked, explanation=(*demand.explanation, f"{ONE_SHOT_ANNOTATION}: to be filled once"))
     left = min(known.left, demand.desired)
     said = f"{left:,} left of the {demand.desired:,} asked for"
     message = f"{ONE_SHOT_ANNOTATION}: filled at {known.filled}, {said}, not filled again"

@@ -153,7 +153,7 @@ class Tallies:
         )
         if missing:
             pods = "1 balloon pod waits" if missing == 1 else f"{missing:,} balloon pods wait"
-            counted.count_reason(UnplacedReason("balloon pods", missing, f"{pods} for a node", _FIRST))
+            counted.count_reason(UnplacedReason("balloon pods", 1, f"{pods} for a node", _FIRST))
         return counted
 
 

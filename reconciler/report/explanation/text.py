@@ -38,7 +38,8 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
         lines.append(paint("yellow", f"  {NOT_SHOWN}"))
     if outcome.unplaced:
         lines.append(paint("red", f"  {counted(outcome.unplaced, noun)} unplaced:"))
-        lines += [f"    {_cause(reason)}: {reason.example}" for reason in outcome.unplaced_reasons]
+        reasons = [f"{_cause(reason)}: {reason.example}" for reason in outcome.unplaced_reasons]
+        lines += [f"    {reason}" for reason in reasons or [service.why]]
     lines += [
         f"  {condition.type}={condition.status} {condition.reason}{f': {condition.message}' if condition.message else ''}"
         for condition in outcome.conditions

@@ -81,6 +81,8 @@ class World:
 @pytest.fixture
 def once() -> World:
     world = World(one_shot="true")
+    (outcome,) = world.cycle.plan().required_plan.demands
+    assert outcome.demand.explanation[-1] == "headroom.dev/one-shot: to be filled once"
     world.run()
     assert world.said("Provisioning") == ("True", "FitsExistingCapacity")
     return world

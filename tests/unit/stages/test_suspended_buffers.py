@@ -8,6 +8,8 @@ import yaml
 
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.refs import ObjectRef
+from reconciler.report.explanation.demand import explanation
+from reconciler.report.explanation.text import explanation_text
 from reconciler.report.plan.text import plan_text
 from reconciler.report.status.document import daemon_status_document
 from reconciler.report.status.text import daemon_status_text
@@ -94,6 +96,8 @@ def test_a_suspended_buffer_whose_room_is_used_is_called_suspended_and_not_short
     message = "headroom.dev/suspend: it stays at 4 chunks, and no other node is taken or made for it"
     assert outcome.service.why == message
     assert f"{outcome.unplaced} unplaced, suspended" in plan_text(plan, cluster="shop")
+    explained = explanation_text(explanation(plan, "CapacityBuffer/shop/web"))
+    assert f"chunks unplaced:\n    {message}\n" in explained
     told = status_of(plan)
     assert f"  suspended   CapacityBuffer/shop/web: {message}\n" in told
     assert "short" not in told
