@@ -121,7 +121,7 @@ class DemandOutcome:
     """Where one demand's chunks are.
 
     domains: by the labels of its spread constraints and pod affinity, hostname left out. on_its_way: those of `on_existing`
-    whose node is not ready to take pods yet. short_since: the buffer was short of capacity before this pass, by its status.
+    whose node is not ready to take pods yet; not_ready: whose node was ready, and is not now. short_since: the buffer was short of capacity before this pass, by its status.
     """
 
     demand: Demand
@@ -132,6 +132,7 @@ class DemandOutcome:
     conditions: tuple[Condition, ...] = ()
     domains: tuple[DomainCount, ...] = ()
     on_its_way: int = 0
+    not_ready: int = 0
     short_since: datetime | None = None
 
     @property

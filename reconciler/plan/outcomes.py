@@ -135,6 +135,7 @@ class Tallies:
             unplaced_reasons=() if demand.suspended else tally.rows(),
             conditions=conditions,
             on_its_way=tally.on_its_way,
+            not_ready=tally.not_ready,
         )
 
     def _with_balloons(self, tally: _Tally, demand: Demand) -> _Tally:

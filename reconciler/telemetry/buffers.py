@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from prometheus_client.core import GaugeMetricFamily
 
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.quantity import CPU, MEMORY
@@ -47,12 +48,25 @@ def buffers_of(outcomes: Iterable[DemandOutcome]) -> list[DemandOutcome]:
 
 def is_short(outcome: DemandOutcome) -> bool:
     """It asks for chunks that do not all have room on nodes that are ready. Suspended, it is not to get any."""
-    demand = outcome.demand
-    return (
-        bool(demand.desired)
-        and not demand.suspended
-        and any(item.type == "Provisioning" and item.status is not ConditionStatus.TRUE for item in outcome.conditions)
-    )
+    return bool(outcome.demand.desired) and not outcome.demand.suspended and _says(outcome) is False
+
+
+def _says(outcome: DemandOutcome) -> bool | None:
+    """Whether it is full, by its condition; None where nobody says."""
+    found = (item.status is ConditionStatus.TRUE for item in outcome.conditions if item.type == "Provisioning")
+    return next(found, None)
+
+
+def _part_that_is_there(outcome: DemandOutcome) -> float | None:
+    """None where it is not known: the size is not, or the buffer is left to an autoscaler that has not said anything."""
+    desired, is_full = outcome.demand.desired, _says(outcome)
+    if desired is None or (is_full is None and outcome.demand.fulfilment == Fulfilment.NATIVE):
+        return None
+    return 1.0 if is_full or not desired else _ready(outcome) / desired
+
+
+def _ready(outcome: DemandOutcome) -> int:
+    return outcome.on_existing - outcome.on_its_way - outcome.not_ready
 
 
 def buffer_gauges(
@@ -73,10 +87,16 @@ def buffer_gauges(
     )
     for outcome in buffers:
         labels = labels_of(outcome)
-        ready = outcome.on_existing - outcome.on_its_way
-        if outcome.demand.desired is not None:
-            filled.add_metric(labels, ready / outcome.demand.desired if is_short(outcome) else 1.0)
-        by_place = {"ready": ready, "coming": outcome.on_its_way, "new": outcome.on_new, "none": outcome.unplaced}
+        part = _part_that_is_there(outcome)
+        if part is not None:
+            filled.add_metric(labels, part)
+        by_place = {
+            "ready": _ready(outcome),
+            "not_ready": outcome.not_ready,
+            "coming": outcome.on_its_way,
+            "new": outcome.on_new,
+            "none": outcome.unplaced,
+        }
         for place, count in by_place.items():
             places.add_metric((*labels, place), count)
         ages.add_metric(labels, shortages.age(outcome.demand.ref, now))

@@ -103,6 +103,24 @@ def test_a_suspended_buffer_is_neither_short_nor_lacks_chunks() -> None:
     assert watched.value("headroom_buffer_shortage_age_seconds") == 0
     assert watched.value("headroom_plan_unplaced_chunks") == 0
     assert watched.value("headroom_buffer_chunks", place="none") == 3
+    assert watched.value("headroom_buffer_fill_ratio") == 0.25
+
+
+def test_what_is_on_a_node_that_is_not_ready_does_not_fill_a_buffer() -> None:
+    watched = Watched()
+    stands = outcome(4)
+    watched.see(replace(stands, not_ready=1, conditions=(SHORT,)))
+    assert watched.value("headroom_buffer_fill_ratio") == 0.75
+    places = [watched.value("headroom_buffer_chunks", place=place) for place in ("ready", "not_ready", "none")]
+    assert places == [3, 1, 0]
+
+
+def test_of_a_buffer_that_is_left_to_an_autoscaler_which_says_nothing_nobody_knows_how_full_it_is() -> None:
+    watched = Watched()
+    left = outcome(0)
+    watched.see(replace(left, demand=replace(left.demand, fulfilment="native"), conditions=()))
+    assert watched.value("headroom_buffer_fill_ratio") is None
+    assert watched.value("headroom_buffer_shortage_age_seconds") == 0
 
 
 def test_a_buffer_that_is_gone_is_gone_from_the_metrics() -> None:
