@@ -34,7 +34,7 @@ def _edges(outcome: DemandOutcome, view: ClusterView, now: datetime) -> Iterable
     ref, written = outcome.demand.ref, autoscaler.last_write
     if outcome.demand.fulfilment != Fulfilment.NATIVE:
         yield Edge(written + CORRECTED_AFTER + _MOMENT, f"{ref}: what {autoscaler.name} says of it may be corrected")
-        if autoscaler.answers:
+        if autoscaler.answers and also_served(outcome.demand):
             asked = max(written + ASKED_AFTER, now + ANSWERED_WITHIN)
             yield Edge(asked + _MOMENT, f"{ref}: {autoscaler.name} is asked whether it still serves it")
     elif outcome.unplaced and not outcome.demand.holds_nodes:

@@ -21,6 +21,7 @@ from reconciler.model.fulfilment_times import ASKED_AFTER, CORRECTED_AFTER
 from reconciler.model.marks import is_own
 from reconciler.model.pod_specs import pod_spec_of
 from reconciler.model.view import LiveObject
+from reconciler.plan.served_elsewhere import also_served
 
 _PROVISIONING = "Provisioning"
 _CONDITIONS = "status.conditions"
@@ -44,7 +45,9 @@ def buffer_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Ap
     autoscaler = outcome.demand.autoscaler
     if outcome.demand.fulfilment == Fulfilment.NATIVE:
         after = _beside(after, live, autoscaler) if autoscaler is not None or not outcome.demand.holds_nodes else after
-    elif autoscaler is not None and _is_let_be(autoscaler, now, agrees=_agrees(after, before)):
+    elif autoscaler is not None and _is_let_be(
+        autoscaler, now, agrees=_agrees(after, before), asks=also_served(outcome.demand)
+    ):
         after = _beside(after, live, autoscaler)
     after["conditions"] = _in_order(after["conditions"], before.get("conditions") or ())
     return None if _same(after, before, live) else ApplyStatus(live.ref, after)
@@ -85,12 +88,12 @@ def _agrees(after: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
 _SHARED = frozenset({"ReadyForProvisioning", _PROVISIONING})
 
 
-def _is_let_be(autoscaler: ServingAutoscaler, now: datetime, *, agrees: bool) -> bool:
+def _is_let_be(autoscaler: ServingAutoscaler, now: datetime, *, agrees: bool, asks: bool) -> bool:
     """Its words stand while they are young, and while they are right and it need not be asked whether it is still there."""
     if autoscaler.last_write is None:
         return agrees
     silent_for = now - autoscaler.last_write
-    return silent_for < CORRECTED_AFTER or (agrees and not (autoscaler.answers and silent_for > ASKED_AFTER))
+    return silent_for < CORRECTED_AFTER or (agrees and not (asks and autoscaler.answers and silent_for > ASKED_AFTER))
 
 
 def _owns(live: LiveObject, path: str) -> bool:

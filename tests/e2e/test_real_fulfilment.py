@@ -187,8 +187,8 @@ def test_there_and_back_without_losing_the_capacity(
 
         assert min(seen) >= CHUNKS, f"room while Karpenter's gate served the buffer, every half second: {list(seen)}"
 
-        # Nobody tells headroom that the gate is off. Until Karpenter's word is a minute old, the nodes carry no taint, and Karpenter
-        # may still move other pods in once.
+        # Nobody tells headroom that the gate is off. Until Karpenter's word is a minute old and wrong, or ten minutes old, the nodes
+        # carry no taint, and Karpenter may still move other pods in once, as it does here.
         empty_control_plane.restart_karpenter()
         eventually(lambda: said(shop) == ("", ""), within=180, what="headroom alone keeps the buffer", every=0.5)
         shop.wait_for_buffer("FitsExistingCapacity", within=120)

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.model.autoscalers import ServingAutoscaler
 from reconciler.model.changes import DemandOutcome
+from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.keeping_edges import keeping_edges
 from tests.builders import buffer_ref, demand
@@ -24,6 +25,9 @@ def edges(
         "Karpenter", "karpenter", last_write=NOON - timedelta(minutes=written), answers=answers
     )
     asked = replace(demand(), autoscaler=karpenter)
+    if answers:
+        also = Condition("Fulfilment", ConditionStatus.FALSE, "AlsoServed", "")
+        asked = replace(asked, conditions=(also,))
     if native:
         asked = replace(asked, fulfilment="native", holds_nodes=False)
     said = {"type": "Fulfilment", "reason": "ServedByAutoscaler"}

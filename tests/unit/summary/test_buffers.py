@@ -172,6 +172,7 @@ def test_a_native_buffer_that_nobody_serves_says_only_that() -> None:
 def test_two_that_keep_a_buffer_do_not_fight_over_its_words() -> None:
     both = Condition("Fulfilment", ConditionStatus.FALSE, "AlsoServed", "")
     ours = outcome(READY, FULL, both, autoscaler=KARPENTER)
+    ours = replace(ours, demand=replace(ours.demand, conditions=(READY, both)))
     later = NOON + timedelta(minutes=10)
     agreed = {item["type"]: item for item in written(ours, theirs(), later)["conditions"]}
     assert agreed["Provisioning"]["message"] == "all 3 virtual pods", "it says the same in other words"
