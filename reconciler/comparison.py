@@ -14,7 +14,7 @@ from reconciler.manifests import codes
 from reconciler.manifests.rendered import read_rendered
 from reconciler.manifests.transitions import refused_changes
 from reconciler.model.changes import ObjectChange, Plan
-from reconciler.model.declared import DeclaredManifest
+from reconciler.model.declared import DeclaredManifest, located
 from reconciler.model.errors import Failure
 from reconciler.model.findings import Finding
 from reconciler.model.source import SourceTree
@@ -73,6 +73,7 @@ def compare(cycle: Cycle, request: Request) -> Comparison:
         head.required_plan,
         Details(
             written=(base.written, head.written),
+            in_cluster=() if head.basis is None else head.basis.view.objects.keys(),
             refused=(*_refused(base.written, head.written), *_lowered_limits(base, head)),
             templates=_by_templates(base, head),
             spending=spent,
@@ -110,7 +111,8 @@ def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest
     for item in after:
         old = known.get(item.ref)
         for change in () if old is None else refused_changes(old.manifest, item.manifest):
-            yield Finding(code.name, code.severity, change.message, item.position, item.ref, change.path, change.hint)
+            where = item.position_of(change.path)
+            yield Finding(code.name, code.severity, change.message, where, item.ref, change.path, change.hint)
 
 
 def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
@@ -119,7 +121,7 @@ def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
         return ()
     left, right = base.basis, head.basis
     pools = left.declared.node_pools, right.declared.node_pools
-    return tuple(lowered_limits(*pools, right.view, right.instance_types))
+    return located(lowered_limits(*pools, right.view, right.instance_types), head.written)
 
 
 def _by_templates(base: PassResult, head: PassResult) -> tuple[ObjectChange, ...]:

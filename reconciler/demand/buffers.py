@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import groupby
 
 from reconciler.demand import codes
+from reconciler.demand.buffer_fields import field_of
 from reconciler.demand.chunk import virtual_pod
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.dialect_difference import difference_of_shapes
@@ -296,4 +297,4 @@ def _told(count: int | None) -> str:
 
 
 def _finding(buffer: Buffer, code: Code, message: str, hint: str) -> Finding:
-    return Finding(code.name, code.severity, message, buffer.position, buffer.ref, hint=hint)
+    return Finding(code.name, code.severity, message, buffer.position, buffer.ref, field_of(buffer, code), hint)

@@ -19,6 +19,7 @@ from reconciler.model.durations import format_duration
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.following import Following, following_of
+from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, REPLICAS_FROM_ANNOTATION
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import Schedule
@@ -111,7 +112,7 @@ class _Pass:
             return _as_it_is(buffer, live)
         sizes = self._sizes(following)
         if sizes.unknown:
-            self._hold(buffer.ref, buffer.position, sizes)
+            self._hold(following, buffer.ref, buffer.position, sizes)
             return _unsized(buffer, sizes, live)
         followed = followed_buffer(buffer, following, sizes.replicas, asleep=self._asleep(following, sizes))
         if followed.dormant:
@@ -139,7 +140,7 @@ class _Pass:
         live = self._objects.get(ref)
         sizes = self._sizes(following)
         if sizes.replicas is None:
-            self._hold(ref, item.position, sizes)
+            self._hold(following, ref, item.position, sizes)
         else:
             self.manifests[ref] = _sized_manifest(item, sizes.replicas)
         if not _is_static(live):
@@ -156,8 +157,9 @@ class _Pass:
             active is None or value_with_lead(self._schedules[active], following.lead, self._now) > 0,
         )
 
-    def _hold(self, ref: ObjectRef, position: SourcePosition | None, sizes: _Sizes) -> None:
+    def _hold(self, following: Following, ref: ObjectRef, position: SourcePosition | None, sizes: _Sizes) -> None:
         self.held.add(ref)
+        item = self.manifests.get(ref)
         code = codes.SCHEDULE_NOT_FOUND
         fate = "the size stays as it is" if ref in self._objects else "it is not made until there is one"
         for schedule in sizes.unknown:
@@ -167,7 +169,10 @@ class _Pass:
             else:
                 message = f"{schedule} is neither in the repository nor in the cluster: {fate}"
                 hint = "declare a MetricsProducer of that name, or correct the annotation"
-            self.findings.append(Finding(code.name, code.severity, message, position, ref, hint=hint))
+            annotation = REPLICAS_FROM_ANNOTATION if schedule == following.replicas_from else ACTIVE_DURING_ANNOTATION
+            path = f"metadata.annotations['{annotation}']"
+            where = position if item is None else item.position_of(path)
+            self.findings.append(Finding(code.name, code.severity, message, where, ref, path, hint))
 
 
 class NextEdges:

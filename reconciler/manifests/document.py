@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,6 +74,14 @@ def path_text(path: Sequence[str | int]) -> str:
         else:
             parts.append(f".{step}" if parts else step)
     return "".join(parts)
+
+
+_STEP = re.compile(r"\[(\d+)\]|\['(.*?)'\]|\.?([^.\[\]]+)")
+
+
+def path_of(text: str) -> Path:
+    """What `path_text` made the text of."""
+    return tuple(int(index) if index else quoted or key for index, quoted, key in _STEP.findall(text))
 
 
 def _text(value: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Document, Path, path_text
+from reconciler.manifests.document import Document, Path, path_of, path_text
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition
 
@@ -73,6 +73,10 @@ class Inspection:
 
     def position_of(self, path: Path) -> SourcePosition:
         return self.document.position_of(self.written_path(path))
+
+    def place(self, path: str) -> SourcePosition:
+        """Of the field that `path_text` calls so."""
+        return self.position_of(path_of(path))
 
     @property
     def failed(self) -> bool:

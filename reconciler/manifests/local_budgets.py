@@ -273,4 +273,6 @@ def budget_manifest(budget: DisruptionBudget) -> Mapping[str, Any]:
 
 def _too_many(item: DeclaredManifest, error: Invalid) -> Finding:
     code = codes.TOO_MANY_BUDGETS
-    return Finding(code.name, code.severity, error.message, item.position, item.ref, hint=error.hint)
+    return Finding(
+        code.name, code.severity, error.message, item.position, item.ref, "spec.disruption.budgets", error.hint
+    )

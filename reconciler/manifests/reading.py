@@ -106,7 +106,11 @@ def _read(document: Document) -> ReadDocument:
         inspection.report(codes.INVALID_VALUE, (), error.message, hint=error.hint)
         return _broken(inspection, kind)
     partial = typed is None and is_partial(inspection.body)
-    manifest = DeclaredManifest(inspection.ref, inspection.body, document.position, partial) if kind.applied else None
+    manifest = (
+        DeclaredManifest(inspection.ref, inspection.body, document.position, partial, inspection.place)
+        if kind.applied
+        else None
+    )
     return ReadDocument(document, kind, inspection.ref, typed, manifest, tuple(inspection.findings))
 
 

@@ -6,8 +6,11 @@ does not run when the field was absent before.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from reconciler.manifests.document import Path, path_text
 from reconciler.manifests.inspection import mapping_at
 from reconciler.model.view import Manifest
 
@@ -37,10 +40,28 @@ def refused_changes(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
 
 def _of_request(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
     return tuple(
-        RefusedChange(f"spec.{field}", f"spec.{field} cannot be changed", _NEW_NAME)
+        RefusedChange(
+            path_text(("spec", field, *_edited(old[field], new[field]))), f"spec.{field} cannot be changed", _NEW_NAME
+        )
         for field in _REQUEST_FIELDS
         if field in old and field in new and old[field] != new[field]
     )
+
+
+def _edited(old: Any, new: Any) -> Path:
+    """The way to what differs, as far as it is one place."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys: Sequence[str | int] = [key for key in new if old.get(key) != new[key]]
+        alone = len(keys) == 1 and old.keys() <= new.keys()
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        keys = [index for index, (left, right) in enumerate(zip(old, new, strict=True)) if left != right]
+        alone = len(keys) == 1
+    else:
+        return ()
+    if not alone:
+        return ()
+    before = old.get(keys[0]) if isinstance(old, Mapping) else old[keys[0]]
+    return (keys[0], *_edited(before, new[keys[0]]))
 
 
 def _of_pool(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
@@ -22,13 +22,32 @@ from reconciler.model.workloads import PriorityClass, Workload
 class DeclaredManifest:
     """One document to be applied: in the version it was written in, old spellings corrected.
 
-    partial: a NodePool without a template, of which only the fields present are applied to an existing pool.
+    position: where it begins. partial: a NodePool without a template, of which only the fields present are applied to an
+    existing pool. place: where a field of the document stands, by its path in words.
     """
 
     ref: ObjectRef
     manifest: Manifest
     position: SourcePosition
     partial: bool = False
+    place: Callable[[str], SourcePosition] | None = field(default=None, compare=False, repr=False)
+
+    def position_of(self, path: str) -> SourcePosition:
+        """Where the field stands, or its nearest parent that was written. path: `spec.disruption.budgets[0].nodes`."""
+        return self.position if self.place is None else self.place(path)
+
+
+def located(findings: Iterable[Finding], manifests: Iterable[DeclaredManifest]) -> tuple[Finding, ...]:
+    """Findings that name a field but stand at the beginning of its document, moved to the field."""
+    known = {(item.ref, item.position): item for item in manifests}
+    return tuple(_at_its_field(finding, known) for finding in findings)
+
+
+def _at_its_field(finding: Finding, known: Mapping[tuple[ObjectRef, SourcePosition], DeclaredManifest]) -> Finding:
+    if finding.ref is None or finding.position is None or not finding.path:
+        return finding
+    item = known.get((finding.ref, finding.position))
+    return finding if item is None else replace(finding, position=item.position_of(finding.path))
 
 
 _POD_TEMPLATE = "PodTemplate"

@@ -111,6 +111,7 @@ def _refusal(item: DeclaredManifest, live: LiveObject | None) -> Finding | None:
         STATIC_POOL_CHANGE,
         f"{words[0]}, and cannot become {words[1]}: Karpenter refuses to add or remove spec.replicas",
         "declare a NodePool of another name, and remove this one when its nodes are gone",
+        "spec.replicas",
     )
 
 
@@ -124,8 +125,8 @@ def pool_not_there(item: DeclaredManifest) -> Finding:
     )
 
 
-def _finding(item: DeclaredManifest, code: Code, message: str, hint: str) -> Finding:
-    return Finding(code.name, code.severity, message, item.position, item.ref, hint=hint)
+def _finding(item: DeclaredManifest, code: Code, message: str, hint: str, path: str = "") -> Finding:
+    return Finding(code.name, code.severity, message, item.position, item.ref, path, hint)
 
 
 def _change(

@@ -73,5 +73,6 @@ def _finding(pool: NodePool, nodes: int, blocked: Mapping[str, Sequence[str]]) -
         message,
         pool.position,
         ObjectRef("karpenter.sh", "NodePool", "", pool.name),
-        hint=hint,
+        "spec.replicas",
+        hint,
     )

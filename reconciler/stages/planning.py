@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from reconciler.manifests.rendered import read_rendered
 from reconciler.model.changes import Apply, Outcome, WriteResult
+from reconciler.model.declared import located
 from reconciler.plan.plan import PlanInputs, make_plan
 from reconciler.ports import Catalog
 from reconciler.render.check import checked_for_plan
@@ -56,8 +57,8 @@ class MakePlan:
         if checked.unrendered:
             unrendered = {ref: failure.message for ref, failure in checked.unrendered.items()}
             plan = make_plan(replace(inputs, unrendered=unrendered))
-        findings = sorted((*plan.findings, *checked.findings), key=lambda finding: finding.sort_key)
-        plan = replace(plan, findings=tuple(findings))
+        findings = located((*plan.findings, *checked.findings), state.repository.manifests)
+        plan = replace(plan, findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)))
         outlook = None if state.outlook is None else replace(state.outlook, new_node_pools=plan.new_node_pools)
         refused = tuple(
             WriteResult(Apply(ref, {}), Outcome.REFUSED, failure.with_hint)

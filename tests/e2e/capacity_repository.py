@@ -9,10 +9,12 @@ IDENTITY = ["-c", "user.name=e2e", "-c", "user.email=e2e@example.invalid", "-c",
 
 
 class CapacityRepository:
-    """Made empty; `push` writes files and commits them to `main`."""
+    """Made empty; `push` writes files and commits them to `main`. made: it is there already."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, made: bool = False) -> None:
         self.folder = folder
+        if made:
+            return
         folder.mkdir(parents=True)
         self._git("init", "--quiet", "--initial-branch=main")
         self.push({"README.md": "The capacity of one cluster.\n"})
@@ -29,6 +31,21 @@ class CapacityRepository:
         self._git("add", "--all")
         self._git("commit", "--quiet", "--allow-empty", "--message", "Change capacity")
         return self._git("rev-parse", "HEAD").strip()
+
+    @property
+    def url(self) -> str:
+        return self.folder.as_uri()
+
+    def snapshot(self) -> dict[str, str]:
+        """The files of the snapshot that the daemon has pushed, by name."""
+        branch = "headroom/snapshot"
+        names = self._git("ls-tree", "--name-only", branch).splitlines()
+        return {name: self._git("show", f"{branch}:{name}") for name in names}
+
+    def clone(self, folder: Path) -> CapacityRepository:
+        """As a CI job checks out `main`: with no other branch."""
+        self._git("clone", "--quiet", "--single-branch", "--branch", "main", self.url, str(folder))
+        return CapacityRepository(folder, made=True)
 
     def rename_branch(self, old: str, new: str) -> None:
         self._git("branch", "--move", old, new)

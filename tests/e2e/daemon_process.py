@@ -36,9 +36,12 @@ def install_rbac(plane: ControlPlane) -> Path:
 
 
 class DaemonProcess:
-    """`headroom run` on one repository and one kubeconfig; starts in the `with` block and ends with it."""
+    """`headroom run` on one repository and one kubeconfig; starts in the `with` block and ends with it.
 
-    def __init__(self, repository: Path, kubeconfig: Path, work: Path, **settings: str) -> None:
+    repository: a folder, or a URL, which it can push to.
+    """
+
+    def __init__(self, repository: Path | str, kubeconfig: Path, work: Path, **settings: str) -> None:
         self._repository = repository
         self._kubeconfig = kubeconfig
         self._work = work

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +14,7 @@ from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import condition
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import USER, DaemonProcess
-from tests.e2e.shop import BUFFER_OF_FOUR, CLAIM, NODE_POOL, Shop
+from tests.e2e.shop import BUFFER_OF_FOUR, CLAIM, NODE_POOL, Shop, deployment
 
 pytestmark = pytest.mark.e2e
 
@@ -174,3 +178,55 @@ def test_a_vanished_branch_deletes_nothing_and_heals_by_itself(
         repository.rename_branch("elsewhere", "main")
         eventually(lambda: not warm.status()["stalled"], within=60, what="the stall is over", every=0.5)
         assert shop.buffer()
+
+
+def test_a_job_without_the_cluster_plans_on_the_snapshot_that_the_daemon_pushes(
+    shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path, empty_control_plane: ControlPlane
+) -> None:
+    secret = "hunter2"
+    web = deployment()
+    web["metadata"]["annotations"] = {"example.com/note": secret}
+    web["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": secret}]
+    shop.api.apply(web)
+    metadata = {"name": "web", "namespace": "shop"}
+    shop.api.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"password": secret}})
+    repository.push({"nodepool.yaml": NODE_POOL, "buffers/web.yaml": BUFFER_OF_FOUR})
+    mark = empty_control_plane.audit_mark()
+    with DaemonProcess(repository.url, kubeconfig, tmp_path, snapshot_publish="true", snapshot_interval="1s") as daemon:
+        eventually(lambda: len(shop.running()) == 10, within=120, what="the ten web pods run", every=0.5)
+        shop.wait_for_buffer("FitsExistingCapacity")
+
+        def published() -> set[str]:
+            files = repository.snapshot()
+            pods = [pod["spec"].get("nodeName") for pod in json.loads(files["pods.json"])["items"]]
+            assert pods.count(None) == 0
+            assert len(pods) == 10
+            nodes = {node["metadata"]["name"] for node in json.loads(files["nodes.json"])["items"]}
+            assert nodes == {node["metadata"]["name"] for node in shop.api.list("v1", "Node")}
+            return nodes
+
+        nodes = eventually(published, within=60, what="the snapshot has the nodes and the pods on them", every=0.5)
+        rests = 'headroom_snapshots_total{result="unchanged"}'
+        eventually(lambda: rests in daemon.fetch("/metrics"), within=60, what="nothing is pushed at rest", every=0.5)
+    assert [name for name, text in repository.snapshot().items() if secret in text] == []
+    asked = [event for event in empty_control_plane.audit_events(since=mark) if event.user == USER]
+    assert [event for event in asked if event.resource == "secrets"] == []
+
+    job = repository.clone(tmp_path / "job")
+    job.push({"buffers/web.yaml": BUFFER_OF_FOUR.replace("percentage: 40", "percentage: 80")})
+    changed = without_a_cluster(job, "diff", "origin/main..HEAD")
+    assert "CapacityBuffer/shop/web: 4 → 8 chunks" in changed.stdout, changed.stdout
+    assert "planned on published:headroom/snapshot, as of " in changed.stderr
+    explained = without_a_cluster(job, "explain", "CapacityBuffer/shop/web")
+    assert any(node in explained.stdout for node in nodes), explained.stdout
+
+
+def without_a_cluster(job: CapacityRepository, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("headroom")), *words],
+        cwd=job.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.environ["PATH"], "HOME": str(job.folder.parent)},
+    )

@@ -6,7 +6,7 @@ Called by `headroom diff`. Both plans start from the same cluster, so whatever b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from reconciler.model.changes import (
@@ -34,6 +34,8 @@ class Details:
     the API server would refuse. The rest is as in `Difference`."""
 
     written: tuple[Sequence[DeclaredManifest], Sequence[DeclaredManifest]] | None = None
+    in_cluster: Collection[ObjectRef] = ()
+    """Objects that are there at present."""
     refused: tuple[Finding, ...] = ()
     templates: tuple[ObjectChange, ...] = ()
     spending: tuple[Spending, Spending] | None = None
@@ -132,7 +134,7 @@ def difference(base: Plan, head: Plan, details: Details | None = None) -> Differ
     if more.written is None:
         objects = object_differences(base.objects, head.objects)
     else:
-        objects = written_differences(*more.written, base.objects, head.objects)
+        objects = written_differences(*more.written, base.objects, head.objects, more.in_cluster)
     return Difference(
         base=base,
         head=head,

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from reconciler.report.difference.difference import Difference
-from reconciler.report.difference.shortfall import loss_words
+from reconciler.report.difference.shortfall import Loss, loss_words
+from reconciler.report.service import NOT_SHOWN
 from reconciler.report.words import counted, dollars, moment, signed_dollars
+
+_FIRST_ONE = (
+    "; headroom keeps them at present. Merge a small buffer that is native from the start first: this bound lets it pass,"
+    " and its status shows whether one does"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
     """None, False: no bound. max_monthly_increase: USD over 30 days; max_new_nodes: at any time of them; no_unplaced: no chunk
-    may lack a place that the base has one for."""
+    may lose or lack its place, nor be handed from headroom to an autoscaler of which the cluster shows nothing."""
 
     max_monthly_increase: float | None = None
     max_new_nodes: int | None = None
@@ -41,5 +47,16 @@ class Gates:
             found.append(f"up to {counted(peak.count, 'new node')} from {moment(peak.at, zone)}; {allowed}")
         if self.no_unplaced:
             for ref, loss in sorted(cost.shortfalls().items()):
-                found += [f"{ref}: {words}" for words in loss_words(loss, zone)]
+                found += [f"{ref}: {_with_way_out(words)}" for words in loss_words(_bounded(loss), zone)]
         return tuple(found)
+
+
+def _with_way_out(words: str) -> str:
+    return f"{words}{_FIRST_ONE}" if words.endswith(NOT_SHOWN) else words
+
+
+def _bounded(loss: Loss) -> Loss:
+    """Of what is left to an autoscaler, only what headroom keeps at present: the first buffer that is native from the start
+    could not be merged otherwise, and before it is, no autoscaler can show that it serves buffers."""
+    first, worst = (replace(short, unsure=short.handed_over) for short in (loss.first, loss.worst))
+    return replace(loss, first=first, worst=worst)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -32,10 +32,12 @@ def written_differences(
     after: Iterable[DeclaredManifest],
     base: Iterable[ObjectChange],
     head: Iterable[ObjectChange],
+    in_cluster: Collection[ObjectRef],
 ) -> tuple[ObjectChange, ...]:
     """The same from the documents as they are written, whatever is compiled or sized from them before it is applied.
 
     base, head: what each side's plan changes on the cluster, which tells what becomes of a document that is removed.
+    in_cluster: objects that are there at present.
     """
     left, right = {item.ref: item for item in before}, {item.ref: item for item in after}
     undone, done = {change.ref: change for change in base}, {change.ref: change for change in head}
@@ -44,7 +46,7 @@ def written_differences(
         old, new = left.get(ref), right.get(ref)
         if new is None:
             assert old is not None
-            found.append(_removed(old, undone.get(ref), done.get(ref)))
+            found.append(_removed(old, undone.get(ref), done.get(ref), is_there=ref in in_cluster))
         elif old is None:
             change = done.get(ref)
             fallback = ObjectChange(ref, Action.CREATE, (), new.manifest, new.position, "declared")
@@ -66,7 +68,9 @@ def document_changes(pairs: Iterable[tuple[ObjectRef, Manifest, Manifest]], reas
     return tuple(found)
 
 
-def _removed(old: DeclaredManifest, base: ObjectChange | None, head: ObjectChange | None) -> ObjectChange:
+def _removed(
+    old: DeclaredManifest, base: ObjectChange | None, head: ObjectChange | None, *, is_there: bool
+) -> ObjectChange:
     """Deleted, never made, or left in the cluster; the head's plan says which."""
     if head is not None and head.action is Action.DELETE:
         return ObjectChange(old.ref, Action.DELETE, (), None, old.position, "no longer declared")
@@ -76,6 +80,8 @@ def _removed(old: DeclaredManifest, base: ObjectChange | None, head: ObjectChang
         )
     if head is not None:
         return head
+    if not is_there:
+        return ObjectChange(old.ref, Action.DELETE, (), None, old.position, "no longer declared; not in this cluster")
     return ObjectChange(old.ref, Action.KEEP, (), None, old.position, "no longer declared; it stays in the cluster")
 
 

@@ -14,14 +14,15 @@ from reconciler.report.words import counted, moment
 class Shortfall:
     """losing: chunks that have a place before and none after. lacking: others that are asked for and have none, beyond those of before.
 
-    unready: it is not ready, and was not so before. unsure: chunks that are handed to an autoscaler of which the cluster shows nothing.
-    True where there is anything of it.
+    unready: it is not ready, and was not so before. unsure: chunks that are left to an autoscaler of which the cluster shows nothing;
+    handed_over: those of them that have a place before. True where there is anything of it.
     """
 
     losing: int = 0
     lacking: int = 0
     unready: bool = False
     unsure: int = 0
+    handed_over: int = 0
     why: str = ""
 
     @property
@@ -53,7 +54,7 @@ def shortfall(before: Service | None, after: Service | None) -> Shortfall:
     losing = max(0, min(old.served, after.wanted or 0) - after.served)
     newly = max(0, after.missing - old.missing)
     unsure = 0 if after.certain or not old.certain else after.served
-    return Shortfall(losing, max(0, newly - losing), unsure=unsure, why=after.why)
+    return Shortfall(losing, max(0, newly - losing), unsure=unsure, handed_over=min(unsure, old.served), why=after.why)
 
 
 def short_words(short: Shortfall, when: str, later: str = "") -> list[str]:

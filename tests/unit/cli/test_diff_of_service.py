@@ -141,11 +141,26 @@ def test_an_autoscaler_that_nothing_shows_cannot_be_relied_on(folders: Folders) 
     assert (
         "whether 20 chunks have a place cannot be told: nothing in the cluster shows that an autoscaler" in done.stderr
     )
+    assert "20 chunks left to an autoscaler that nothing in the cluster shows" in done.stdout.splitlines()[1]
+    assert "Merge a small buffer that is native from the start first" in done.stderr
     assert "Look at what is left to an autoscaler before you merge." in folders.diff(after).stdout
     folders.lists["capacitybuffers"] = [served_by_karpenter("other")]
     told = folders.diff(after, "--no-unplaced")
     assert told.return_value == 1, told.output
     assert "CapacityBuffer/shop/web kept by Karpenter" in told.stdout.splitlines()[1]
+
+
+def test_the_first_buffer_that_is_native_from_the_start_keeps_the_bound(folders: Folders) -> None:
+    """It could never be merged, since only a buffer in the cluster shows that an autoscaler serves one."""
+    before = {"pool.yaml": POOL, "shape.yaml": SHAPE, "web.yaml": ""}
+    done = folders.diff(START | {"web.yaml": buffer(kept_by="native")}, "--no-unplaced", before=before)
+    assert done.return_value == 1, done.output
+    assert "20 chunks left to an autoscaler that nothing in the cluster shows" in done.stdout.splitlines()[1]
+    assert done.stdout.splitlines()[-1] == "Look at what is left to an autoscaler before you merge."
+    # Of one that grows as it is handed over, what headroom keeps at present counts.
+    done = folders.diff(START | {"web.yaml": buffer(30, kept_by="native")}, "--no-unplaced")
+    assert done.return_value == 3, done.output
+    assert "whether 20 chunks have a place cannot be told" in done.stderr
 
 
 def test_balloon_pods_have_the_room_that_is_free(folders: Folders) -> None:

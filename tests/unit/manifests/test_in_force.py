@@ -88,7 +88,7 @@ def test_an_edited_request_is_a_finding_and_stays_as_it_is() -> None:
     }
     found = forms(REQUEST, (REQUEST_REF, live))
     (finding,) = found.findings
-    assert (finding.code, finding.path) == ("immutable-field", "spec.podSets")
+    assert (finding.code, finding.path) == ("immutable-field", "spec.podSets[0].count")
     assert "new name" in finding.hint
     assert found.repository.manifests == ()
     assert REQUEST_REF in found.repository.broken

@@ -4,7 +4,7 @@ from typing import Any
 
 from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import DeclaredManifest
-from reconciler.model.refs import SourcePosition
+from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.report.difference.objects import object_differences, written_differences
 from reconciler.report.paint import plain
 from reconciler.report.plan.objects import object_lines
@@ -37,14 +37,17 @@ def test_a_document_that_is_removed_says_what_becomes_of_its_object() -> None:
     document = DeclaredManifest(WEB, {}, SourcePosition("web.yaml", 1, 1))
     gone = ObjectChange(WEB, Action.DELETE, reason="no longer declared")
 
-    def told(base: list[ObjectChange], head: list[ObjectChange]) -> tuple[Action, str]:
-        (change,) = written_differences([document], [], base, head)
+    def told(
+        base: list[ObjectChange], head: list[ObjectChange], in_cluster: tuple[ObjectRef, ...] = (WEB,)
+    ) -> tuple[Action, str]:
+        (change,) = written_differences([document], [], base, head, in_cluster)
         return change.action, change.reason
 
     assert told([], [gone]) == (Action.DELETE, "no longer declared")
     assert told([created(replicas=2)], []) == (Action.DELETE, "no longer declared; not in this cluster yet")
     assert told([], []) == (Action.KEEP, "no longer declared; it stays in the cluster")
-    (kept,) = written_differences([document], [], [], [])
+    assert told([], [], ()) == (Action.DELETE, "no longer declared; not in this cluster")
+    (kept,) = written_differences([document], [], [], [], (WEB,))
     assert object_lines(kept, plain) == [
         "  = CapacityBuffer/shop/web: no longer declared; it stays in the cluster  web.yaml:1"
     ]
