@@ -17,7 +17,7 @@ _MOST = 5_000
 _AT_ONCE = 100
 """Commits of one command, which must end within the time limit."""
 _ARMORED_KEYS = re.compile(
-    rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\s*?\n(?:[^\n]*:[^\n]*\n)*\s*\n(.*?)(?:\n=[^\n]*)?\n-----END PGP PUBLIC KEY BLOCK-----",
+    rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\s*?\n(?:[^\n:]*:[^\n]*\n)*\s*\n(.*?)(?:\n=[^\n]*)?\n-----END PGP PUBLIC KEY BLOCK-----",
     re.DOTALL,
 )
 

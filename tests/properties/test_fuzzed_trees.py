@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import shutil
 import subprocess
 import zlib
 from datetime import timedelta
@@ -128,6 +129,7 @@ def test_a_tree_is_read_or_is_a_stall_with_a_reason(batch: int, tmp_path: Path) 
             timeout=timedelta(seconds=60), limits=LIMITS,
         )  # fmt: skip
         tree = outcome(source)
+        shutil.rmtree(folder)
         if isinstance(tree, Stalled):
             assert tree.reason, seed
             assert tree.message.isprintable(), seed
