@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from reconciler.model.errors import Invalid
 from reconciler.settings import Settings
 from reconciler.wiring import snapshot_publisher
 from reconciler.wiring.snapshot_publisher import SnapshotPublisher
+from tests import headroom_command
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 
@@ -100,14 +100,8 @@ def diff(folder: Path, *words: str, now: datetime = NOW) -> subprocess.Completed
 
 
 def headroom(folder: Path, *words: str, now: datetime = NOW) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "reconciler", *words, f"--now={now.isoformat()}"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder.parent), "PYTHONPATH": str(ROOT)},
-    )
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder.parent)}
+    return headroom_command.headroom(*words, f"--now={now.isoformat()}", folder=folder, environment=environment)
 
 
 def test_a_snapshot_is_one_commit_that_is_replaced_only_when_the_cluster_differs(published: Published) -> None:

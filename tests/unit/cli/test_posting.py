@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import headroom_command
 from tests.fakes.forge_server import Fault, ForgeServer
 from tests.fakes.github_api import GitHubState
 
@@ -37,14 +37,8 @@ def forge() -> Iterator[ForgeServer]:
 
 
 def diff(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "reconciler", "diff", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT), **environment},
-    )
+    base = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    return headroom_command.headroom("diff", *words, folder=folder, environment={**base, **environment})
 
 
 def on(forge: ForgeServer) -> dict[str, str]:
