@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
+from typing import Self
 
 _PERSON = {
     "GIT_AUTHOR_NAME": "Anna",
@@ -15,6 +18,7 @@ _PERSON = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
 }
+_NO_UPKEEP = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[receive]\n\tautogc = false\n"
 
 
 class GitRepository:
@@ -24,14 +28,35 @@ class GitRepository:
     """
 
     def __init__(self, folder: Path, *, filters: bool = True) -> None:
-        self.work = folder / "work"
-        self.served = folder / "served"
-        self.remote = self.served / "capacity.git"
+        self._folder = folder
         self._minutes = 0
         self.remote.mkdir(parents=True)
-        self.git("init", "--quiet", "--bare", "--initial-branch=main", str(self.remote), at=folder)
-        self.git("config", "uploadpack.allowFilter", str(filters).lower(), at=self.remote)
-        self.git("init", "--quiet", "--initial-branch=main", str(self.work), at=folder)
+        # No upkeep, for which each commit and push would start processes.
+        settings = f"[uploadpack]\n\tallowFilter = {str(filters).lower()}\n{_NO_UPKEEP}"
+        for kept, words, text in ((self.remote, ["--bare"], settings), (self.work, [], _NO_UPKEEP)):
+            self.git("init", "--quiet", "--template=", "--initial-branch=main", *words, str(kept), at=folder)
+            with (kept / ("config" if words else ".git/config")).open("a") as file:
+                file.write(text)
+
+    def copied_to(self, folder: Path) -> Self:
+        """The same history elsewhere: cheaper than to commit it once more."""
+        for kept in ("work", "served"):
+            shutil.copytree(self._folder / kept, folder / kept)
+        made = copy(self)
+        made._folder = folder
+        return made
+
+    @property
+    def work(self) -> Path:
+        return self._folder / "work"
+
+    @property
+    def served(self) -> Path:
+        return self._folder / "served"
+
+    @property
+    def remote(self) -> Path:
+        return self.served / "capacity.git"
 
     @property
     def url(self) -> str:

@@ -21,12 +21,17 @@ from tests.integration.git_repository import GitRepository
 HOLD = timedelta(minutes=10)
 
 
-@pytest.fixture(params=[True, False], ids=["filtering", "plain"])
-def repository(tmp_path: Path, request: pytest.FixtureRequest) -> GitRepository:
-    repository = GitRepository(tmp_path, filters=request.param)
+@pytest.fixture(scope="module", params=[True, False], ids=["filtering", "plain"])
+def five_commits(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> GitRepository:
+    repository = GitRepository(tmp_path_factory.mktemp("five_commits"), filters=request.param)
     for number in range(5):
         repository.push({"pool.yaml": f"pool {number}"})
     return repository
+
+
+@pytest.fixture
+def repository(five_commits: GitRepository, tmp_path: Path) -> GitRepository:
+    return five_commits.copied_to(tmp_path)
 
 
 @pytest.fixture

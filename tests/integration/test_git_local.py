@@ -30,11 +30,16 @@ exec sh -c "$*"
 """
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> GitRepository:
-    repository = GitRepository(tmp_path)
+@pytest.fixture(scope="module")
+def one_commit(tmp_path_factory: pytest.TempPathFactory) -> GitRepository:
+    repository = GitRepository(tmp_path_factory.mktemp("one_commit"))
     repository.push({"pool.yaml": "one", "clusters/a/own.yaml": "own"})
     return repository
+
+
+@pytest.fixture
+def repository(one_commit: GitRepository, tmp_path: Path) -> GitRepository:
+    return one_commit.copied_to(tmp_path)
 
 
 @pytest.fixture
@@ -172,7 +177,7 @@ def test_a_copy_that_is_damaged_between_polls(repository: GitRepository, tmp_pat
     assert (tree.files, tree.stalled, tree.rewound) == ({**before, "pool.yaml": b"two"}, None, False)
 
 
-@pytest.mark.parametrize("kept", [0, 1, 12, 40, 200, 1_000])
+@pytest.mark.parametrize("kept", [0, 12, 40, 1_000])
 def test_a_pack_that_was_cut_off_before_a_restart(
     kept: int, repository: GitRepository, tmp_path: Path, clock: ManualClock
 ) -> None:
@@ -238,7 +243,7 @@ def test_without_a_state_folder_nothing_is_left_behind(
     assert list(temporary.iterdir()) == []
 
 
-def test_open_files_processes_and_packs_stay_flat_over_200_polls(
+def test_open_files_processes_and_packs_stay_flat_over_60_polls(
     repository: GitRepository, tmp_path: Path, clock: ManualClock
 ) -> None:
     source = GitSource(repository.url, clock=clock, state=tmp_path / "state")
@@ -249,12 +254,12 @@ def test_open_files_processes_and_packs_stay_flat_over_200_polls(
 
     source.read()
     before = figures()
-    for number in range(200):
-        if number % 10 == 0:
+    for number in range(60):
+        if number % 3 == 0:
             repository.push({"pool.yaml": f"pool {number}"})
         clock.advance(60)
         tree = source.read()
-        assert (tree.files["pool.yaml"], tree.stalled) == (f"pool {number - number % 10}".encode(), None)
+        assert (tree.files["pool.yaml"], tree.stalled) == (f"pool {number - number % 3}".encode(), None)
     assert figures() == before
     assert len(list(tmp_path.glob("state/*/repository.git/objects/pack/*.pack"))) <= 45
 
