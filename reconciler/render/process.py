@@ -21,8 +21,10 @@ from weakref import finalize
 from reconciler.model.errors import Transient
 from reconciler.render.channel import encoded, receive
 
+SECONDS = 2.0
+"""Of processor time for one template; a NodeClaim takes a thousandth of that."""
 PATIENCE = 60.0
-"""Seconds to wait for an answer. The worker's own limit counts processor time, of which a stopped process uses none."""
+"""Seconds to wait for an answer. The limit above counts processor time, of which a stopped process uses none."""
 _PLACE = re.compile(r'File "headroom-template-(\d+)", line (\d+)')
 
 
@@ -94,7 +96,7 @@ class _Worker:
 
     def __init__(self) -> None:
         """Raises `Transient` when the machine has no room for another process."""
-        command = [sys.executable, "-P", "-W", "ignore", "-m", "reconciler.render.worker"]
+        command = [sys.executable, "-P", "-W", "ignore", "-m", "reconciler.render.worker", str(SECONDS)]
         environment = {"PYTHONPATH": _import_path(), "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             errors: IO[bytes] = TemporaryFile()  # noqa: SIM115 - closed with the process

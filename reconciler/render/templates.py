@@ -7,6 +7,7 @@ from typing import Any
 
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import SourcePosition
+from reconciler.render import process as rendering
 from reconciler.render.process import BreachError, RenderProcess
 
 SUFFIX = ".j2"
@@ -97,7 +98,7 @@ class DocumentTemplates:
         return self._failure(
             at,
             breach.line,
-            "it takes more than 2 seconds of processor time",
+            f"it takes more than {rendering.SECONDS:g} seconds of processor time",
             hint=_LOOPS,
         )
 

@@ -1,4 +1,6 @@
-"""The process that renders documents, started by process.py: `python -m reconciler.render.worker`, with a socket as standard input.
+"""The process that renders documents, started by process.py: `python -m reconciler.render.worker SECONDS`.
+
+Its standard input is a socket; a template may take that many seconds of processor time.
 
 Its kernel limits hold whatever a template does, also inside one endless operation that no Python code could interrupt.
 """
@@ -20,8 +22,6 @@ from jinja2.exceptions import SecurityError
 from reconciler.render.channel import encoded, receive
 from reconciler.render.environment import Sandbox, TooLongError, bounded, place_of
 
-SECONDS = 2.0
-"""Of processor time for one template; a NodeClaim takes a thousandth of that."""
 MEMORY = 256 * 2**20
 """Bytes of address space, of which Python and Jinja2 take some 40 MiB."""
 _LAST_WORDS = 2**16
@@ -30,6 +30,7 @@ _LAST_WORDS = 2**16
 
 def main() -> None:
     """Answers requests until the other side closes the socket, at the latest by ending."""
+    seconds = float(sys.argv[1])
     _bind_limits()
     with socket.socket(fileno=sys.stdin.fileno()) as channel:
         sandbox = Sandbox({})
@@ -40,10 +41,10 @@ def main() -> None:
                 sandbox = Sandbox(request["sources"])
                 continue
             # Unless it is stopped before, the timer ends this process, after a traceback.
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, seconds)
             answer = _answer(sandbox, names, request)
             left, _ = signal.setitimer(signal.ITIMER_PROF, 0)
-            channel.sendall(encoded(answer | {"seconds": SECONDS - left}))
+            channel.sendall(encoded(answer | {"seconds": seconds - left}))
 
 
 def _bind_limits() -> None:

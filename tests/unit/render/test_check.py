@@ -74,7 +74,7 @@ def test_a_template_that_hangs_is_one_finding_and_the_others_are_checked() -> No
     }
     claim, pool = told(files)
     assert claim.startswith("templates/nodeclaim.yaml.j2:2:1 template-failed")
-    assert "processor time" in claim
+    assert "it takes more than 2 seconds of processor time" in claim
     assert pool.startswith("templates/nodepool.yaml.j2:3:1 template-failed")
 
 

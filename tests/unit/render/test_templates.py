@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -16,6 +17,13 @@ from reconciler.render.process import RenderProcess
 from reconciler.render.templates import MOST_OUTPUT, DocumentTemplates, TemplateFailed
 
 LONG = "x" * 30_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def soon() -> Iterator[None]:
+    """A template has less time, so that nobody waits long for one that hangs."""
+    with patch("reconciler.render.process.SECONDS", 0.3):
+        yield
 
 
 @pytest.fixture(scope="module")
