@@ -5,8 +5,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := .headroom/demo
 
+# Empty counts as unset: compiled modules are kept, since each of the many processes that tests start reads them.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-once quick test check test-e2e bench cluster lock clean
+.PHONY: help setup demo demo-once quick test types quick-tests check test-e2e bench cluster lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,8 +39,14 @@ quick: setup ## Lint, types and unit tests of what changed since main (under a m
 test: setup ## Lint, types, contracts and every quick test (a few minutes)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@$(MAKE) --jobs=2 --no-print-directory types quick-tests
+
+# Side by side, since mypy uses one core alone.
+types:
+	$(BIN)/mypy
+
+quick-tests:
 	$(BIN)/pytest -m "not e2e and not soak and not perf" -n 2 --dist loadgroup
 
 test-e2e: setup ## Tests on the real control plane (needs Go 1.26 for the first build, about 10 minutes)

@@ -89,8 +89,13 @@ def in_backticks(source: str) -> Iterator[tuple[int, str]]:
             yield line + text[: found.start()].count("\n"), " ".join(found[1].split())
 
 
-def prose(source: str) -> Iterator[tuple[int, str]]:
+@cache
+def prose(source: str) -> tuple[tuple[int, str], ...]:
     """The comments, each block as one text, and the docstrings of a module; each with its first line."""
+    return tuple(_prose(source))
+
+
+def _prose(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, node.value.value

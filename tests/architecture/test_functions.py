@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 from tests.architecture.source_tree import ROOT, modules
@@ -67,6 +68,7 @@ def _without_folder(name: str) -> str:
     return name.rpartition("/")[2]
 
 
+@cache
 def too_large(folder: Path) -> dict[str, tuple[int, int]]:
     return {
         name: (lines, parameters)

@@ -11,6 +11,7 @@ from tests.side_by_side import group_of
 OWN = '@pytest.fixture(scope="module")\ndef plane(): ...'
 BARE = "def test_it(empty_api_server): ..."
 QUEUES = "def test_it(control_plane_with_kueue): ..."
+RULES = "from tests.architecture.source_tree import ROOT"
 WHOLE = "def test_it(shop, empty_control_plane): plane.stop_api_server()"
 
 
@@ -21,6 +22,7 @@ WHOLE = "def test_it(shop, empty_control_plane): plane.stop_api_server()"
         (BARE, "api-server"),
         (OWN + BARE, "api-server"),
         (QUEUES, "kueue"),
+        (RULES, "architecture"),
         (WHOLE, "test_it.py::test_it[1]"),
     ],
 )
