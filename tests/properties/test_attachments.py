@@ -13,7 +13,7 @@ from tests.properties.attaching_worlds import attaching_worlds
 from tests.properties.wide_volumes import waits_for_the_first, with_own_volumes
 from tests.unit.placement.worlds import World
 
-EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "80"))
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -22,7 +22,7 @@ from tests.properties.small_markets import market
 from tests.properties.small_scenarios import Scenario, scenario
 from tests.unit.placement.worlds import World, carried_out
 
-SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "200"))
+SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "120"))
 """3,000 take about four minutes on a core of their own, and all of them hold."""
 WITHIN = 1.02
 MARKETS = SCENARIOS // 3

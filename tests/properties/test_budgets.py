@@ -105,7 +105,7 @@ def minutes_open(
         minute += MINUTE
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(written=crons, duration=durations, start=starts, days=st.integers(1, 20))
 def test_windows_are_those_of_the_minute_stepper(
     written: Written, duration: timedelta, start: datetime, days: int
@@ -155,7 +155,7 @@ def test_odd_schedules_over_years(written: Written) -> None:
     assert all(written.hits(first) or first == start for first, _ in spans)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(written=crons, instant=starts)
 def test_the_next_hit_is_a_hit_and_none_is_missed(written: Written, instant: datetime) -> None:
     hit = parse_cron(written.text).next_after(instant)
@@ -200,7 +200,7 @@ states = st.integers(0, 40).flatmap(
 spans_of_days = st.tuples(starts, st.integers(1, 12 * 24 * 60)).map(lambda pair: (pair[0], pair[0] + pair[1] * MINUTE))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(pool=pools, state=states, span=spans_of_days, reason=st.sampled_from((*REASONS, "Unhealthy")))
 def test_a_span_says_at_every_instant_what_the_instant_says(
     pool: NodePool, state: PoolState, span: tuple[datetime, datetime], reason: str
@@ -246,7 +246,7 @@ def _naive_limit(budget: DisruptionBudget, total: int) -> int | None:
     return int(budget.nodes)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(pool=pools, state=states, start=starts, hours=st.integers(1, 100))
 def test_a_cell_is_the_least_of_its_spans(pool: NodePool, state: PoolState, start: datetime, hours: int) -> None:
     edges = [start + index * timedelta(hours=1) for index in range(hours + 1)]

@@ -98,7 +98,7 @@ def test_nothing_is_cheaper_than_what_is_said_to_be_the_least_possible() -> None
     assert wrong == []
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(world=wide_worlds())
 def test_no_plan_costs_less_than_it_says_is_possible(world: World) -> None:
     placement = world.under(optimal=True).placed()

@@ -61,7 +61,7 @@ def documents() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes(content: bytes) -> None:
     files = {"a.yaml": content, "b.json": content}
@@ -69,7 +69,7 @@ def test_any_bytes(content: bytes) -> None:
     assert read(files).documents >= 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.text(alphabet="abkn:-[]{}&*<#|>!%\"'\\ \n\t\r?,0.~{}", max_size=60))
 def test_any_yaml_like_text(text: str) -> None:
     declared = read({"a.yaml": text.encode()})
@@ -78,7 +78,7 @@ def test_any_yaml_like_text(text: str) -> None:
         assert 1 <= finding.position.line <= text.count("\n") + text.count("\r") + 2
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(documents())
 def test_any_document_of_our_kinds(document: dict[str, Any]) -> None:
     declared = read({"a.json": json.dumps(document).encode()})
@@ -89,14 +89,14 @@ def test_any_document_of_our_kinds(document: dict[str, Any]) -> None:
     assert with_last_good(declared, declared).manifests == declared.manifests
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(documents())
 def test_any_live_object(document: dict[str, Any]) -> None:
     group = document["apiVersion"].rpartition("/")[0]
     read_live([LiveObject(ObjectRef(group, document["kind"], "shop", "x"), document)])
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.text(alphabet="0123456789+-._eExXobBOynYNaf", max_size=8))
 def test_any_scalar_is_json(text: str) -> None:
     value = resolve_plain(text)

@@ -34,7 +34,7 @@ def price(placement: Placement) -> float:
     return sum(node.price for node in placement.planned)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=worlds(), most=st.sampled_from([None, 1, 3]))
 def test_breaks_no_rule_and_is_never_dearer(world: World, most: int | None) -> None:
     fast = placed(world, optimal=False, chunks_per_node=most)
@@ -85,7 +85,7 @@ def _priced_by_zone(world: World, factors: tuple[float, ...]) -> World:
     return replace(world, instance_types=kinds)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(world=worlds(), most=st.sampled_from([None, 2]), factors=st.sampled_from([(1.0, 1.0, 1.0), (1.0, 0.7, 1.3)]))
 @example(world=KEPT_MINIMUM_TOO, most=None, factors=(1.0, 1.0, 1.0))
 def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(
@@ -108,7 +108,7 @@ def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(
     assert "were thought to" not in said
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(world=worlds(), most=st.sampled_from([None, 2]))
 def test_no_node_holds_more_of_a_demand_than_the_limit(world: World, most: int | None) -> None:
     for node in placed(world, optimal=True, chunks_per_node=most).planned:
@@ -117,7 +117,7 @@ def test_no_node_holds_more_of_a_demand_than_the_limit(world: World, most: int |
             assert most is None or asked.is_pending_pod or held <= most
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(world=worlds())
 def test_the_same_input_has_the_same_answer(world: World) -> None:
     assert placed(world, optimal=True) == placed(world, optimal=True)
@@ -153,7 +153,7 @@ def buffers_and_requests(draw: st.DrawFn) -> tuple[Demand, ...]:
     return tuple(demands)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(demands=buffers_and_requests())
 def test_buffers_and_atomic_requests_cost_little_more_than_the_least_possible(demands: tuple[Demand, ...]) -> None:
     placement = place_in_mode(
@@ -168,7 +168,7 @@ def test_buffers_and_atomic_requests_cost_little_more_than_the_least_possible(de
     assert not placement.unplaced
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_nodes_are_filled_as_full_as_can_be_in_the_order_that_is_given(data: st.DataObject) -> None:
     nodes, items, resources = (data.draw(st.integers(1, 5)) for _ in range(3))

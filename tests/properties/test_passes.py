@@ -145,7 +145,7 @@ def settled(view: ClusterView, wanted: Relaxation) -> ClusterView:
     raise AssertionError(f"still changing after {MOST_PASSES} passes")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.sampled_from(sorted(SIZES)), st.integers(0, 30), clusters)
 def test_the_capacity_of_a_buffer_is_made_once_and_then_nothing_changes(
     name: str, count: int, view: ClusterView
@@ -158,7 +158,7 @@ def test_the_capacity_of_a_buffer_is_made_once_and_then_nothing_changes(
     assert plan_for(launched(on_its_way), wanted).node_claims.create == ()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(wishes, clusters)
 def test_passes_settle_with_every_chunk_on_a_node_that_is_there(wanted: Relaxation, view: ClusterView) -> None:
     answer = plan_for(settled(view, wanted), wanted)
@@ -166,7 +166,7 @@ def test_passes_settle_with_every_chunk_on_a_node_that_is_there(wanted: Relaxati
     assert answer.cost.per_hour_after == answer.cost.per_hour_before
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(wishes, clusters)
 def test_used_capacity_is_refilled_and_an_undeclared_buffer_handed_back(wanted: Relaxation, view: ClusterView) -> None:
     there = settled(view, wanted)
@@ -181,7 +181,7 @@ def test_used_capacity_is_refilled_and_an_undeclared_buffer_handed_back(wanted: 
     assert not plan_for(back, nothing).has_changes
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(wishes, clusters, st.integers(0, 2), st.integers(1, 4))
 def test_a_buffer_that_grows_a_little_needs_few_new_nodes(
     wanted: Relaxation, view: ClusterView, which: int, more: int

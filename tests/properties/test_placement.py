@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tests.unit.placement.worlds import World, carried_out, worlds
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(world=worlds())
 def test_breaks_no_rule(world: World) -> None:
     assert world.broken_rules(world.placed()) == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(world=worlds(), seed=st.integers(0, 2**16))
 def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, seed: int) -> None:
     lots = random.Random(seed)
@@ -37,7 +37,7 @@ def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, seed: in
     assert shuffled.placed() == world.placed()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(world=worlds())
 def test_placing_again_over_what_came_of_it_changes_nothing(world: World) -> None:
     # Pending pods and demands that open no nodes may well use a node that came for another demand.
@@ -55,7 +55,7 @@ def test_placing_again_over_what_came_of_it_changes_nothing(world: World) -> Non
     assert carried_out(after, second).placed().occupied == second.occupied
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=worlds(), most=st.integers(1, 3))
 def test_no_node_holds_more_of_a_demand_than_is_allowed(world: World, most: int) -> None:
     placement = world.under(chunks_per_node=most).placed()

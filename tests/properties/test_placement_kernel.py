@@ -21,7 +21,7 @@ def placed_with(loops: Kernel, world: World, chunks_per_node: int | None) -> Pla
         return world.under(chunks_per_node=chunks_per_node, include_pending=True).placed()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(world=worlds(), most=st.sampled_from([None, 1, 3]))
 def test_the_loops_as_written_and_compiled_agree(world: World, most: int | None) -> None:
     looped = placed_with(kernel.plain(), world, most)
@@ -32,7 +32,7 @@ def test_the_loops_as_written_and_compiled_agree(world: World, most: int | None)
     assert all(type(count) is int for count in held)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(world=worlds(), most=st.sampled_from([None, 1, 3]))
 def test_the_compiled_loops_may_take_over_half_way(world: World, most: int | None) -> None:
     with patch("reconciler.placement.engine.state.CHUNKS_WORTH_COMPILING", 0):

@@ -11,7 +11,7 @@ from reconciler.placement.memory import Memory
 from tests.unit.placement.worlds import World, carried_out, worlds
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(world=worlds(), other=worlds(), gone=st.integers(0, 3))
 def test_a_pass_with_a_memory_answers_as_one_without(world: World, other: World, gone: int) -> None:
     memory = Memory()
@@ -25,7 +25,7 @@ def test_a_pass_with_a_memory_answers_as_one_without(world: World, other: World,
     assert with_pending.placed(memory) == with_pending.placed()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(world=worlds())
 def test_nothing_is_worked_out_again_when_nothing_changed(world: World) -> None:
     memory = Memory()

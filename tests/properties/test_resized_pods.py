@@ -22,7 +22,7 @@ from reconciler.model.quantity import Resources
 from tests.properties.sampling import sampled_from
 from tests.unit.cluster.documents import Document
 
-EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "75"))
 Amounts = Mapping[str, int]
 """By resource: CPUs in thousandths, others as they are."""
 GPU = "example.com/gpu"

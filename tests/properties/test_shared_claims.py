@@ -101,7 +101,7 @@ def one_more(view: ClusterView, placement: Placement) -> Iterator[Placement]:
             yield replace(placement, occupied=occupied, unplaced=rest)
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=worlds())
 def test_who_is_left_fits_on_no_node(world: tuple[ClusterView, tuple[Demand, ...]]) -> None:
     """As if each pod had volumes of its own: nothing that comes later makes room, so that who fits in the end would have fitted."""
@@ -113,7 +113,7 @@ def test_who_is_left_fits_on_no_node(world: tuple[ClusterView, tuple[Demand, ...
         assert faults(replace(view, storage=storage), apart, more) != (), more
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(world=worlds())
 def test_new_nodes_break_no_rule_and_are_the_same_with_all_loops(
     world: tuple[ClusterView, tuple[Demand, ...]],

@@ -46,7 +46,7 @@ def on_demand_only(world: World) -> World:
     return replace(world, instance_types=kinds)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=worlds(), share=SHARES, optimal=st.booleans(), only_spot=st.booleans())
 def test_breaks_no_rule_and_says_what_it_cannot_keep(
     world: World, share: float, *, optimal: bool, only_spot: bool
@@ -61,7 +61,7 @@ def test_breaks_no_rule_and_says_what_it_cannot_keep(
     assert {str(item) for item in placement.crowded} <= set(placement.assumptions)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(world=worlds(), share=SHARES)
 def test_leaves_no_chunk_without_a_place_that_had_one(world: World, share: float) -> None:
     def missing(placement: Placement) -> int:
@@ -70,7 +70,7 @@ def test_leaves_no_chunk_without_a_place_that_had_one(world: World, share: float
     assert missing(placed(spot_only(world), share)) <= missing(placed(spot_only(world), 1.0))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(world=worlds(), share=SHARES)
 def test_placements_on_demand_are_the_same_with_and_without(world: World, share: float) -> None:
     world = on_demand_only(world)
@@ -78,7 +78,7 @@ def test_placements_on_demand_are_the_same_with_and_without(world: World, share:
     assert placed(world, share) == placed(world, 1.0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(world=worlds(), share=SHARES, turn=st.integers(0, 5))
 def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, share: float, turn: int) -> None:
     def turned(things: tuple[Thing, ...]) -> tuple[Thing, ...]:
@@ -90,7 +90,7 @@ def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, share: f
     assert placed(other, share) == placed(world, share)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(world=worlds(), share=SHARES)
 def test_placing_again_over_what_came_of_it_changes_nothing(world: World, share: float) -> None:
     world = replace(spot_only(world), demands=tuple(item for item in world.demands if item.opens_nodes))
@@ -120,7 +120,7 @@ def plain(demands: tuple[Demand, ...], kinds: tuple[InstanceType, ...] = KINDS) 
     return World(ClusterView(), (node_pool(),), kinds, demands)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     counts=st.lists(st.integers(1, 60), min_size=1, max_size=3),
     sizes=st.lists(sampled_from(["500m", "1", "3"]), min_size=3, max_size=3),
@@ -155,7 +155,7 @@ def _launched(node: PlannedNode, wishes: st.DataObject | None) -> tuple[str, str
     return wishes.draw(sampled_from(node.instance_types)), wishes.draw(sampled_from(node.zones))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(count=st.integers(2, 12), share=sampled_from([0.2, 0.34, 0.5]))
 def test_a_refill_goes_where_the_demand_is_thinnest(count: int, share: float) -> None:
     """All but one node of a demand stay where they are; the one in their place takes none of their offerings beyond the share."""

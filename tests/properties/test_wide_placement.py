@@ -23,7 +23,7 @@ from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import wide_worlds
 from tests.unit.placement.worlds import World, carried_out
 
-EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "100"))
 """10,000 take some minutes."""
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -37,7 +37,7 @@ def test_breaks_no_rule(world: World) -> None:
     assert overfull(world, placement) == []
 
 
-@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 50))
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 25))
 @given(world=wide_worlds(), overlays=wide_catalogue.rival_overlays())
 def test_the_checker_finds_the_same_overlays_in_force(world: World, overlays: tuple[NodeOverlay, ...]) -> None:
     found = overlays_in_force(Problem(world.view, world.node_pools, world.instance_types, overlays=overlays))
@@ -46,7 +46,7 @@ def test_the_checker_finds_the_same_overlays_in_force(world: World, overlays: tu
     assert len(found.overlays) + len(found.left_out) == len(overlays)
 
 
-@settings(UNHURRIED, max_examples=max(EXAMPLES // 10, 40))
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 10, 20))
 @given(world=wide_worlds())
 def test_breaks_no_rule_when_it_looks_for_something_cheaper(world: World) -> None:
     fast, optimal = world.placed(), world.under(optimal=True).placed()
@@ -57,7 +57,7 @@ def test_breaks_no_rule_when_it_looks_for_something_cheaper(world: World) -> Non
     assert (optimal.occupied, optimal.unplaced) == (fast.occupied, fast.unplaced)
 
 
-@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 50))
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 25))
 @given(world=wide_worlds())
 def test_is_the_same_with_all_loops_and_each_time(world: World) -> None:
     looped = placed_with(kernel.plain(), world)
@@ -68,7 +68,7 @@ def test_is_the_same_with_all_loops_and_each_time(world: World) -> None:
     assert {type(value) for value in plain_values(looped)} <= {int, float, bool, str, type(None), Operator}
 
 
-@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 50))
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 25))
 @given(world=wide_worlds())
 def test_placing_again_over_what_came_of_it_breaks_no_rule(world: World) -> None:
     # Pending pods and demands that open no nodes may well use a node that came for another demand.
