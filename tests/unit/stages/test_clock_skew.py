@@ -54,15 +54,15 @@ class Skewed:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """counts: how many NodeClaims there were, every five seconds; made: the uids of all that ever were; result: of the last pass."""
+    """counts: how many NodeClaims there were, after each pass; made: the uids of all that ever were; result: of the last pass."""
 
     counts: list[int]
     made: set[str]
     result: PassResult
 
 
-def history(*, tells: bool, lasts: timedelta = timedelta(minutes=2), restarts: bool = False) -> History:
-    """A buffer of four nodes that live for an hour. restarts: the daemon begins anew before each pass."""
+def history(*, tells: bool, lasts: timedelta = timedelta(minutes=2), every: int = 5, restarts: bool = False) -> History:
+    """A buffer of four nodes that live for an hour. every: seconds between passes; restarts: the daemon begins anew before each pass."""
     sandbox = Sandbox(instance_types=(SMALL,))
     pool = node_pool(consolidate_after="30s")
     pool["spec"]["template"]["spec"]["expireAfter"] = "1h"
@@ -77,12 +77,12 @@ def history(*, tells: bool, lasts: timedelta = timedelta(minutes=2), restarts: b
         clock=Ahead(sandbox.clock),
     )
     counts, made = [], set()
-    for _ in range(lasts // timedelta(seconds=5)):
+    for _ in range(lasts // timedelta(seconds=every)):
         if restarts:
             skewed.restart()
         result = cycle.run("tick")
         assert result.failure is None, result.failure
-        claims = sandbox.wait(5).node_claims
+        claims = sandbox.wait(every).node_claims
         counts.append(len(claims))
         made |= {claim.uid for claim in claims}
     return History(counts, made, result)
@@ -105,6 +105,6 @@ def test_where_nobody_tells_the_time_a_node_is_as_old_as_what_was_made_since_say
 
 @pytest.mark.parametrize("tells", [True, False])
 def test_before_the_end_of_its_life_it_is_replaced_once(tells: bool) -> None:  # noqa: FBT001 - a case
-    seen = history(tells=tells, lasts=timedelta(minutes=59))
+    seen = history(tells=tells, lasts=timedelta(minutes=59), every=20)
     assert max(seen.counts) > 4
     assert len(seen.made) == 8

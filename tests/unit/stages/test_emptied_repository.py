@@ -42,11 +42,11 @@ class Shop:
             clock=self.sandbox.clock,
         )
 
-    def passes(self, seconds: int = 60) -> PassResult:
-        for _ in range(seconds // 10):
+    def passes(self, seconds: int = 60, *, every: int = 10) -> PassResult:
+        for _ in range(seconds // every):
             result = self.cycle.run("commit")
             assert result.failure is None, result.failure
-            self.sandbox.wait(10)
+            self.sandbox.wait(every)
         return result
 
     def left(self) -> int:
@@ -62,7 +62,7 @@ def test_it_stalls(files: dict[str, str], restarted: bool) -> None:  # noqa: FBT
     if restarted:
         shop.restart()
 
-    result = shop.passes(seconds=7200)
+    result = shop.passes(seconds=7200, every=120)
 
     assert shop.left() == len(FILES)
     assert result.tree is not None

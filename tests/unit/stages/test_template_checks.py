@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.changes import Apply, Outcome
+from reconciler.render.process import RenderProcess
 from reconciler.report.explanation.demand import explanation
 from reconciler.report.explanation.text import explanation_text
 from reconciler.report.plan.words import summary
@@ -18,6 +19,13 @@ from reconciler.wiring.session import Session, open_session
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples-repo"
 NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def own_render_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one test, and a template has less time in it, so that nobody waits long for one that hangs."""
+    monkeypatch.setattr("reconciler.render.templates.RenderProcess", RenderProcess)
+    monkeypatch.setattr("reconciler.render.process.SECONDS", 0.3)
 
 
 @pytest.fixture
@@ -40,10 +48,7 @@ def session(repository: Path) -> Iterator[Session]:
         yield opened
 
 
-def test_only_what_the_template_would_make_is_held_up(
-    repository: Path, session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("reconciler.render.process.SECONDS", 0.3)
+def test_only_what_the_template_would_make_is_held_up(repository: Path, session: Session) -> None:
     (repository / "templates" / "nodeclaim.yaml.j2").write_text("\n{% if 3 ** (10 ** 9) %}{% endif %}")
     for _ in range(2):  # Karpenter must have taken up the NodePools before NodeClaims are made
         result = session.cycle.run("test")
