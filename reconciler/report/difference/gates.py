@@ -18,8 +18,8 @@ _FIRST_ONE = (
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """None, False: no bound. max_monthly_increase: USD over 30 days; max_new_nodes: at any time of them; no_unplaced: no chunk
-    may lose or lack its place, nor be handed from headroom to an autoscaler of which the cluster shows nothing."""
+    """None, False: no bound. max_monthly_increase: USD over 30 days; max_new_nodes: at any time of them. no_unplaced: no chunk
+    may lose or lack its place, nor be handed to an autoscaler that nothing shows."""
 
     max_monthly_increase: float | None = None
     max_new_nodes: int | None = None
@@ -56,7 +56,7 @@ def _with_way_out(words: str) -> str:
 
 
 def _bounded(loss: Loss) -> Loss:
-    """Of what is left to an autoscaler, only what headroom keeps at present: the first buffer that is native from the start
-    could not be merged otherwise, and before it is, no autoscaler can show that it serves buffers."""
+    """Of what is left to an autoscaler, only what headroom keeps at present. No autoscaler can show itself before there is a
+    native buffer, and the first one could not be merged otherwise."""
     first, worst = (replace(short, unsure=short.handed_over) for short in (loss.first, loss.worst))
     return replace(loss, first=first, worst=worst)
