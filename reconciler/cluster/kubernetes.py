@@ -27,7 +27,6 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.ports import Event as ClusterEvent
 
-_OWN_WRITES_SECONDS = 2.0
 _HOPELESS_SECONDS = 5.0
 _JOIN_SECONDS = 5.0
 
@@ -35,7 +34,7 @@ _JOIN_SECONDS = 5.0
 class KubernetesCluster:
     """ports.Cluster for a Kubernetes API server.
 
-    sync_timeout: how long `view` waits for the first complete reading; discovery_interval: how often the server is asked
+    sync_timeout: how long `view` waits for a complete reading; discovery_interval: how often the server is asked
     what it serves, in seconds (it mostly answers that nothing changed).
     """
 
@@ -94,19 +93,19 @@ class KubernetesCluster:
         self._threads[0].start()
 
     def view(self) -> ClusterView:
-        """Waits until everything was read once, and until what this process wrote has come back."""
+        """Waits until everything was read once, and until what this process wrote has come back.
+
+        However long that takes on a busy cluster: what was just made would be taken for lost, or be made again.
+        """
         with self._moved:
             began = time.monotonic()
-            while waited := self._unsettled():
+            while waited := self._unsettled() or self._unseen():
                 left = began + self._sync_timeout - time.monotonic()
                 if self._unreachable and time.monotonic() - began > _HOPELESS_SECONDS:
                     raise Transient(self._unreachable, hint="look whether the API server runs and may be reached")
                 if left <= 0 or self._stopping.is_set():
                     raise Waiting(f"{', '.join(waited)} not read yet")
                 self._moved.wait(min(left, 0.5))
-            deadline = time.monotonic() + _OWN_WRITES_SECONDS
-            while self._awaits_own_writes() and not self._stopping.is_set() and time.monotonic() < deadline:
-                self._moved.wait(0.1)
             self._own.clear()
         self._scales.refresh()
         return self._in_time(self._store.view())
@@ -211,8 +210,13 @@ class KubernetesCluster:
             with self._moved:
                 self._own[key] = max(int(version), self._own.get(key, 0))
 
-    def _awaits_own_writes(self) -> bool:
-        return any(self._watches[key].version < version for key, version in self._own.items())
+    def _unseen(self) -> list[str]:
+        """Kinds of which own writes are not seen yet. Of one that cannot be followed a gap says so, and it is listed anew later."""
+        return sorted(
+            f"own writes of {watch.resource}"
+            for key, version in self._own.items()
+            if (watch := self._watches[key]).is_following and watch.version < version
+        )
 
 
 def kubeconfig_cluster(context: str | None, *, inventory: InventoryParent, count: Count) -> KubernetesCluster:

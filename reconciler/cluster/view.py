@@ -201,6 +201,7 @@ class ViewStore:
         return ClusterView(
             revision=str(self._revision),
             complete=not self._part("gaps", self._all_gaps),
+            unread=frozenset(topic[1] for topic in self._gaps if len(topic) > 1),
             gaps=self._part("gaps", self._all_gaps),
             nodes=self._sorted(NODES),
             node_claims=self._sorted(NODE_CLAIMS),

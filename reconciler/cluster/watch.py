@@ -60,11 +60,12 @@ class Surroundings:
 
 class ResourceWatch:
     """One kind. settled: it has been read, or why not is known and a gap says so; failure: why it is not settled yet;
-    version: the newest resourceVersion seen."""
+    version: the newest resourceVersion seen. is_following: whatever happens will be seen; if not, it is not served or a gap says why."""
 
     def __init__(self, resource: Resource, around: Surroundings) -> None:
         self.resource = resource
         self.settled = False
+        self.is_following = False
         self.failure = ""
         self.version = 0
         self._around = around
@@ -103,6 +104,7 @@ class ResourceWatch:
 
     def _absent(self) -> None:
         """Not served. No objects, if that is because nobody installed the kind; a gap if the server is not ready for it."""
+        self.is_following = False
         served = self._around.discovery.find(*self.resource.key)
         if served is not None:
             versions = ", ".join(served.versions)
@@ -132,6 +134,7 @@ class ResourceWatch:
             self._refuse(listing.refused)
         changed = self._around.store.replace(self.resource, listing.items)
         self._seen(listing.version)
+        self.is_following = True
         self._settle(changed=changed)
         return listing.version
 
@@ -196,6 +199,7 @@ class ResourceWatch:
     def _gap(self, text: str, *, settled: bool) -> None:
         changed = self._around.store.set_gap(self.resource, text)
         self.settled = settled
+        self.is_following = False
         self._around.noticed(changed)
 
     def _back_off(self) -> None:

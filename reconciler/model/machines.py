@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, NODEPOOL_LABEL, REGISTERED_LABEL, Node, NodeClaim
+from reconciler.model.nodes import (
+    HELD_ANNOTATION,
+    HOLDS_ANNOTATION,
+    NODEPOOL_LABEL,
+    REGISTERED_LABEL,
+    UNREGISTERED_TAINT,
+    Node,
+    NodeClaim,
+)
 
 _name = attrgetter("name")
 
@@ -70,10 +79,15 @@ def joined_machines(nodes: Iterable[Node], node_claims: Iterable[NodeClaim]) -> 
     """Nodes by name, each with its NodeClaim, and then by name the NodeClaims that have no node.
 
     A NodeClaim has the node with its `status.providerID`. Karpenter joins by nothing else, so two different providerIDs are
-    two machines whatever `status.nodeName` says. Where either has no providerID yet, `status.nodeName` decides.
+    two machines whatever `status.nodeName` says. Where either has no providerID yet, `status.nodeName` decides, and where a
+    NodeClaim says neither yet, the owner that the node names.
 
-    Every node is a machine, since kube-scheduler binds pods to each of two nodes that share a providerID. Their NodeClaim goes
-    with the node that it names, else with the first by name.
+    Nodes and NodeClaims are watched apart, so that a node can be seen while its NodeClaim is still as it was before the launch.
+    If it is not registered yet, nothing tells which of the pool's NodeClaims it came of. It is left out as long as there is one
+    that it can have come of, which is the same machine: it must not count twice.
+
+    Every other node is a machine, since kube-scheduler binds pods to each of two nodes that share a providerID. Their NodeClaim
+    goes with the node that it names, else with the first by name.
 
     Of several NodeClaims of one machine only one counts, so that the machine is not counted twice. One that matches by
     providerID is preferred, then one being deleted, since it takes the machine along, then the first by name.
@@ -88,8 +102,28 @@ def joined_machines(nodes: Iterable[Node], node_claims: Iterable[NodeClaim]) -> 
             others.append(claim)
         elif node.name not in claim_of or _preference(claim, node) < _preference(claim_of[node.name], node):
             claim_of[node.name] = claim
-    machines = [Machine(node, claim_of.pop(node.name, None)) for node in by_name]
+    early = _early_nodes((node for node in by_name if node.name not in claim_of), others)
+    machines = [Machine(node, claim_of.pop(node.name, None)) for node in by_name if node.name not in early]
     return (*machines, *(Machine(None, claim) for claim in _one_per_machine(others)))
+
+
+def _early_nodes(alone: Iterable[Node], without_node: Iterable[NodeClaim]) -> frozenset[str]:
+    """Names of nodes whose NodeClaim does not tell yet that it was launched. Both: by name, and joined with nothing."""
+    launching = Counter(
+        claim.label(NODEPOOL_LABEL) or "" for claim in without_node if not (claim.provider_id or claim.node_name)
+    )
+    early = []
+    for node in alone if launching else ():
+        pool = node.label(NODEPOOL_LABEL) or ""
+        if launching[pool] and _is_unregistered(node):
+            launching[pool] -= 1
+            early.append(node.name)
+    return frozenset(early)
+
+
+def _is_unregistered(node: Node) -> bool:
+    tainted = any(taint.key == UNREGISTERED_TAINT for taint in node.taints)
+    return tainted and node.label(REGISTERED_LABEL) != "true"
 
 
 class _NodeIndex:
@@ -97,11 +131,16 @@ class _NodeIndex:
         """nodes: by name."""
         self._by_name: Mapping[str, Node] = {node.name: node for node in nodes}
         self._by_provider_id: dict[str, Node] = {}
+        self._by_owner: dict[str, Node] = {}
         for node in nodes:
             if node.provider_id:
                 self._by_provider_id.setdefault(node.provider_id, node)
+            if node.node_claim_uid:
+                self._by_owner.setdefault(node.node_claim_uid, node)
 
     def node_of(self, claim: NodeClaim) -> Node | None:
+        if not claim.provider_id and not claim.node_name:
+            return self._by_owner.get(claim.uid)
         named = self._by_name.get(claim.node_name or "")
         if not claim.provider_id or (named is not None and named.provider_id == claim.provider_id):
             return named

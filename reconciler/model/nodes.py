@@ -53,7 +53,7 @@ class NodeClassRef:
 @dataclass(frozen=True, slots=True)
 class Node:
     """A node of the cluster. annotations: only those that headroom acts on. ready_changed: when it last became ready, or
-    ceased to be."""
+    ceased to be. node_claim_uid: of the NodeClaim that it belongs to, as Karpenter writes it there at registration."""
 
     name: str
     allocatable: Resources
@@ -68,6 +68,7 @@ class Node:
     deleting: bool = False
     created: datetime | None = None
     ready_changed: datetime | None = None
+    node_claim_uid: str = ""
 
     def label(self, key: str) -> str | None:
         """The label's value; None where the node has none of that name."""

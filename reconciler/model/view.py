@@ -92,8 +92,8 @@ class PodDisruptionBudget:
 class ClusterView:
     """revision: changes whenever anything in the view does; equal revisions mean equal views.
 
-    complete False: something could not be read (`gaps` says what); then nothing may be deleted or released. Every tuple is
-    sorted by namespace and name. apis: (group, kind) → versions served, preferred first; empty where unknown (offline).
+    complete False: something could not be read (`gaps` says what); then nothing may be deleted or released. unread: kinds of
+    which something could not be read: what is missing of them is not known to be gone. Every tuple is sorted by namespace and name. apis: (group, kind) → versions served, preferred first; empty where unknown (offline).
     catalog: instance types that came with the cluster (a snapshot's, the embedded cluster's), else empty. reduced: objects
     may lack fields that planning does not need (a snapshot leaves them out), so that an absent field says nothing.
     findings: what the user should know of where the view comes from (files of a snapshot that are not read). nominated: pods for
@@ -105,6 +105,7 @@ class ClusterView:
 
     revision: str = ""
     complete: bool = True
+    unread: frozenset[str] = frozenset()
     gaps: tuple[str, ...] = ()
     nodes: tuple[Node, ...] = ()
     node_claims: tuple[NodeClaim, ...] = ()

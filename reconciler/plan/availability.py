@@ -11,7 +11,8 @@ class Availability:
 
     ready: on nodes that take pods now. coming: on nodes on their way. not_ready: on nodes that were ready, are not now, and are
     waited for. new: on nodes that the plan makes. cut: a cap keeps them waiting, in words. sold_out: what cannot be had now and
-    until when. why: what stood in the way of the others.
+    until when. why: what stood in the way of the others. unread: what of the cluster cannot be read, so that the others may be
+    there after all.
     """
 
     ready: int = 0
@@ -22,3 +23,4 @@ class Availability:
     cut: str = ""
     sold_out: str = ""
     why: str = ""
+    unread: str = ""

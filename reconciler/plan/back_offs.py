@@ -138,14 +138,19 @@ def without_launches(memory: Mapping[str, Any], names: Iterable[str]) -> dict[st
 
 
 def launch_record(view: ClusterView, now: datetime) -> LaunchRecord:
-    """Compares what was being launched when the inventory was last written with what is there now."""
+    """Compares what was being launched when the inventory was last written with what is there now.
+
+    Where NodeClaims cannot be read, one that is missing may be there all the same: it counts as on its way until that is known.
+    """
     remembered, back_offs = _remembered(view.inventory.memory)
     claims = {claim.name: claim for claim in view.node_claims if claim.is_placeholder}
     launches: dict[str, Launch] = {}
     failed: dict[str, Launch] = {}
     for name, launch in sorted(remembered.items()):
         claim = claims.get(name)
-        if claim is None or (_has_failed(claim) and not _is_there(claim)):
+        if claim is None and "NodeClaim" in view.unread:
+            launches[name] = launch
+        elif claim is None or (_has_failed(claim) and not _is_there(claim)):
             failed[name] = launch
         elif _is_there(claim):
             back_offs = [item for item in back_offs if not item.offered.covers(*_offering(claim))]

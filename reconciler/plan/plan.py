@@ -223,7 +223,12 @@ def _held(
 
 
 def _requests(inputs: PlanInputs, bins: Sequence[Bin], tallies: Tallies) -> RequestPlan:
-    availability = {demand.ref: tallies.availability(demand.ref) for demand in inputs.demands if demand.request}
+    unread = "; ".join(inputs.view.gaps) if inputs.view.unread & {"Node", "NodeClaim"} else ""
+    availability = {
+        demand.ref: replace(tallies.availability(demand.ref), unread=unread)
+        for demand in inputs.demands
+        if demand.request
+    }
     declared = inputs.declared
     return request_plan(
         *(inputs.demands, availability, bins, inputs.view, inputs.cluster_now),

@@ -121,6 +121,9 @@ def _tried(state: RequestState, there: Availability, now: datetime, rules: Reque
     why = there.why or "there is no room for all of it"
     if not record.under_way:
         return Decision(record, _merged(state, _accepted(state, _not_yet(NOT_FOUND, why))))
+    if there.unread:
+        message = f"attempt {record.attempt}: it is not known what of it is there: {there.unread}"
+        return Decision(record, _merged(state, _accepted(state, _not_yet(UNDER_WAY, message))))
     retry_at = now + retry_delay(record.attempt, rules)
     record = replace(record, under_way=False, retry_at=retry_at)
     message = f"attempt {record.attempt} failed, {_next(record)}: {why}"
@@ -129,7 +132,7 @@ def _tried(state: RequestState, there: Availability, now: datetime, rules: Reque
 
 def _booked(state: RequestState, there: Availability, now: datetime, rules: RequestRules) -> Decision:
     """What a kill kept from being written, after the record and before the status, is made good."""
-    if there.unplaced:
+    if there.unplaced and not there.unread:
         message = f"of {there.unplaced:,} pods the room is gone, and there is no other: {there.why}"
         return _ended(state, Ending(CAPACITY_REVOKED, "CapacityIsGone", message), now)
     told = any(item.type == PROVISIONED and item.status is ConditionStatus.TRUE for item in state.status_conditions)

@@ -104,10 +104,22 @@ class Research:
     def message(self, name: str, kind: str) -> str:
         return str(self._conditions(name)[kind]["message"])
 
+    def told(self, name: str) -> str:
+        """What the request says, and the events about it: for whoever reads that a test failed."""
+        conditions = [
+            f"{kind} {item['status']} {item['reason']}: {item.get('message', '')}"
+            for kind, item in sorted(self._conditions(name).items())
+        ]
+        events = [
+            f"{event.get('eventTime') or event['deprecatedLastTimestamp']} {event['reason']}: {event.get('note', '')}"
+            for event in self.api.list("events.k8s.io/v1", "Event", namespace=_NAMESPACE)
+            if event["regarding"]["name"] == name
+        ]
+        return "\n".join((f"{name} says", *conditions, "events", *sorted(events)))
+
     def wait_for(self, name: str, kind: str, expected: tuple[str, str], *, within: float = 90) -> None:
         def said() -> bool:
-            conditions = self.conditions(name)
-            assert conditions.get(kind) == expected, conditions
+            assert self.conditions(name).get(kind) == expected, self.told(name)
             return True
 
         eventually(said, within=within, what=f"{name} says {kind} {expected}", every=0.5)

@@ -37,7 +37,7 @@ def test_a_request_is_made_in_one_step_and_checks_say_what_is_left(
         daemon.wait_until_ready()
         research.ask("train", ("worker", 110))
         research.wait_for("train", "Provisioned", MADE, within=180)
-        assert research.attempts() == ["1"] * 110
+        assert research.attempts() == ["1"] * 110, research.told("train")
         research.ask("check", class_name=CHECK)
         research.wait_for("check", "Provisioned", NOT_FOUND)
         research.ask("too-many", ("worker", 20), ValidUntilSeconds="20")
@@ -72,6 +72,6 @@ def test_killed_between_two_writes_it_goes_on_with_the_same_attempt(
             kill.wait()
             daemon.start()
             research.wait_for("train", "Provisioned", MADE, within=120)
-            assert research.attempts() == ["1"] * NODES
+            assert research.attempts() == ["1"] * NODES, research.told("train")
             research.cancel("train")
             research.wait_until_nothing_is_left()

@@ -51,6 +51,7 @@ def _node(_resource: Resource, node: wire.NodeWire, _data: Any) -> Node:
         deleting=metadata.deletion_timestamp is not None,
         created=metadata.creation_timestamp,
         ready_changed=_changed(status.conditions, "Ready"),
+        node_claim_uid=next((item.uid for item in metadata.owner_references or () if item.kind == "NodeClaim"), ""),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.model.nodes import NODEPOOL_LABEL, REGISTERED_LABEL, Node, NodeClaim
+from reconciler.model.nodes import NODEPOOL_LABEL, REGISTERED_LABEL, UNREGISTERED_TAINT, Node, NodeClaim
+from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from tests.builders import node
 
@@ -119,3 +120,27 @@ def test_a_node_is_registered_once_any_sign_of_it_is_there() -> None:
     ):
         (machine,) = ClusterView(nodes=(there,), node_claims=(claimed,)).machines
         assert not machine.awaits_registration
+
+
+def unregistered(name: str, pool: str = "general") -> Node:
+    """As it joins the cluster: Karpenter has not written on it yet."""
+    young = node(name, pool=None, taints=(Taint(UNREGISTERED_TAINT, "", "NoExecute"),))
+    return replace(young, labels=tuple(sorted((*young.labels, (NODEPOOL_LABEL, pool)))))
+
+
+def test_a_node_that_is_seen_before_its_node_claim_tells_of_a_launch_is_no_second_machine() -> None:
+    view = ClusterView(nodes=(unregistered("node-1"),), node_claims=(claim("a"), claim("b")))
+    assert joined(view) == [(None, "a"), (None, "b")]
+
+
+def test_an_unregistered_node_that_came_of_no_node_claim_there_is_counts_by_itself() -> None:
+    launched = claim("b", provider_id="test://elsewhere")
+    nodes = (unregistered("node-1"), unregistered("node-2"), unregistered("node-3", pool="batch"))
+    view = ClusterView(nodes=nodes, node_claims=(claim("a"), launched))
+    assert joined(view) == [("node-2", None), ("node-3", None), (None, "a"), (None, "b")]
+
+
+def test_a_registered_node_is_joined_by_its_owner_until_the_node_claim_tells_of_its_launch() -> None:
+    registered = replace(node("node-1"), node_claim_uid="uid-b")
+    view = ClusterView(nodes=(registered,), node_claims=(claim("a"), replace(claim("b"), uid="uid-b")))
+    assert joined(view) == [("node-1", "b"), (None, "a")]
