@@ -12,7 +12,7 @@ class Availability:
     ready: on nodes that take pods now. coming: on nodes on their way. not_ready: on nodes that were ready, are not now, and are
     waited for. new: on nodes that the plan makes. cut: a cap keeps them waiting, in words. sold_out: what cannot be had now and
     until when. why: what stood in the way of the others. unread: what of the cluster cannot be read, so that the others may be
-    there after all.
+    there after all. tried: of a request, whether its attempt under way has asked for nodes or set some aside.
     """
 
     ready: int = 0
@@ -24,3 +24,4 @@ class Availability:
     sold_out: str = ""
     why: str = ""
     unread: str = ""
+    tried: bool = True

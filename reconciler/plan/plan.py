@@ -51,7 +51,7 @@ from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import Pruning, prune
 from reconciler.plan.prune_hour import PRUNES_KEY
 from reconciler.plan.request_collection import collect, remembered, still_to_run
-from reconciler.plan.requests import RequestPlan, labelled, made_in_attempts, request_plan
+from reconciler.plan.requests import RequestPlan, attempts_tried, labelled, made_in_attempts, request_plan
 from reconciler.plan.rollback import rolled_back
 from reconciler.plan.served_elsewhere import served_elsewhere
 from reconciler.plan.shortages import with_shortages
@@ -224,8 +224,9 @@ def _held(
 
 def _requests(inputs: PlanInputs, bins: Sequence[Bin], tallies: Tallies) -> RequestPlan:
     unread = "; ".join(inputs.view.gaps) if inputs.view.unread & {"Node", "NodeClaim"} else ""
+    tried = attempts_tried(inputs.demands, inputs.view, inputs.launches)
     availability = {
-        demand.ref: replace(tallies.availability(demand.ref), unread=unread)
+        demand.ref: replace(tallies.availability(demand.ref), unread=unread, tried=demand.ref in tried)
         for demand in inputs.demands
         if demand.request
     }

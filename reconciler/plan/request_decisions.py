@@ -108,7 +108,10 @@ def _no_room(state: RequestState, there: Availability, now: datetime) -> Decisio
 
 
 def _tried(state: RequestState, there: Availability, now: datetime, rules: RequestRules) -> Decision:
-    """An atomic request that is not all there: its attempt begins, goes on or has failed, or none can begin."""
+    """An atomic request that is not all there: its attempt begins, goes on or has failed, or none can begin.
+
+    One of which nothing was made yet has not failed: its NodePool was not applied or not ready, or writes failed. It begins anew.
+    """
     record = state.record
     if there.cut:
         return Decision(record, _merged(state, _accepted(state, _not_yet(CAPPED, there.cut))))
@@ -124,6 +127,9 @@ def _tried(state: RequestState, there: Availability, now: datetime, rules: Reque
     if there.unread:
         message = f"attempt {record.attempt}: it is not known what of it is there: {there.unread}"
         return Decision(record, _merged(state, _accepted(state, _not_yet(UNDER_WAY, message))))
+    if not there.tried:
+        record = replace(record, attempt=record.attempt - 1, under_way=False)
+        return Decision(record, _merged(state, _accepted(state, _not_yet(NOT_FOUND, why))))
     retry_at = now + retry_delay(record.attempt, rules)
     record = replace(record, under_way=False, retry_at=retry_at)
     message = f"attempt {record.attempt} failed, {_next(record)}: {why}"

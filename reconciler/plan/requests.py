@@ -9,13 +9,14 @@ from datetime import datetime, timedelta
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
-from reconciler.model.nodes import ATTEMPT_LABEL, HOLDS_ANNOTATION
+from reconciler.model.nodes import ATTEMPT_LABEL, HOLDS_ANNOTATION, Node, NodeClaim
 from reconciler.model.placement import read_holdings
 from reconciler.model.provisioning_requests import RequestRules, RequestState
 from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import RequestRecord, read_records, record_name
 from reconciler.model.view import ClusterView
 from reconciler.plan.availability import Availability
+from reconciler.plan.back_offs import LaunchRecord
 from reconciler.plan.bins import Bin
 from reconciler.plan.request_decisions import Decision, decide
 
@@ -124,6 +125,22 @@ def attempts_since(view: ClusterView) -> datetime | None:
     }
     made = (claim for claim in view.node_claims if not claim.deleting and claim.label(ATTEMPT_LABEL) in attempts)
     return min((claim.created for claim in made if claim.created is not None), default=None)
+
+
+def attempts_tried(demands: Iterable[Demand], view: ClusterView, launches: LaunchRecord) -> frozenset[ObjectRef]:
+    """Requests whose attempt under way has made NodeClaims or set nodes aside, also where those are gone since the last pass."""
+    asked = [(demand.ref, demand.request.record) for demand in demands if demand.request is not None]
+    under_way = {str(ref): (ref, f"{record.uid}.{record.attempt}") for ref, record in asked if record.under_way}
+    if not under_way:
+        return frozenset()
+    sides: tuple[Node | NodeClaim, ...] = (*view.node_claims, *view.nodes)
+    labels = {side.label(ATTEMPT_LABEL) for side in sides}
+    words = (
+        *(side.annotation(HOLDS_ANNOTATION) for side in sides),
+        *(item.holds for item in launches.vanished.values()),
+    )
+    held = {name for text in set(words) if text for name, _ in read_holdings(text)}
+    return frozenset(ref for name, (ref, label) in under_way.items() if label in labels or name in held)
 
 
 def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[ObjectRef, int]:
