@@ -33,13 +33,15 @@ BEYOND_A_CAP = "beyond a cap"
 class Cut:
     """node is not made in this pass; why: in words, of a cap with its setting; cause: that in a few words.
 
-    passing: the next pass may make it, without anything else being different.
+    passing: the next pass may make it, without anything else being different. refused: demands on it that were then placed without new
+    nodes; where there are none, all that it was to hold is without a place.
     """
 
     node: PlannedNode
     why: str
     cause: str = BEYOND_A_CAP
     passing: bool = False
+    refused: frozenset[ObjectRef] = frozenset()
 
     @property
     def waits(self) -> str:
@@ -49,11 +51,16 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Capped:
-    """kept, later: in the planned order. later: no cap is against them, but they come in the next waves. cuts: in the demands' order."""
+    """kept, later: in the planned order. later: no cap is against them, but they come in the next waves. cuts: in the demands' order.
+
+    refused: demands that are placed as a whole and that a cap is against for longer than this pass: without them, what shares a node
+    with them may have its own.
+    """
 
     kept: tuple[PlannedNode, ...]
     cuts: tuple[Cut, ...] = ()
     later: tuple[PlannedNode, ...] = ()
+    refused: frozenset[ObjectRef] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +91,39 @@ def within_caps(
     account = _Account(caps, standing)
     refused: dict[int, Cut] = {}
     later: set[int] = set()
+    dropped: set[ObjectRef] = set()
+    end: _Refusal | None = None
     for unit in _units(planned, order, frozenset(whole)):
         nodes = [planned[index] for index in unit.indexes]
         refusal = account.refusal(unit, nodes)
         if refusal is not None:
             refused |= {index: Cut(planned[index], refusal.why, passing=refusal.passing) for index in unit.indexes}
+            if not refusal.passing:
+                dropped.update(unit.whole if refusal is end else _dropped(unit, refusal, order))
+                end = refusal
             continue
         later.update(unit.indexes[MOST_IN_A_WAVE:])
         account.take(nodes[:MOST_IN_A_WAVE])
     kept = tuple(node for index, node in enumerate(planned) if index not in refused and index not in later)
     waiting = tuple(node for index, node in enumerate(planned) if index in later)
-    return Capped(kept, tuple(refused.values()), waiting)
+    return Capped(kept, tuple(refused.values()), waiting, frozenset(dropped))
+
+
+def _dropped(unit: _Unit, refusal: _Refusal, order: Mapping[ObjectRef, int]) -> Collection[ObjectRef]:
+    """The demand that asks for too much by itself; of several that do so together, those that come last."""
+    if refusal.demand is not None:
+        return (refusal.demand,)
+    demands = sorted(unit.whole, key=lambda ref: order.get(ref, len(order)))
+    return demands[len(demands) - max(1, len(demands) // 2) :] if demands else ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """why, passing: as in `Cut`."""
+    """why, passing: as in `Cut`. demand: the one that is too large by itself."""
 
     why: str
     passing: bool = False
+    demand: ObjectRef | None = None
 
 
 class _Account:
@@ -120,8 +141,9 @@ class _Account:
         """What is against these nodes."""
         caps = self._caps
         for ref, count in unit.whole.items():
-            if caps.nodes_per_request and count + self._standing.made.get(ref, 0) > caps.nodes_per_request:
-                return _Refusal(f"at most {_nodes(caps.nodes_per_request)} for one request (caps.nodesPerRequest)")
+            if caps.nodes_per_request and count and count + self._standing.made.get(ref, 0) > caps.nodes_per_request:
+                why = f"at most {_nodes(caps.nodes_per_request)} for one request (caps.nodesPerRequest)"
+                return _Refusal(why, demand=ref)
         price = sum(node.price for node in nodes)
         alone = bool(unit.whole) and not self._made
         most = caps.new_nodes_per_pass
@@ -151,7 +173,8 @@ class _Account:
 
 @dataclass(slots=True)
 class _Unit:
-    """Nodes that are made together or not at all. whole: the demands for which that is so, and how many of the nodes each has."""
+    """Nodes that are made together or not at all. whole: the demands for which that is so, and how many nodes are made for
+    each: one that several share is made for the first of them."""
 
     indexes: list[int]
     whole: Counter[ObjectRef]
@@ -173,11 +196,12 @@ def _units(
         if unit is None:
             unit = units[index] = _Unit([], Counter())
         unit.indexes.append(index)
-        unit.whole.update(own.keys())
+        unit.whole.update(dict.fromkeys(own, 0))
+        unit.whole.update(sorted(own, key=lambda ref: order.get(ref, len(order)))[:1])
         for other in joined.values():
             if other is not unit:
                 unit.indexes += other.indexes
-                unit.whole += other.whole
+                unit.whole.update(other.whole)
                 units = {first: kept for first, kept in units.items() if kept is not other}
         of_demand |= dict.fromkeys(unit.whole, unit)
     return units.values()

@@ -89,22 +89,31 @@ class Tallies:
         for planned in (*(creation.planned for creation in created), *later):
             for holding in planned.holdings:
                 self._of(holding.demand).new += holding.count
+        cuts = tuple(cuts)
+        refused = frozenset(ref for cut in cuts for ref in cut.refused)
         for rest in unplaced:
             tally = self._of(rest.demand)
             tally.unplaced += rest.count
-            for reason in rest.reasons:
+            for reason in rest.reasons if rest.demand not in refused else ():
                 tally.count_reason(reason)
+        self._count_cuts(cuts)
+
+    def _count_cuts(self, cuts: Iterable[Cut]) -> None:
         waiting: dict[tuple[ObjectRef, str, str], int] = {}
         for cut in cuts:
             words = f"a node in NodePool {cut.node.node_pool} {cut.waits}"
             for holding in cut.node.holdings:
-                self._of(holding.demand).unplaced += holding.count
+                if cut.refused and holding.demand not in cut.refused:
+                    continue
+                if not cut.refused:
+                    self._of(holding.demand).unplaced += holding.count
                 key = (holding.demand, cut.cause, words)
                 waiting[key] = waiting.get(key, 0) + 1
         for (demand, cause, words), count in waiting.items():
             tally = self._of(demand)
-            tally.cut = tally.cut or words
-            tally.count_reason(UnplacedReason(cause, count, words))
+            if tally.unplaced:
+                tally.cut = tally.cut or words
+                tally.count_reason(UnplacedReason(cause, count, words))
 
     def _of(self, ref: ObjectRef) -> _Tally:
         return self._tallies.setdefault(ref, _Tally())

@@ -33,6 +33,7 @@ from reconciler.model.view import ClusterView
 from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
 from reconciler.plan.balloons import priority_class_changes, with_balloons
 from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.capped_nodes import capped_nodes
 from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.disruption_budgets import budget_outcomes, pool_states, with_new_nodes
@@ -41,7 +42,7 @@ from reconciler.plan.drift import Drift
 from reconciler.plan.hold import Holds, holds
 from reconciler.plan.hostnames import hostname_findings
 from reconciler.plan.keeping_edges import keeping_edges
-from reconciler.plan.limits import Capped, PlanCaps, Standing, cap_notes, within_caps
+from reconciler.plan.limits import Capped, Cut, PlanCaps, cap_notes
 from reconciler.plan.makers import made_by_others
 from reconciler.plan.names import creations
 from reconciler.plan.nominated import nominated_notes
@@ -51,7 +52,7 @@ from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.prune import Pruning, prune
 from reconciler.plan.prune_hour import PRUNES_KEY
 from reconciler.plan.request_collection import collect, remembered, still_to_run
-from reconciler.plan.requests import RequestPlan, attempts_tried, labelled, made_in_attempts, request_plan
+from reconciler.plan.requests import RequestPlan, attempts_tried, labelled, request_plan
 from reconciler.plan.rollback import rolled_back
 from reconciler.plan.served_elsewhere import served_elsewhere
 from reconciler.plan.shortages import with_shortages
@@ -73,7 +74,8 @@ class PlanInputs:
     rewound branch or a stalled source (gaps of the view are added here). replaced: bins that must hold no more chunks, from
     `unavailable_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
     ApplySet, "" for none. suspended: the plan will not be applied. balloon_image: of balloon pods. unrendered: objects
-    that no template can be rendered for, with the reason: none of them is created or changed.
+    that no template can be rendered for, with the reason: none of them is created or changed. refused: nodes of requests that a cap
+    is against, which are placed without new ones.
     """
 
     revision: str | None
@@ -92,6 +94,7 @@ class PlanInputs:
     blocked: tuple[str, ...] = ()
     replaced: frozenset[str] = frozenset()
     launches: LaunchRecord = field(default_factory=LaunchRecord)
+    refused: tuple[Cut, ...] = ()
     local_budgets: tuple[PoolBudgets, ...] = ()
     edges: tuple[Edge, ...] = ()
     include_pending: bool = False
@@ -115,8 +118,8 @@ def make_plan(inputs: PlanInputs) -> Plan:
     watched = frozenset(demand.ref for demand in inputs.demands if not demand.holds_nodes)
     bins = all_bins(view, placement.occupied, watched, served_elsewhere(inputs.demands))
     prices = Prices(inputs.instance_types)
-    capped = _capped(inputs, bins, prices)
-    created, capped = _created(inputs, capped)
+    capped = capped_nodes(placement.planned, inputs.demands, bins, prices, inputs.caps)
+    created, capped = _created(inputs, replace(capped, cuts=(*capped.cuts, *inputs.refused)))
     retry = retry_words(inputs.launches, inputs.cluster_now)
     tallies = Tallies(
         *(bins, created, placement.unplaced, capped.cuts), replaced=inputs.replaced, later=capped.later, retry=retry
@@ -278,25 +281,6 @@ def _findings(inputs: PlanInputs, of_the_changes: Sequence[Finding]) -> tuple[Fi
 def _blocked(inputs: PlanInputs) -> tuple[str, ...]:
     gaps = () if inputs.view.complete else inputs.view.gaps or ("the cluster could not be read in full",)
     return tuple(dict.fromkeys((*inputs.blocked, *gaps)))
-
-
-def _capped(inputs: PlanInputs, bins: Sequence[Bin], prices: Prices) -> Capped:
-    nodes: dict[str, int] = {}
-    known: list[float] = []
-    for item in bins:
-        if item.is_going:
-            continue
-        nodes[item.node_pool] = nodes.get(item.node_pool, 0) + 1
-        price = prices.of(item)
-        if price is not None:
-            known.append(price)
-    return within_caps(
-        inputs.placement.planned,
-        inputs.caps,
-        Standing(sum(known), nodes, made_in_attempts(bins, inputs.demands)),
-        order={demand.ref: index for index, demand in enumerate(inputs.demands)},
-        whole={demand.ref for demand in inputs.demands if demand.whole},
-    )
 
 
 def _overlay_notes(inputs: PlanInputs) -> tuple[str, ...]:

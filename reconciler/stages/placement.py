@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -11,6 +12,10 @@ from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.problem import Problem
+from reconciler.plan.bins import all_bins
+from reconciler.plan.capped_nodes import capped_nodes, refused_cuts, still_refused
+from reconciler.plan.cost import Prices
+from reconciler.plan.limits import Cut
 from reconciler.plan.rejection import rejections
 from reconciler.spending.month import Basis
 from reconciler.stages.pods_first import PodMemories, no_room_findings, with_promised
@@ -21,17 +26,22 @@ from reconciler.stages.state import PassState
 @dataclass(frozen=True, slots=True)
 class Place:
     """memory: of the placement before, so that only what changed is worked out again. narrowed: the same where pending pods leave less
-    of a limit."""
+    of a limit. unrefused: the same without new nodes for requests that a cap is against."""
 
     phase: ClassVar[str] = "placement"
 
     rules: Rules
     memory: Memory
     narrowed: Memory = field(default_factory=Memory)
+    unrefused: Memory = field(default_factory=Memory)
     pods: PodMemories = field(default_factory=PodMemories)
 
     def run(self, state: PassState) -> PassState:
         latest = time.perf_counter() + self.rules.optimal_within.total_seconds()
+
+        def seconds_left() -> float:
+            return latest - time.perf_counter()
+
         problem = Problem(
             state.prepared.room,
             node_pools=state.effective.node_pools,
@@ -40,27 +50,49 @@ class Place:
             overlays=state.effective.node_overlays,
             options=state.prepared.options,
         )
-        placement = place_in_mode(problem, memory=self.memory, seconds_left=lambda: latest - time.perf_counter())
+        placement = place_in_mode(problem, memory=self.memory, seconds_left=seconds_left)
         if not state.include_pending:
             narrower = with_promised(problem, placement, self.pods)
             if narrower is not problem:
                 problem = narrower
-                placement = place_in_mode(
-                    problem, memory=self.narrowed, seconds_left=lambda: latest - time.perf_counter()
-                )
+                placement = place_in_mode(problem, memory=self.narrowed, seconds_left=seconds_left)
+        problem, placement, refused = self._without_refused(state, problem, placement, seconds_left)
         is_unchecked = self.rules.check_placement and not placement.checked
         broken = violations(problem, placement) if is_unchecked else ()
         crowding = no_room_findings(problem, placement, self.pods)
         return replace(
             state,
+            demands=tuple(problem.demands),
             placement=placement,
-            basis=self._basis(state, placement),
+            refused=refused,
+            basis=self._basis(state, problem, placement),
             broken_rules=broken,
             prepared=replace(state.prepared, options=problem.options),
             findings=(*state.findings, *rejections(broken), *crowding),
         )
 
-    def _basis(self, state: PassState, placement: Placement) -> Basis:
+    def _without_refused(
+        self, state: PassState, problem: Problem, placement: Placement, seconds_left: Callable[[], float]
+    ) -> tuple[Problem, Placement, tuple[Cut, ...]]:
+        """A request for which no nodes may be made takes none from others by taking room of theirs for a part of it."""
+        whole = {demand.ref for demand in problem.demands if demand.whole and demand.opens_nodes}
+        cuts: tuple[Cut, ...] = ()
+        while any(holding.demand in whole for node in placement.planned for holding in node.holdings):
+            bins = all_bins(state.view, placement.occupied)
+            capped = capped_nodes(
+                placement.planned, problem.demands, bins, Prices(state.instance_types), self.rules.caps
+            )
+            if not capped.refused:
+                break
+            cuts += refused_cuts(capped)
+            demands = (
+                replace(item, opens_nodes=False) if item.ref in capped.refused else item for item in problem.demands
+            )
+            problem = replace(problem, demands=tuple(demands))
+            placement = place_in_mode(problem, memory=self.unrefused, seconds_left=seconds_left)
+        return problem, placement, still_refused(cuts, placement)
+
+    def _basis(self, state: PassState, problem: Problem, placement: Placement) -> Basis:
         return Basis(
             now=state.now,
             declared=state.effective,
@@ -68,7 +100,7 @@ class Place:
             dialect=self.rules.dialect,
             instance_types=state.instance_types,
             options=state.prepared.options,
-            demands=state.demands,
+            demands=tuple(problem.demands),
             placement=placement,
             memory=self.memory,
             booked_for=self.rules.requests.booked_for,

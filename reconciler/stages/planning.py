@@ -42,6 +42,7 @@ class MakePlan:
             blocked=state.tree.reasons_to_keep,
             replaced=state.prepared.options.leaving,
             launches=state.prepared.launches,
+            refused=state.refused,
             local_budgets=state.local_budgets,
             edges=state.edges,
             include_pending=state.include_pending,

@@ -19,6 +19,7 @@ from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.back_offs import LaunchRecord
+from reconciler.plan.limits import Cut
 from reconciler.render.templates import DocumentTemplates
 from reconciler.spending.month import Basis
 
@@ -44,6 +45,7 @@ class PassState:
     applied. live: the cluster's documents. effective: the repository's over the cluster's. local_budgets: compiled into UTC.
 
     suspended: nothing is to be written. settled: what is foreseen is the cluster once all has settled, so that nothing is to be written either. broken_rules: what the checker rejects, in sentences. edges: when time alone will change what comes out. unrendered: writes that no template could be rendered for.
+    refused: nodes of requests that a cap is against, which are placed without new ones.
     """
 
     now: datetime
@@ -64,6 +66,7 @@ class PassState:
     outlook: Outlook | None = None
     findings: tuple[Finding, ...] = ()
     placement: Placement = field(default_factory=Placement)
+    refused: tuple[Cut, ...] = ()
     basis: Basis | None = None
     broken_rules: tuple[str, ...] = ()
     edges: tuple[Edge, ...] = ()

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from reconciler.model.changes import Write, WriteResult
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.reserved_nodes import RESERVED_TAINT, reserved_taints
 from reconciler.ports import Cluster
+from reconciler.settings import CapSettings, PlacementSettings, Settings
 from tests.fakes.embedded import Document, node_pool, workload
 from tests.fakes.requests import ATOMIC, CHECK, BatchShop, pod_template, request, request_ref
 
@@ -195,3 +197,32 @@ def uid_of(shop: BatchShop, name: str) -> str:
     live = shop.cluster.get(request_ref(name))
     assert live is not None
     return str(live["metadata"]["uid"])
+
+
+POD = st.sampled_from(["500m", "1", "1500m", "3"])
+ASKED = st.lists(st.tuples(st.integers(1, 20), POD, st.booleans()), min_size=1, max_size=4)
+CAPS = st.sampled_from([{"nodes_per_request": 2}, {"nodes_per_pool": 4}, {"price_per_hour": 0.9}, {}])
+
+
+@given(asked=ASKED, caps=CAPS, limit=st.sampled_from(["1000", "12"]))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_plan_foresees_what_passes_make_of_new_requests(
+    asked: list[tuple[int, str, bool]], caps: dict[str, Any], limit: str
+) -> None:
+    """From the repository: the first pass makes the objects, the second the nodes, and no other pass makes more."""
+    documents: list[Document] = []
+    for number, (count, cpu, reserves) in enumerate(asked):
+        tolerations = [{"key": RESERVED_TAINT, "operator": "Exists"}] if reserves else []
+        documents.append(pod_template(f"worker-{number}", cpu=cpu, tolerations=tolerations))
+        metadata = RESERVE if reserves else {}
+        documents.append(request(f"r-{number}", count, class_name=ATOMIC, template=f"worker-{number}", **metadata))
+    shop = BatchShop(
+        files={"requests.yaml": yaml.safe_dump_all(documents)},
+        pool=node_pool(limits={"cpu": limit}),
+        settings=Settings(placement=PlacementSettings(check=True), caps=CapSettings(**caps)),
+    )
+    foreseen = len(shop.plan().node_claims.create)
+    shop.settle(passes=2, seconds=0)
+    assert len(shop.claims()) == foreseen
+    shop.settle(passes=4)
+    assert len(shop.claims()) == foreseen

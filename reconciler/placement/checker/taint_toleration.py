@@ -30,10 +30,10 @@ def own_taint_violations(taints: tuple[Taint, ...], node: CheckedNode) -> Iterab
 
 
 def reserved_violations(node: CheckedNode) -> Iterable[str]:
-    """Of a node that is there: chunks for which nodes may be made are on one of their own."""
+    """Of a node that is there: chunks that are not booked yet are on one of their own."""
     for item in node.occupants:
         taint = item.shape.own_taint
-        if taint is not None and item.demand is not None and item.demand.opens_nodes and taint not in node.taints:
+        if taint is not None and item.demand is not None and not item.demand.booked and taint not in node.taints:
             yield f"{node.name}: chunks are on a node that was not made for them alone"
 
 

@@ -52,7 +52,7 @@ class TaintToleration(Stateless):
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
         shape = batch.needs.shape
         able = self.tolerating(shape.tolerations)[bins]
-        if shape.own_taint is not None and batch.opens_nodes:
+        if shape.own_taint is not None and batch.rank.after_bookings:
             able = able & self._having(shape.own_taint)[bins]
         return np.where(able, PLENTY, 0)
 
